@@ -1,0 +1,54 @@
+# Two commands do everything on a machine with Python 3.11+ and make:
+#   make demo    trains LR, DPP, DOT and COT on the shipped Adult data and writes the report page
+#   make test    lint, types, layers and tests: what CI runs
+PYTHON ?= python3
+DEMO := .venv-demo
+TEST := .venv-test
+RUN  := $(TEST)/bin
+# Workers for pytest: one a core, two at most, so that a laptop stays usable.
+WORKERS ?= 2
+
+.PHONY: demo test lint types layers unit test-paper bench table1 clean help
+
+help:
+	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(DEMO)/.ready  ## compare LR, DPP, DOT and COT on Adult; writes out/demo/index.html
+	$(DEMO)/bin/fairtransport demo --out out/demo
+
+test: lint types layers unit  ## everything CI runs
+
+lint: $(TEST)/.ready  ## ruff: rules and format
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+
+types: $(TEST)/.ready  ## mypy, strict, on src
+	$(RUN)/mypy
+
+layers: $(TEST)/.ready  ## import-linter: the one-way street of docs/architecture.md
+	$(RUN)/lint-imports
+
+unit: $(TEST)/.ready  ## pytest with coverage; warnings are errors
+	$(RUN)/pytest -n $(WORKERS) -m "not paper" --cov --cov-report=term
+
+test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full length (minutes)
+	$(RUN)/pytest -m paper
+
+table1: $(TEST)/.ready  ## the paper's Table 1, ours beside the published figures
+	$(RUN)/fairtransport reproduce table1 --out out/table1
+
+bench: $(TEST)/.ready  ## speed, as ratios to peers in the same run
+	$(RUN)/python -m benchmarks
+
+clean:  ## remove environments, caches and results
+	rm -rf .venv-demo .venv-test out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,report,tables]'
+	touch $@
+
+$(TEST)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TEST)
+	$(TEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@

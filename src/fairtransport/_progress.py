@@ -1,0 +1,72 @@
+"""A progress bar on standard error: rich where it is installed, plain lines otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Progress", "progress"]
+
+
+class Progress(Protocol):
+    """What a long computation tells while it runs."""
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Say that ``done`` units are finished in all, with a short note."""
+        ...
+
+
+class _Silent:
+    def advance(self, done: int, note: str = "") -> None:
+        pass
+
+
+class _Lines:
+    """Ten lines in all, for logs and consoles without rich."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self.title, self.total, self.tenth = title, total, 0
+
+    def advance(self, done: int, note: str = "") -> None:
+        tenth = 10 * done // max(self.total, 1)
+        if tenth > self.tenth:
+            self.tenth = tenth
+            print(f"{self.title}: {10 * tenth}% {note}".rstrip(), file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int, *, show: bool = True) -> Iterator[Progress]:
+    """Show a bar with the time left while the block runs; nothing when ``show`` is false."""
+    if not show:
+        yield _Silent()
+        return
+    try:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import Progress as RichProgress  # noqa: PLC0415
+    except ImportError:
+        yield _Lines(title, total)
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(title, total)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with RichProgress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=total, note="")
+
+        class _Bar:
+            def advance(self, done: int, note: str = "") -> None:
+                bar.update(task, completed=done, note=note)
+
+        yield _Bar()

@@ -1,0 +1,110 @@
+"""Checks of what users hand in, with errors written for the person who reads them.
+
+No message holds a score, a group value or a row: only names, counts and shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_length",
+    "check_real",
+    "check_scores",
+    "check_vector",
+    "check_weights",
+]
+
+
+def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
+    """Return ``values`` as a finite, non-empty float64 vector."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must hold numbers; it could not be read as an array of floats.") from None
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; it has shape {array.shape}.")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; at least one value is needed.")
+    bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+    if bad:
+        raise ValueError(f"{name} has {bad} NaN or infinite values; remove or impute them first.")
+    return array
+
+
+def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
+    """Return ``scores`` as a finite vector within [0, 1].
+
+    The paper's metrics average over thresholds in [0, 1], so a score must be a probability.
+    """
+    array = check_vector(scores, name=name)
+    outside = int(np.count_nonzero((array < 0) | (array > 1)))
+    if outside:
+        raise ValueError(
+            f"{name} has {outside} of {array.size} values outside [0, 1]; probabilities are needed. "
+            "If these are logits, apply the logistic function first."
+        )
+    return array
+
+
+def check_weights(weights: ArrayLike | None, *, size: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
+    """Return non-negative weights with a positive sum, or None when none were given."""
+    if weights is None:
+        return None
+    array = check_vector(weights, name=name)
+    check_length(array, size=size, name=name)
+    negative = int(np.count_nonzero(array < 0))
+    if negative:
+        raise ValueError(f"{name} has {negative} negative values; weights must be zero or more.")
+    if not array.sum() > 0:
+        raise ValueError(f"{name} sums to zero; at least one weight must be positive.")
+    return array
+
+
+def check_length(array: Any, *, size: int, name: str) -> None:
+    """Raise when ``array`` does not have ``size`` rows."""
+    if len(array) != size:
+        raise ValueError(f"{name} has {len(array)} rows, but the scores or features have {size}.")
+
+
+def check_choice(value: Any, allowed: Collection[str], *, name: str) -> str:
+    """Return ``value`` when it is one of the ``allowed`` words."""
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise ValueError(f"{name} must be one of {words}; got {value!r}.")
+    return value
+
+
+def check_count(value: Any, *, name: str, least: int = 1) -> int:
+    """Return ``value`` as an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number; got {type(value).__name__}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}.")
+    return int(value)
+
+
+def check_real(
+    value: Any, *, name: str, least: float = 0.0, strict: bool = False, most: float = np.inf, finite: bool = True
+) -> float:
+    """Return ``value`` as a float in [least, most] (``strict``: above ``least``)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number; got {type(value).__name__}.")
+    number = float(value)
+    too_low = number <= least if strict else number < least
+    if np.isnan(number) or too_low or number > most or (finite and np.isinf(number)):
+        bound = f"above {least:g}" if strict else f"at least {least:g}"
+        limit = "" if np.isinf(most) else f" and at most {most:g}"
+        raise ValueError(f"{name} must be {'a finite number ' if finite else ''}{bound}{limit}; got {number:g}.")
+    return number
