@@ -1,0 +1,22 @@
+"""The paper's four metrics and their relatives, exact: no threshold grid, no sampling."""
+
+from fairtransport.metrics.disparity import (
+    disparities,
+    pairwise_distances,
+    strong_demographic_disparity,
+    strong_pairwise_disparity,
+    wasserstein_disparity,
+)
+from fairtransport.metrics.errors import error_rate
+from fairtransport.metrics.noise import NoiseFloor, noise_floor
+
+__all__ = [
+    "NoiseFloor",
+    "disparities",
+    "error_rate",
+    "noise_floor",
+    "pairwise_distances",
+    "strong_demographic_disparity",
+    "strong_pairwise_disparity",
+    "wasserstein_disparity",
+]

@@ -1,0 +1,230 @@
+"""What the two transport classifiers share: a linear logistic model moved towards parity."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairtransport._validation import check_count, check_length, check_real, check_weights
+from fairtransport.estimators._problem import TrainingProblem, sigmoid
+from fairtransport.estimators._start import starting_point
+from fairtransport.estimators._steps import ParameterSteps, automatic_steps, plain_steps
+from fairtransport.estimators._trainer import Objective, Result, Trainer
+from fairtransport.groups import Groups, make_groups
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.transport.dual import DualProblem
+
+__all__ = ["LinearTransportClassifier"]
+
+# The target distribution is kept as this many scores of equal mass: fine enough (W1 error below
+# 1 / 4096), cheap to draw from, and no list of people's scores.
+_TARGET_SIZE = 4096
+
+
+class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
+    """Base of COT and DOT; subclasses say what the dual problem is."""
+
+    _short = ""
+
+    # ---------------------------------------------------------------- what subclasses say
+
+    @abstractmethod
+    def _dual_problem(self, rng: np.random.Generator) -> DualProblem | None:
+        """Return the continuous dual problem, or None for discrete transport."""
+
+    @abstractmethod
+    def _resolved_dual_step(self, problem: DualProblem | None) -> float: ...
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the initial model, then move it towards strong demographic parity.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Features; finite numbers.
+        y : array-like of shape (n_samples,)
+            Two classes; the larger label is class 1.
+        sensitive_features : array-like, Series or frame
+            One or more sensitive columns; several are crossed. They need not be among the features.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows are drawn in proportion to their weight; weight k equals k copies.
+
+        Returns
+        -------
+        self
+            The fitted estimator. Ctrl-C stops training cleanly and keeps the best model so far.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        labels = self._binary(y)
+        weights = check_weights(sample_weight, size=X.shape[0])
+        groups = self._groups(sensitive_features, X.shape[0])
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+        start = starting_point(self.estimator, X, y, weights)
+        scores = sigmoid(np.asarray(X @ start.theta[:-1], dtype=np.float64) + start.theta[-1])
+        if np.ptp(scores) == 0.0:
+            raise ValueError(
+                "The initial model gives every row the same score, so there is nothing to transport: "
+                "check that the features vary and that the model was able to learn."
+            )
+        target = self._target(scores, groups, weights)
+        problem = TrainingProblem.build(X, labels, groups, target, weights)
+        trainer = self._trainer(problem, start.theta, start.ridge, rng)
+        result = trainer.run(
+            self.n_updates,
+            average=self.average,
+            verbose=self.verbose,
+            title=f"{self._short} training",
+            rng=rng,
+        )
+        self.initial_estimator_ = start.model
+        self.groups_ = Groups.from_spec(groups.to_spec())
+        self.target_ = target
+        self.features_ = None if trainer.objective.dual is None else trainer.objective.dual.features
+        self._keep(result)
+        return self
+
+    def _trainer(
+        self, problem: TrainingProblem, theta: NDArray[np.float64], ridge: float, rng: np.random.Generator
+    ) -> Trainer:
+        paper = np.isinf(self.parity_weight)
+        dual = self._dual_problem(rng)
+        objective = Objective(
+            parity=1.0 if paper else float(self.parity_weight),
+            anchor=0.0 if paper else 1.0,
+            ridge=ridge,
+            dual=dual,
+            dual_step=self._resolved_dual_step(dual),
+        )
+        copies = len(problem.groups) if self.group_specific else 1
+        return Trainer(
+            problem,
+            objective,
+            self._steps(problem, objective, rng),
+            theta=np.tile(theta, (copies, 1)),
+            batch_size=self.batch_size,
+            seed=int(rng.integers(2**62)),
+        )
+
+    def _steps(self, problem: TrainingProblem, objective: Objective, rng: np.random.Generator) -> ParameterSteps:
+        if self.parameter_step is not None:
+            return plain_steps(float(self.parameter_step), problem.n_columns)
+        weight = objective.anchor + objective.parity
+        return automatic_steps(problem.X, batch_size=self.batch_size, weight=weight, rng=rng)
+
+    def _keep(self, result: Result) -> None:
+        self.coef_ = result.theta[:, :-1].copy()
+        self.intercept_ = result.theta[:, -1].copy()
+        self.history_ = result.history
+        self.outcome_ = result.outcome
+        self.n_iter_ = result.n_updates
+
+    # ---------------------------------------------------------------- checks
+
+    def _check_parameters(self) -> None:
+        check_real(self.parity_weight, name="parity_weight", finite=False)
+        check_count(self.n_updates, name="n_updates")
+        check_count(self.batch_size, name="batch_size")
+        check_count(self.min_size, name="min_size")
+        if self.parameter_step is not None:
+            check_real(self.parameter_step, name="parameter_step", strict=True)
+
+    def _binary(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"{type(self).__name__} needs labels of exactly two classes; y has {len(self.classes_)}"
+                f" class{'es' if len(self.classes_) > 1 else ''}."
+            )
+        return (y == self.classes_[1]).astype(np.float64)
+
+    def _groups(self, sensitive_features: Any, n_rows: int) -> Groups:
+        if sensitive_features is None:
+            raise ValueError(
+                f"{type(self).__name__} needs sensitive_features: the column or columns that define groups."
+            )
+        groups = make_groups(sensitive_features, grouping=self.grouping, missing=self.missing)
+        if groups.n_rows != n_rows:
+            raise ValueError(f"sensitive_features has {groups.n_rows} rows, but X has {n_rows}.")
+        groups.require(min_size=self.min_size, at_least=2)
+        if self.group_specific and groups.overlapping:
+            raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
+        return groups
+
+    def _target(
+        self, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        def sample(rows: Any) -> Sample:
+            return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+
+        sizes = [len(r) if weights is None else weights[r].sum() for r in groups.rows]
+        if not np.all(np.asarray(sizes) > 0):
+            raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+        target = resolve_target(
+            self.target,
+            [sample(r) for r in groups.rows],
+            sizes,
+            labels=groups.labels,
+            names=groups.names,
+            everyone=sample(slice(None)),
+        )
+        return target.equal_mass(_TARGET_SIZE)
+
+    # ---------------------------------------------------------------- predicting
+
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the logit of class 1.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        sensitive_features : array-like, optional
+            Needed when ``group_specific=True``, unused otherwise. A group not seen in ``fit`` raises.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if len(self.coef_) == 1:
+            return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+        if sensitive_features is None:
+            raise ValueError("This model has weights for each group (group_specific=True): pass sensitive_features.")
+        groups = self.groups_.encode(sensitive_features)
+        check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
+        logits = np.empty(X.shape[0])
+        for a, rows in enumerate(groups.rows):
+            logits[rows] = X[rows] @ self.coef_[a] + self.intercept_[a]
+        return logits
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the probabilities of the two classes; see ``decision_function`` for the parameters."""
+        positive = sigmoid(self.decision_function(X, sensitive_features=sensitive_features))
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return class 1 where its probability is above one half."""
+        above = self.decision_function(X, sensitive_features=sensitive_features) > 0.0
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags

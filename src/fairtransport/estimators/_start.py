@@ -1,0 +1,85 @@
+"""Where theta starts: a linear logistic model, fitted or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport.estimators._problem import sigmoid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Start", "starting_point"]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The initial model: theta (intercept last) and the ridge that its own training used."""
+
+    model: Any
+    theta: NDArray[np.float64]
+    ridge: float
+
+
+def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> Start:
+    """Take theta from a fitted model, or fit a clone of an unfitted one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When the model is not linear logistic: its probabilities must be the logistic function of
+        ``X @ coef_.T + intercept_`` and its classes those of ``y``.
+    """
+    if estimator is None:
+        estimator = LogisticRegression(max_iter=1000)
+    try:
+        check_is_fitted(estimator)
+        model = estimator
+    except NotFittedError:
+        model = clone(estimator)
+        if sample_weight is None:
+            model.fit(X, y)
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(X, y, sample_weight=sample_weight)
+        else:
+            raise ValueError(f"{type(model).__name__} cannot be fitted with sample_weight.") from None
+    for needed in ("coef_", "intercept_", "predict_proba", "classes_"):
+        if not hasattr(model, needed):
+            raise TypeError(
+                f"estimator must be a linear logistic model with coef_, intercept_ and predict_proba, such as "
+                f"LogisticRegression; {type(model).__name__} has no {needed}."
+            )
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    if coef.shape != (1, X.shape[1]):
+        raise ValueError(
+            f"estimator was fitted on {coef.shape[1]} features and {len(model.classes_)} classes; "
+            f"X has {X.shape[1]} features and 2 classes are needed."
+        )
+    if not np.array_equal(np.asarray(model.classes_), np.unique(y)):
+        raise ValueError("estimator was fitted on other class labels than those of y.")
+    theta = np.append(coef.ravel(), np.asarray(model.intercept_, dtype=np.float64).ravel()[:1])
+    few = X[: min(32, X.shape[0])]
+    ours = sigmoid(np.asarray(few @ theta[:-1], dtype=np.float64) + theta[-1])
+    if not np.allclose(ours, np.asarray(model.predict_proba(few))[:, 1], atol=1e-3):
+        raise TypeError(
+            f"{type(model).__name__} is not a linear logistic model: its probabilities are not the logistic "
+            "function of coef_ and intercept_. Use LogisticRegression or SGDClassifier(loss='log_loss')."
+        )
+    total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
+    return Start(model, theta, _ridge(model, total))
+
+
+def _ridge(model: Any, total: float) -> float:
+    # scikit-learn's logistic regression minimises C * sum of losses + |w|^2 / 2.
+    inverse = getattr(model, "C_", getattr(model, "C", None))
+    if inverse is None:
+        return 0.0
+    strength = float(np.ravel(inverse)[0])
+    return 1.0 / (strength * total) if np.isfinite(strength) and strength > 0 else 0.0

@@ -1,0 +1,213 @@
+"""Running the fused loop: pieces, history, progress, interruption and divergence."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fairtransport._progress import progress
+from fairtransport.estimators._problem import TrainingProblem, sigmoid
+from fairtransport.transport.kernels import DISCRETE, run_updates
+from fairtransport.transport.line import wasserstein
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.estimators._steps import ParameterSteps
+    from fairtransport.transport.dual import DualProblem
+
+__all__ = ["Objective", "Result", "Trainer"]
+
+_RECORDS = 100
+_WATCHED_PER_GROUP = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What is minimised: anchor * loss + parity * sum of distances; the paper has anchor 0, parity 1.
+
+    ``dual`` is None for discrete transport.
+    """
+
+    parity: float
+    anchor: float
+    ridge: float
+    dual: DualProblem | None
+    dual_step: float
+
+
+@dataclass(eq=False)
+class Result:
+    """What a run leaves behind."""
+
+    theta: NDArray[np.float64]
+    duals: NDArray[np.float64]
+    target_duals: NDArray[np.float64]
+    n_updates: int
+    outcome: str
+    history: dict[str, NDArray[np.float64]]
+
+
+@dataclass(eq=False)
+class _Watch:
+    """A fixed part of the training rows on which the run is followed."""
+
+    problem: TrainingProblem
+    rng: np.random.Generator
+    rows: list[NDArray[np.int64]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        chosen = []
+        for rows in self.problem.groups.rows:
+            few = rows
+            if len(rows) > _WATCHED_PER_GROUP:
+                few = np.sort(self.rng.choice(rows, _WATCHED_PER_GROUP, replace=False))
+            chosen.append(few)
+        self.rows = chosen
+        self.features = [self.problem.X[rows] for rows in chosen]
+        weights = self.problem.weights
+        self.weights = [None if weights is None else weights[rows] for rows in chosen]
+        self.target = np.asarray(self.problem.target, dtype=np.float64)
+
+    def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
+        """Disparity (sum of W1 to the target) and log-loss."""
+        disparity = loss = 0.0
+        for a, (X, rows) in enumerate(zip(self.features, self.rows, strict=True)):
+            own = theta[a if len(theta) > 1 else 0].astype(np.float64)
+            logits = np.asarray(X @ own[:-1], dtype=np.float64) + own[-1]
+            weight = self.weights[a]
+            if weight is not None and not weight.sum() > 0:
+                weight = None
+            disparity += wasserstein(sigmoid(logits), self.target, x_weights=weight)
+            losses = np.logaddexp(0.0, logits) - self.problem.labels[rows] * logits
+            loss += self.problem.share[a] * float(np.average(losses, weights=weight))
+        return disparity, loss
+
+
+class Trainer:
+    """The state of one run; ``advance`` moves it, ``run`` moves it to the end with care."""
+
+    def __init__(
+        self,
+        problem: TrainingProblem,
+        objective: Objective,
+        steps: ParameterSteps,
+        *,
+        theta: NDArray[np.float64],
+        batch_size: int,
+        seed: int,
+    ) -> None:
+        self.problem, self.objective, self.steps = problem, objective, steps
+        self.batch_size, self.seed, self.done = batch_size, seed, 0
+        dtype = problem.X.dtype
+        n_groups, width = len(problem.groups), problem.n_columns + 1
+        n_features = len(objective.dual.features) if objective.dual else 1
+        self.theta = np.array(theta, dtype=dtype)
+        self.theta_sum = np.zeros(theta.shape)
+        self.summed = 0
+        self.duals = np.zeros((n_groups, n_features), dtype)
+        self.target_duals = np.zeros((n_groups, n_features), dtype)
+        self._features = problem.feature_arrays()
+        self._groups = problem.group_arrays()
+        self._scale = steps.scale.astype(dtype)
+        if objective.dual:
+            table = objective.dual.features.tabulate()
+            self._frequency = objective.dual.features.frequency.astype(dtype)
+            self._table = (table.steps, table.cosines.astype(dtype), table.sines.astype(dtype))
+        else:
+            self._frequency = np.zeros(1, dtype)
+            self._table = (1, np.zeros((2, 1), dtype), np.zeros((2, 1), dtype))
+        vector, matrix = (batch_size,), (batch_size, n_features)
+        self._room = (
+            np.zeros((len(theta), width), dtype),  # gradient
+            np.zeros(vector, dtype), np.zeros(vector, np.int64), np.zeros(vector, dtype),  # scores, rows, target
+            np.zeros(matrix, dtype), np.zeros(matrix, dtype), np.zeros(matrix, dtype), np.zeros(matrix, dtype),
+            np.zeros(vector, dtype), np.zeros(vector, dtype), np.zeros(vector, dtype), np.zeros(vector, dtype),
+            np.zeros(n_features, dtype), np.zeros(n_features, dtype),
+            np.zeros(vector, np.int64), np.zeros(vector, np.int64),
+        )  # fmt: skip
+
+    def advance(self, n_updates: int, *, average_from: int) -> None:
+        """Run ``n_updates`` updates; iterates from update ``average_from`` on enter the average."""
+        problem, objective, dual = self.problem, self.objective, self.objective.dual
+        run_updates(
+            self.done, n_updates, average_from, self.seed,
+            *self._features, problem.labels,
+            *self._groups, problem.share, problem.accept, problem.alias,
+            problem.target,
+            dual.regularizer.code if dual else DISCRETE,
+            dual.strength if dual else 1.0,
+            bool(dual and dual.opposite),
+            bool(dual and dual.pairs == "all"),
+            self._frequency, *self._table,
+            objective.parity, objective.anchor, objective.ridge,
+            objective.dual_step, self.steps.size, self._scale,
+            self.theta, self.theta_sum, self.duals, self.target_duals,
+            self.batch_size, *self._room,
+        )  # fmt: skip
+        self.summed += max(0, self.done + n_updates - max(average_from, self.done))
+        self.done += n_updates
+
+    def averaged(self) -> NDArray[np.float64]:
+        """Mean of the summed iterates, or the present one before any was summed."""
+        return self.theta_sum / self.summed if self.summed else self.theta.astype(np.float64)
+
+    def run(self, n_updates: int, *, average: bool, verbose: bool, title: str, rng: np.random.Generator) -> Result:
+        """Run to the end, to Ctrl-C, or to the first sign of divergence, and say which."""
+        watch = _Watch(self.problem, rng)
+        piece = max(1, -(-n_updates // _RECORDS))
+        average_from = n_updates // 2 if average else n_updates
+        disparity, loss = watch.measure(self.theta)
+        records = [(0, disparity, loss)]
+        best, best_theta = self._total(disparity, loss), self.theta.astype(np.float64)
+        outcome = f"ran all {n_updates} updates"
+        final: NDArray[np.float64] | None = None
+        try:
+            with progress(title, n_updates, show=verbose) as bar:
+                while self.done < n_updates:
+                    self.advance(min(piece, n_updates - self.done), average_from=average_from)
+                    if not np.isfinite(self.theta).all() or not np.isfinite(self.duals).all():
+                        final, outcome = best_theta, self._diverged()
+                        break
+                    theta = self.averaged()
+                    disparity, loss = watch.measure(theta)
+                    records.append((self.done, disparity, loss))
+                    if self._total(disparity, loss) < best:
+                        best, best_theta = self._total(disparity, loss), theta.copy()
+                    bar.advance(self.done, f"disparity {disparity:.4f}")
+        except KeyboardInterrupt:
+            final = best_theta
+            outcome = f"interrupted after {self.done} of {n_updates} updates; the best model so far is kept"
+            warnings.warn(f"Training was {outcome}.", ConvergenceWarning, stacklevel=2)
+        columns = np.array(records, dtype=np.float64).T
+        history = dict(zip(("update", "disparity", "loss"), columns, strict=True))
+        return Result(
+            self.averaged() if final is None else final,
+            self.duals.astype(np.float64),
+            -self.duals.astype(np.float64) if self._opposite else self.target_duals.astype(np.float64),
+            self.done,
+            outcome,
+            history,
+        )
+
+    @property
+    def _opposite(self) -> bool:
+        return bool(self.objective.dual and self.objective.dual.opposite)
+
+    def _total(self, disparity: float, loss: float) -> float:
+        return self.objective.parity * disparity + self.objective.anchor * loss
+
+    def _diverged(self) -> str:
+        outcome = f"diverged near update {self.done}; the best model so far is kept"
+        self.duals[~np.isfinite(self.duals)] = 0.0
+        self.target_duals[~np.isfinite(self.target_duals)] = 0.0
+        warnings.warn(
+            f"Training {outcome}. Use smaller dual_step and parameter_step, or leave them at None.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+        return outcome

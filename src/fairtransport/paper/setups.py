@@ -1,0 +1,230 @@
+"""The paper's three data sets as ready problems: features, labels and groups of training and test rows.
+
+Every preprocessor is fitted on training rows only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+
+from fairtransport._validation import check_choice, check_count
+from fairtransport.datasets import load_adult, load_communities, load_german
+from fairtransport.groups import make_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+
+    _Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+__all__ = ["Split", "adult_split", "communities_splits", "german_splits"]
+
+_ADULT_NUMERIC = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
+_GERMAN_NUMERIC = (
+    "duration", "amount", "installment_rate", "present_residence", "age", "number_credits", "people_liable",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One division of a data set into training and test rows.
+
+    Attributes
+    ----------
+    name : str
+        The data set, for people.
+    X_train, X_test : csr_matrix or ndarray
+        Features.
+    y_train, y_test : ndarray of int
+        Labels, 0 or 1.
+    groups_train, groups_test : Groups
+        The groups of the rows, the same groups in the same order.
+    """
+
+    name: str
+    X_train: Any
+    y_train: NDArray[np.int64]
+    groups_train: Groups
+    X_test: Any
+    y_test: NDArray[np.int64]
+    groups_test: Groups
+
+    @property
+    def grouping(self) -> str:
+        """How several sensitive columns make groups: ``"crossed"`` or ``"each"``."""
+        return self.groups_train.grouping
+
+
+def adult_split(encoding: str = "standard") -> Split:
+    """Adult with the official split, and race (Black or White) crossed with sex: four groups.
+
+    Parameters
+    ----------
+    encoding : {"standard", "binned"}, default="standard"
+        How columns become features; see Notes.
+
+    Returns
+    -------
+    Split
+        Features are CSR; rows of other races are left out.
+
+    Notes
+    -----
+    ``"standard"``: the six numeric columns standardised and the eight categorical ones, race and sex among
+    them, one-hot with missing as a category: 104 columns, for which logistic regression errs on .1475 of the
+    test rows (.142 in the paper, which does not say what its features are).
+
+    ``"binned"``: age and hours in twelve bins of equal width, and beside the standardised capital gain and loss
+    an indicator for each of their amounts that at least ten training rows share: tax forms round, and the same
+    amount tells much about the income. Chosen among eight encodings by cross-validation on the training rows
+    (error .130, against .149 with ``"standard"``).
+
+    Examples
+    --------
+    >>> split = adult_split()
+    >>> split.X_train.shape, split.X_test.shape
+    ((30940, 104), (15507, 104))
+    >>> split.groups_test.names
+    ('Black, Female', 'Black, Male', 'White, Female', 'White, Male')
+    """
+    check_choice(encoding, ("standard", "binned"), name="encoding")
+    adult = load_adult(as_frame=False)
+    place = {name: place for place, name in enumerate(adult.feature_names)}
+    kept = np.isin(adult.data[:, place["race"]].astype(str), ("Black", "White"))
+    data, split = adult.data[kept], adult.split[kept]
+    words = [place[name] for name in place if name not in _ADULT_NUMERIC]
+    data[:, words] = np.where(data[:, words] == data[:, words], data[:, words], "?")  # NaN differs from itself
+    one_hot = (OneHotEncoder(handle_unknown="ignore"), words)
+    if encoding == "standard":
+        steps = [(StandardScaler(), [place[name] for name in _ADULT_NUMERIC]), one_hot]
+    else:
+        amounts = [place["capital_gain"], place["capital_loss"]]
+        steps = [
+            (StandardScaler(), [place["fnlwgt"], place["education_num"], *amounts]),
+            (KBinsDiscretizer(12, strategy="uniform"), [place["age"], place["hours_per_week"]]),
+            (OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=10), amounts),
+            one_hot,
+        ]
+    return _split(
+        "Adult" if encoding == "standard" else "Adult (binned)",
+        data,
+        adult.target[kept],
+        make_groups({name: data[:, place[name]] for name in adult.sensitive_names}),
+        rows=(np.flatnonzero(split == "train"), np.flatnonzero(split == "test")),
+        encoder=make_column_transformer(*steps, sparse_threshold=1.0),
+    )
+
+
+def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...]:
+    """German Credit: applicants over 30 and the others, in random splits of 75 % and 25 %.
+
+    Parameters
+    ----------
+    n_splits : int, default=20
+        How many; the first ones stay the same when more are asked for.
+    random_state : int, default=0
+        Seed of the splits, which keep the share of good credits.
+
+    Returns
+    -------
+    tuple of Split
+        Dense features: the seven numeric columns standardised, the others one-hot.
+
+    Examples
+    --------
+    >>> (split,) = german_splits(1)
+    >>> split.X_train.shape, split.groups_train.names
+    ((750, 61), ('over 30', 'up to 30'))
+    """
+    german = load_german(as_frame=False)
+    numeric = [place for place, name in enumerate(german.feature_names) if name in _GERMAN_NUMERIC]
+    words = [place for place in range(len(german.feature_names)) if place not in numeric]
+    age_group = german.sensitive_features[:, german.sensitive_names.index("age_group")]
+    groups = make_groups({"age_group": age_group})
+    encoder = make_column_transformer(
+        (StandardScaler(), numeric), (OneHotEncoder(handle_unknown="ignore"), words), sparse_threshold=0.0
+    )
+    return tuple(
+        _split("German", german.data, german.target, groups, rows=rows, encoder=encoder)
+        for rows in _random_rows(german.target, n_splits, random_state)
+    )
+
+
+def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: str = "crossed") -> tuple[Split, ...]:
+    """Communities and Crime: high crime rates, in random splits of 75 % and 25 %, with eight groups.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        How many; the first ones stay the same when more are asked for.
+    random_state : int, default=0
+        Seed of the splits, which keep the share of high crime rates.
+    grouping : {"crossed", "each"}, default="crossed"
+        Which eight groups; see Notes.
+
+    Returns
+    -------
+    tuple of Split
+        Dense features: the 99 predictors without missing values standardised, and the four indicators.
+
+    Notes
+    -----
+    The paper names four shares of the population, thresholded at their medians, and eight groups.
+    ``"crossed"`` crosses the three minorities' shares (Black, Asian, Hispanic), which gives disparities near
+    the published ones; ``"each"`` takes each of the four shares below and above its median as a group of its
+    own, so that groups overlap.
+
+    Examples
+    --------
+    >>> (split,) = communities_splits(1, grouping="each")
+    >>> split.X_train.shape, split.groups_train.names[:2]
+    ((1495, 103), ('black=high', 'black=low'))
+    """
+    check_choice(grouping, ("crossed", "each"), name="grouping")
+    communities = load_communities(as_frame=False)
+    sensitive = dict(zip(communities.sensitive_names, communities.sensitive_features.T, strict=True))
+    complete = communities.data[:, ~np.isnan(communities.data).any(axis=0)]
+    indicators = np.column_stack([share == "high" for share in sensitive.values()]).astype(np.float64)
+    if grouping == "crossed":
+        del sensitive["white"]
+    groups = make_groups(sensitive, grouping=grouping)
+    encoder = make_column_transformer(
+        (StandardScaler(), slice(complete.shape[1])), remainder="passthrough", sparse_threshold=0.0
+    )
+    data = np.hstack((complete, indicators))
+    return tuple(
+        _split(f"Communities ({grouping})", data, communities.target, groups, rows=rows, encoder=encoder)
+        for rows in _random_rows(communities.target, n_splits, random_state)
+    )
+
+
+def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) -> Iterator[_Rows]:
+    """Training and test rows of stratified splits."""
+    check_count(n_splits, name="n_splits")
+    splitter = StratifiedShuffleSplit(n_splits, test_size=0.25, random_state=random_state)
+    yield from splitter.split(np.zeros((len(target), 1)), target)
+
+
+def _split(
+    name: str, data: NDArray[Any], target: NDArray[np.int64], groups: Groups, *, rows: _Rows, encoder: Any
+) -> Split:
+    train, test = rows
+    encoder.fit(data[train])
+    return Split(
+        name,
+        encoder.transform(data[train]),
+        target[train],
+        groups.select(train),
+        encoder.transform(data[test]),
+        target[test],
+        groups.select(test),
+    )

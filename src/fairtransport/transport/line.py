@@ -1,0 +1,387 @@
+"""Exact optimal transport on the real line.
+
+On the line, an optimal plan never crosses: it joins the two samples level by level, where the level of a
+value is the share of the mass at or below it. Distances, couplings and maps are therefore one merge of two
+sorted samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Coupling",
+    "QuantileMap",
+    "Sample",
+    "as_sample",
+    "coupling",
+    "level_grid",
+    "quantile_map",
+    "wasserstein",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A weighted empirical distribution, in ascending order.
+
+    Use `from_values` for values in any order.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Ascending; ties are allowed.
+    levels : array of shape (n,)
+        Share of the mass at or before each entry: strictly ascending, the last exactly 1.
+
+    Notes
+    -----
+    The levels, not the weights, are stored, because two samples are compared level by level. Equal shares
+    then have equal levels to the last bit, whatever the number of values: 3/6 and 1/2 are the same number,
+    while a running sum of sixths need not reach one half.
+
+    Examples
+    --------
+    >>> sample = Sample.from_values([0.9, 0.1, 0.4], weights=[1, 1, 2])
+    >>> sample.values, sample.weights
+    (array([0.1, 0.4, 0.9]), array([0.25, 0.5 , 0.25]))
+    >>> sample.quantile([0.25, 0.5, 1.0])
+    array([0.1, 0.4, 0.9])
+    """
+
+    values: NDArray[np.float64]
+    levels: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        values = check_vector(self.values, name="values")
+        levels = check_vector(self.levels, name="levels")
+        _check_same_length(values, levels, names="values and levels")
+        if np.any(values[1:] < values[:-1]):
+            raise ValueError("values must ascend; use Sample.from_values, which sorts.")
+        if not levels[0] > 0 or np.any(levels[1:] <= levels[:-1]) or levels[-1] != 1:
+            raise ValueError("levels must ascend strictly from above 0 to exactly 1; use Sample.from_values.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "levels", levels)
+
+    @classmethod
+    def from_values(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Sample:
+        """Sort ``values``, drop those without weight and normalise the weights."""
+        array = check_vector(values, name="values")
+        mass = check_weights(weights, size=array.size, name="weights")
+        if mass is None:
+            return cls(np.sort(array), _levels(None, array.size))
+        order = np.argsort(array, kind="stable")
+        return cls.from_sorted(array[order], mass[order])
+
+    @classmethod
+    def from_sorted(cls, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Sample:
+        """Like `from_values`, for values that ascend already."""
+        levels = _levels(weights, values.size)
+        if weights is None:
+            return cls(values, levels)
+        keep = np.diff(levels, prepend=0.0) > 0
+        return cls(values[keep], levels[keep])
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Share of the mass at each entry: positive, with sum 1."""
+        return np.diff(self.levels, prepend=0.0)
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+        return float(self.values @ self.weights)
+
+    def quantile(self, levels: ArrayLike) -> NDArray[np.float64]:
+        """Return the generalised inverse inf{v : F(v) >= level} at levels within [0, 1]."""
+        wanted = np.asarray(levels, dtype=np.float64)
+        if not np.all((wanted >= 0) & (wanted <= 1)):
+            raise ValueError("levels must lie within [0, 1].")
+        return self.values[np.searchsorted(self.levels, wanted, side="left")]
+
+    def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> NDArray[np.float64]:
+        """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
+        check_choice(side, ("left", "right"), name="side")
+        where = np.asarray(points, dtype=np.float64)
+        if np.any(np.isnan(where)):
+            raise ValueError("points must be numbers; remove or impute NaN first.")
+        at = np.searchsorted(self.values, where, side=side)
+        return np.where(at > 0, self.levels[np.maximum(at, 1) - 1], 0.0)
+
+    def equal_mass(self, n: int) -> NDArray[np.float64]:
+        """Return the values at levels (i + 1/2) / n: an ascending stand-in of ``n`` equal weights."""
+        count = check_count(n, name="n")
+        return self.quantile((np.arange(count) + 0.5) / count)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A plan that carries one sample onto another: ``mass[k]`` goes from ``rows[k]`` to ``columns[k]``.
+
+    Rows and columns index the samples as they were handed in, not as sorted. ``shape`` holds the two sizes.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    shape: tuple[int, int]
+
+    def cost(self, x: ArrayLike, y: ArrayLike, p: float = 1.0) -> float:
+        """Return the sum of mass times abs(x - y) ** p."""
+        power = check_real(p, name="p", least=1.0)
+        sources, targets = check_vector(x, name="x"), check_vector(y, name="y")
+        for array, size, name in ((sources, self.shape[0], "x"), (targets, self.shape[1], "y")):
+            if array.size != size:
+                raise ValueError(f"{name} has {array.size} values, but the coupling was made for {size}.")
+        return float(self.mass @ np.abs(sources[self.rows] - targets[self.columns]) ** power)
+
+    def to_dense(self) -> NDArray[np.float64]:
+        """Return the plan as a matrix with one row per x and one column per y."""
+        plan = np.zeros(self.shape)
+        np.add.at(plan, (self.rows, self.columns), self.mass)
+        return plan
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileMap:
+    """A non-decreasing map of the line: linear between ``knots``, constant beyond them.
+
+    Each point is mapped on its own, so its image does not depend on the points beside it.
+    """
+
+    knots: NDArray[np.float64]
+    images: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        knots, images = check_vector(self.knots, name="knots"), check_vector(self.images, name="images")
+        _check_same_length(knots, images, names="knots and images")
+        if np.any(knots[1:] <= knots[:-1]):
+            raise ValueError("knots must ascend strictly.")
+        if np.any(images[1:] < images[:-1]):
+            raise ValueError("images must not descend: an optimal map on the line keeps the order.")
+        object.__setattr__(self, "knots", knots)
+        object.__setattr__(self, "images", images)
+
+    def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Map points of any shape."""
+        where = np.asarray(points, dtype=np.float64)
+        if not np.all(np.isfinite(where)):
+            raise ValueError("points must be finite; remove or impute NaN and infinite values first.")
+        last = self.knots.size - 1
+        right = np.searchsorted(self.knots, where, side="right")
+        left = np.maximum(right - 1, 0)
+        right = np.minimum(right, last)
+        # Not np.interp, whose rounding can overshoot the next knot: this keeps the order to the last bit.
+        gap = self.knots[right] - self.knots[left]
+        step = np.where(gap > 0, where - self.knots[left], 0.0) / np.where(gap > 0, gap, 1.0)
+        images = self.images[left] + step * (self.images[right] - self.images[left])
+        return np.minimum(images, self.images[right])
+
+
+def wasserstein(
+    x: ArrayLike | Sample,
+    y: ArrayLike | Sample,
+    *,
+    p: float = 1.0,
+    x_weights: ArrayLike | None = None,
+    y_weights: ArrayLike | None = None,
+) -> float:
+    r"""Wasserstein-p distance between two samples, exact.
+
+    Parameters
+    ----------
+    x, y : array-like or Sample
+        The samples, in any order and of any two sizes.
+    p : float, default 1.0
+        Order of the distance, at least 1.
+    x_weights, y_weights : array-like, optional
+        Weights of arrays; equal when omitted. A `Sample` brings its own.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    With distribution functions F, G and quantile functions :math:`F^{-1}, G^{-1}`,
+
+    .. math:: W_p^p = \int_0^1 |F^{-1}(u) - G^{-1}(u)|^p \, du, \qquad W_1 = \int |F(v) - G(v)| \, dv.
+
+    Examples
+    --------
+    >>> wasserstein([0.0, 1.0], [0.5])
+    0.5
+    >>> wasserstein([0.0, 1.0], [0.0, 1.0, 1.0, 1.0], p=2)
+    0.5
+    """
+    power = check_real(p, name="p", least=1.0)
+    source = as_sample(x, x_weights, name="x")
+    target = as_sample(y, y_weights, name="y")
+    if power == 1.0:
+        points = _merge(source.values, target.values)
+        below = points[:-1]
+        return float(np.abs(source.cdf(below) - target.cdf(below)) @ np.diff(points))
+    grid = level_grid([source, target])
+    moved = np.abs(source.quantile(grid) - target.quantile(grid))
+    farthest = float(moved.max())
+    if farthest == 0:
+        return 0.0
+    share = np.diff(grid, prepend=0.0) @ (moved / farthest) ** power  # scaled, so that no power overflows
+    return farthest * float(share) ** (1 / power)
+
+
+def coupling(
+    x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
+) -> Coupling:
+    """Optimal coupling of two samples, for every cost abs(x - y) ** p with p >= 1 at once.
+
+    Parameters
+    ----------
+    x, y : array-like
+        The samples, in any order and of any two sizes.
+    x_weights, y_weights : array-like, optional
+        Weights, normalised to sum 1; equal when omitted.
+
+    Returns
+    -------
+    Coupling
+        At most ``len(x) + len(y) - 1`` entries, in ascending order of the values they join.
+
+    Notes
+    -----
+    The monotone coupling: mass at level u of x goes to level u of y. Samples of equal size and weight are
+    therefore paired in sorted order, not as they stand.
+
+    Examples
+    --------
+    >>> plan = coupling([0.9, 0.1], [0.2, 0.8])
+    >>> plan.rows, plan.columns, plan.mass
+    (array([1, 0]), array([0, 1]), array([0.5, 0.5]))
+    """
+    sources, targets = check_vector(x, name="x"), check_vector(y, name="y")
+    x_order, x_levels = _ordered_levels(sources, x_weights, name="x_weights")
+    y_order, y_levels = _ordered_levels(targets, y_weights, name="y_weights")
+    grid = _merge(x_levels, y_levels)
+    grid = grid[grid > 0]  # a value without weight may come first
+    return Coupling(
+        rows=x_order[np.searchsorted(x_levels, grid, side="left")],
+        columns=y_order[np.searchsorted(y_levels, grid, side="left")],
+        mass=np.diff(grid, prepend=0.0),
+        shape=(sources.size, targets.size),
+    )
+
+
+def quantile_map(
+    source: ArrayLike | Sample,
+    target: ArrayLike | Sample,
+    *,
+    source_weights: ArrayLike | None = None,
+    target_weights: ArrayLike | None = None,
+) -> QuantileMap:
+    r"""Map that carries the source sample onto the target sample and extends to new points.
+
+    Parameters
+    ----------
+    source, target : array-like or Sample
+        The samples, in any order and of any two sizes.
+    source_weights, target_weights : array-like, optional
+        Weights of arrays; equal when omitted. A `Sample` brings its own.
+
+    Returns
+    -------
+    QuantileMap
+        Knots at the distinct source values.
+
+    Notes
+    -----
+    The mass at a source value v fills the levels from F(v-) to F(v). Its image is the mean of the target over
+    them, the barycentric projection of the optimal coupling,
+
+    .. math:: T(v) = \frac{1}{F(v) - F(v^-)} \int_{F(v^-)}^{F(v)} G^{-1}(u) \, du,
+
+    so that ties need no random choice, the mean of the images is the target's mean, and two samples of equal
+    size without ties are matched value by value.
+
+    Examples
+    --------
+    >>> carry = quantile_map([0.3, 0.1, 0.2], [0.7, 0.9, 0.5])
+    >>> carry([0.1, 0.15, 0.3, 0.8])
+    array([0.5, 0.6, 0.9, 0.9])
+    """
+    start = as_sample(source, source_weights, name="source")
+    goal = as_sample(target, target_weights, name="target")
+    last_of_tie = np.append(np.flatnonzero(start.values[1:] != start.values[:-1]), len(start) - 1)
+    knots, tops = start.values[last_of_tie], start.levels[last_of_tie]
+
+    grid = level_grid([start, goal])
+    mass, reached = np.diff(grid, prepend=0.0), goal.quantile(grid)
+    ends = np.searchsorted(grid, tops, side="left")  # every top is on the grid
+    begins = np.append(0, ends[:-1] + 1)
+    # The mean is taken above the lowest value reached, so that a knot with one image gets it to the last bit.
+    lowest, highest = reached[begins], reached[ends]
+    rise = mass * (reached - np.repeat(lowest, ends - begins + 1))
+    images = lowest + np.add.reduceat(rise, begins) / np.add.reduceat(mass, begins)
+    return QuantileMap(knots, np.minimum(images, highest))
+
+
+def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, name: str) -> Sample:
+    """Return ``values`` as a `Sample`; one that is a `Sample` already takes no weights."""
+    if isinstance(values, Sample):
+        if weights is not None:
+            raise ValueError(f"{name} is a Sample, which has weights of its own; leave {name}_weights out.")
+        return values
+    array = check_vector(values, name=name)
+    return Sample.from_values(array, check_weights(weights, size=array.size, name=f"{name}_weights"))
+
+
+def level_grid(samples: Sequence[Sample]) -> NDArray[np.float64]:
+    """Return the levels at which any of the samples steps: ascending, without repeats, the last exactly 1.
+
+    Between two neighbours of the grid every quantile function is constant. It equals its value at the upper
+    one, where it can be read without a rounding error: quantile functions are continuous from the left.
+    """
+    return _merge(*(sample.levels for sample in samples))
+
+
+def _check_same_length(first: NDArray[Any], second: NDArray[Any], *, names: str) -> None:
+    """Raise when two arrays differ in length."""
+    if first.size != second.size:
+        raise ValueError(f"{names} must be equally long; got {first.size} and {second.size}.")
+
+
+def _levels(weights: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:
+    """Cumulative shares. One division a value: equal fractions come out equal to the last bit."""
+    if weights is None:
+        return np.arange(1, size + 1) / size
+    total = np.cumsum(weights)
+    return total / total[-1]
+
+
+def _ordered_levels(
+    values: NDArray[np.float64], weights: ArrayLike | None, *, name: str
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Positions in ascending order of value and the levels there."""
+    mass = check_weights(weights, size=values.size, name=name)
+    order = np.argsort(values, kind="stable").astype(np.int64, copy=False)
+    return order, _levels(None if mass is None else mass[order], values.size)
+
+
+def _merge(*ascending: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distinct entries of ascending arrays, ascending."""
+    merged = np.concatenate(ascending)
+    merged.sort(kind="stable")  # timsort finds the runs: a linear merge
+    return merged[np.append(True, merged[1:] != merged[:-1])]

@@ -1,0 +1,92 @@
+"""The two regularizers of the paper, by their convex conjugates.
+
+With v = (f(s) + h(t) - cost(s, t)) / strength the dual objective subtracts
+``strength * conjugate(v)`` and its derivative with respect to f(s) + h(t) is ``1 - alpha(v)``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport._validation import check_choice
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ENTROPY", "EXPONENT_LIMIT", "L2", "Regularizer", "get_regularizer"]
+
+#: Beyond this exponent exp(v) goes on as its tangent: still convex, never infinite. The optimum has
+#: alpha = dgamma / d(p x q), so the bound of e^10 is far above what a coupling of scores reaches.
+EXPONENT_LIMIT = 10.0
+_LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
+
+
+@dataclass(frozen=True)
+class Regularizer(ABC):
+    """A divergence phi, known by its conjugate phi* and the slope of that.
+
+    Attributes
+    ----------
+    name : str
+        The word users write.
+    code : int
+        The number compiled loops know it by.
+    """
+
+    name: str
+    code: int
+
+    @abstractmethod
+    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """phi*(v)."""
+
+    @abstractmethod
+    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Slope of phi* at v: the paper's alpha."""
+
+
+class _L2(Regularizer):
+    """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4.
+
+    Notes
+    -----
+    The paper prints the derivative v / 2 without the positive part; the conjugate has it, so alpha has it too.
+    """
+
+    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 0.25 * np.maximum(v, 0.0) ** 2
+
+    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 0.5 * np.maximum(v, 0.0)
+
+
+class _Entropy(Regularizer):
+    """phi(x) = x log x - x; phi*(v) = exp(v), continued by its tangent above ``EXPONENT_LIMIT``."""
+
+    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        bounded = np.minimum(v, EXPONENT_LIMIT)
+        return np.exp(bounded) + _LIMIT_VALUE * (v - bounded)
+
+    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(np.minimum(v, EXPONENT_LIMIT))
+
+
+L2: Regularizer = _L2("l2", 0)
+ENTROPY: Regularizer = _Entropy("entropy", 1)
+_BY_NAME = {r.name: r for r in (L2, ENTROPY)}
+
+
+def get_regularizer(name: str) -> Regularizer:
+    """Return the regularizer called ``name``.
+
+    Examples
+    --------
+    >>> get_regularizer("l2").name
+    'l2'
+    """
+    return _BY_NAME[check_choice(name, _BY_NAME, name="regularizer")]

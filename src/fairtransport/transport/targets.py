@@ -1,0 +1,243 @@
+"""Distributions that several samples can be carried to: barycenters, the mixture, or one that is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_vector, check_weights
+from fairtransport.transport.line import Sample, level_grid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Combine = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+__all__ = ["TARGET_WORDS", "pooled", "resolve_target", "w1_barycenter", "w2_barycenter"]
+
+TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
+
+_BLOCK = 1 << 16  # levels combined at a time, so that memory does not grow with their number times the samples'
+_HALF_TOLERANCE = 1e-12  # cumulative weights this close to 1/2 have hit it: 0.3 + 0.2 must count
+
+
+def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
+    r"""Wasserstein-1 barycenter: the pointwise median of the quantile functions, exact.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    weights : array-like, optional
+        One weight per sample, zero or more; equal when omitted, as in the paper.
+
+    Returns
+    -------
+    Sample
+        At most as many values as the samples have together.
+
+    Notes
+    -----
+    It minimises :math:`\sum_a w_a W_1(S_a, T)` over T. On the line that is, level by level,
+
+    .. math:: T^{-1}(u) = \operatorname{median}_a F_a^{-1}(u),
+
+    weighted by w. Where the weight splits into two exact halves (an even number of samples with equal
+    weights) every point between the two middle values is a median, and the middle one is taken.
+
+    Examples
+    --------
+    >>> groups = [Sample.from_values(v) for v in ([0.1, 0.5], [0.2, 0.6], [0.9, 0.9])]
+    >>> w1_barycenter(groups).values
+    array([0.2, 0.6])
+    >>> w1_barycenter(groups[:2]).values
+    array([0.15, 0.55])
+    """
+    return _pointwise(samples, weights, _weighted_median)
+
+
+def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
+    r"""Wasserstein-2 barycenter: the pointwise mean of the quantile functions, exact.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    weights : array-like, optional
+        One weight per sample, zero or more; equal when omitted.
+
+    Returns
+    -------
+    Sample
+        At most as many values as the samples have together.
+
+    Notes
+    -----
+    It minimises :math:`\sum_a w_a W_2^2(S_a, T)` over T. On the line that is
+
+    .. math:: T^{-1}(u) = \sum_a w_a F_a^{-1}(u).
+
+    Examples
+    --------
+    >>> groups = [Sample.from_values(v) for v in ([0.0, 0.5], [0.5, 1.0])]
+    >>> w2_barycenter(groups, weights=[3, 1]).values
+    array([0.125, 0.625])
+    """
+    return _pointwise(samples, weights, _weighted_mean)
+
+
+def pooled(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
+    """Mixture of the samples.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    weights : array-like, optional
+        One weight per sample, zero or more; equal when omitted. With the numbers of rows as weights, the
+        mixture is the distribution of all rows.
+
+    Returns
+    -------
+    Sample
+
+    Examples
+    --------
+    >>> groups = [Sample.from_values(v) for v in ([0.0, 0.5, 1.0], [0.6])]
+    >>> mixture = pooled(groups, weights=[3, 1])
+    >>> mixture.values, mixture.weights
+    (array([0. , 0.5, 0.6, 1. ]), array([0.25, 0.25, 0.25, 0.25]))
+    """
+    kept, shares = _weighted_samples(samples, weights)
+    values = np.concatenate([sample.values for sample in kept])
+    mass = np.concatenate([share * sample.weights for sample, share in zip(kept, shares, strict=True)])
+    return Sample.from_values(values, mass)
+
+
+def resolve_target(
+    target: Any,
+    samples: Sequence[Sample],
+    sizes: ArrayLike,
+    *,
+    labels: Sequence[Any] = (),
+    names: Sequence[str] = (),
+    everyone: Sample | None = None,
+) -> Sample:
+    """Turn what a user calls a target into a sample.
+
+    Parameters
+    ----------
+    target : str, label, array-like or Sample
+        ``"barycenter"`` (Wasserstein-1, equal weights, the paper's), ``"barycenter_w2"`` (weights by size),
+        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores within [0, 1]. A word wins over a
+        label of the same spelling, and a label over scores.
+    samples : sequence of Sample
+        The scores of each group.
+    sizes : array-like
+        Weight of each sample where size matters: its number of rows or their total weight.
+    labels, names : sequence, optional
+        What each sample is called by programs and by people, in the order of ``samples``.
+    everyone : Sample, optional
+        What ``"pooled"`` means where samples share rows; by default their mixture by ``sizes``.
+
+    Returns
+    -------
+    Sample
+
+    Examples
+    --------
+    >>> groups = [Sample.from_values([0.1, 0.3]), Sample.from_values([0.5])]
+    >>> resolve_target("old", groups, [2, 1], labels=["young", "old"]).values
+    array([0.5])
+    >>> resolve_target("barycenter", groups, [2, 1]).values
+    array([0.3, 0.4])
+    """
+    if isinstance(target, str):
+        if target == "barycenter":
+            return w1_barycenter(samples)
+        if target == "barycenter_w2":
+            return w2_barycenter(samples, sizes)
+        if target == "pooled":
+            return pooled(samples, sizes) if everyone is None else everyone
+    if isinstance(target, Sample):
+        return _check_range(target)
+    place = _find(target, labels, names)
+    if place is not None:
+        return samples[place]
+    if _is_name(target):
+        words = ", ".join(repr(word) for word in TARGET_WORDS)
+        raise ValueError(
+            f"target must be one of {words}, the label of one of the {len(samples)} groups or an array of "
+            f"scores; the {type(target).__name__} given is none of them."
+        )
+    return _check_range(Sample.from_values(check_vector(target, name="target")))
+
+
+def _find(target: Any, *spellings: Sequence[Any]) -> int | None:
+    """Position of the label or name that equals ``target``; arrays are never labels."""
+    if not isinstance(target, tuple) and not _is_name(target):
+        return None
+    for spelling in spellings:
+        known = list(spelling)
+        if target in known:
+            return known.index(target)
+    return None
+
+
+def _is_name(target: Any) -> bool:
+    """Whether ``target`` cannot be an array of scores: one value, or several with text among them."""
+    if isinstance(target, (list, tuple)):
+        return any(isinstance(part, str) for part in target)
+    return np.ndim(target) == 0
+
+
+def _check_range(target: Sample) -> Sample:
+    if target.values[0] < 0 or target.values[-1] > 1:
+        outside = int(np.count_nonzero((target.values < 0) | (target.values > 1)))
+        raise ValueError(
+            f"target outside the score range: {outside} of its {len(target)} values are not within [0, 1]."
+        )
+    return target
+
+
+def _weighted_samples(samples: Sequence[Sample], weights: ArrayLike | None) -> tuple[list[Sample], NDArray[np.float64]]:
+    """Keep the samples with weight, and the weights normalised to sum 1."""
+    if not len(samples):
+        raise ValueError("samples is empty; at least one sample is needed.")
+    if weights is None:
+        return list(samples), np.full(len(samples), 1 / len(samples))
+    given = check_vector(weights, name="weights")
+    if given.size != len(samples):
+        raise ValueError(f"weights has {given.size} values for {len(samples)} samples; give one for each.")
+    checked = check_weights(given, size=given.size, name="weights")
+    shares = given if checked is None else checked / checked.sum()
+    return [sample for sample, share in zip(samples, shares, strict=True) if share > 0], shares[shares > 0]
+
+
+def _pointwise(samples: Sequence[Sample], weights: ArrayLike | None, combine: Combine) -> Sample:
+    """Combine the quantile functions level by level."""
+    kept, shares = _weighted_samples(samples, weights)
+    levels = level_grid(kept)
+    values = np.empty_like(levels)
+    for start in range(0, levels.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        values[block] = combine(np.stack([sample.quantile(levels[block]) for sample in kept], axis=1), shares)
+    lowest, highest = min(sample.values[0] for sample in kept), max(sample.values[-1] for sample in kept)
+    # Quantile functions ascend within the samples' range; rounding may not push them out of either.
+    return Sample(np.clip(np.maximum.accumulate(values), lowest, highest), levels)
+
+
+def _weighted_median(quantiles: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Middle of the lower and the upper weighted median of each row."""
+    order = np.argsort(quantiles, axis=1)
+    mass = np.cumsum(shares[order], axis=1)
+    rows = np.arange(len(quantiles))
+    lower = order[rows, np.argmax(mass >= 0.5 - _HALF_TOLERANCE, axis=1)]
+    upper = order[rows, np.argmax(mass > 0.5 + _HALF_TOLERANCE, axis=1)]
+    return (quantiles[rows, lower] + quantiles[rows, upper]) / 2
+
+
+def _weighted_mean(quantiles: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted mean of each row, taken from its first entry: equal entries give themselves exactly."""
+    first = quantiles[:, 0]
+    return first + (quantiles - first[:, None]) @ shares

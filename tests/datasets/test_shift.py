@@ -1,0 +1,265 @@
+"""``shift_class_rate``: the rate is met, nothing is doubled, everything is cut alike, and errors help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.utils import Bunch
+
+from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
+from fairtransport.datasets.shift import _counts
+
+PAPER = {"Female": 0.4, "Male": 0.3}
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return load_adult()
+
+
+@pytest.fixture
+def small():
+    """Six rows of group a (two positive), three of group b (one positive), one of c (positive)."""
+    return Bunch(
+        data=np.arange(20.0).reshape(10, 2),
+        target=np.array([1, 1, 0, 0, 0, 0, 1, 0, 0, 1]),
+        sensitive_features=np.array([["a"]] * 6 + [["b"]] * 3 + [["c"]], dtype=object),
+        sensitive_names=["group"],
+        feature_names=["x", "y"],
+        split=None,
+        DESCR="ten rows",
+    )
+
+
+def rate_of(bunch, column, group):
+    names = list(bunch.sensitive_names)
+    member = np.asarray(bunch.sensitive_features)[:, names.index(column)] == group
+    labels = np.asarray(bunch.target)[member]
+    return labels.mean(), labels.size
+
+
+def test_the_papers_shift_of_adult(adult):
+    shifted = shift_class_rate(adult, PAPER, by="sex", random_state=0)
+    # All 1,769 positive women stay, and 1,769 * 0.6 / 0.4 = 2,653.5 negative ones; of the men, all 22,732
+    # negatives and 22,732 * 0.3 / 0.7 = 9,742.3 positives.
+    rate, rows = rate_of(shifted, "sex", "Female")
+    assert rows in {1_769 + 2_653, 1_769 + 2_654}
+    assert abs(rate - 0.4) <= 0.5 / rows
+    rate, rows = rate_of(shifted, "sex", "Male")
+    assert rows == 22_732 + 9_742
+    assert abs(rate - 0.3) <= 0.5 / rows
+
+
+def test_every_kind_is_cut_to_the_same_rows(kind, load):
+    adult = load(load_adult)
+    shifted = shift_class_rate(adult, PAPER, by="sex", random_state=0)
+    assert list(shifted) == [*adult, "indices"]
+    kept = shifted.indices
+    for entry in ("data", "target", "sensitive_features", "split", "frame"):
+        assert type(shifted[entry]) is type(adult[entry])
+        if adult[entry] is not None:
+            assert len(shifted[entry]) == kept.size
+    np.testing.assert_array_equal(shifted.split, adult.split[kept])
+    np.testing.assert_array_equal(np.asarray(shifted.target), np.asarray(adult.target)[kept])
+    np.testing.assert_array_equal(np.asarray(shifted.data)[:, 2], np.asarray(adult.data)[kept, 2])
+    np.testing.assert_array_equal(np.asarray(shifted.sensitive_features), np.asarray(adult.sensitive_features)[kept])
+    assert shifted.feature_names == adult.feature_names
+    assert shifted.DESCR == adult.DESCR
+
+
+def test_kinds_choose_the_same_rows(adult):
+    arrays = load_adult(as_frame=False)
+    first = shift_class_rate(adult, PAPER, by="sex", random_state=0).indices
+    np.testing.assert_array_equal(first, shift_class_rate(arrays, PAPER, by="sex", random_state=0).indices)
+
+
+def test_entries_of_communities_are_cut_too(kind, load):
+    communities = load(load_communities)
+    shifted = shift_class_rate(communities, {"high": 0.2}, by="black", random_state=1)
+    kept = shifted.indices
+    np.testing.assert_array_equal(np.asarray(shifted.rate), np.asarray(communities.rate)[kept])
+    np.testing.assert_array_equal(np.asarray(shifted.identifiers)[:, 3], np.asarray(communities.identifiers)[kept, 3])
+    assert shifted.split is None
+
+
+def test_pandas_rows_keep_their_labels(adult):
+    shifted = shift_class_rate(adult, PAPER, by="sex", random_state=0)
+    for entry in ("data", "target", "sensitive_features", "frame"):
+        np.testing.assert_array_equal(shifted[entry].index, shifted.indices)
+
+
+def test_no_row_appears_twice_and_the_order_is_random(adult):
+    kept = shift_class_rate(adult, PAPER, by="sex", random_state=0).indices
+    assert np.unique(kept).size == kept.size
+    assert (np.diff(kept) < 0).any()
+
+
+def test_the_data_set_given_is_left_alone(small):
+    before = {name: np.copy(value) for name, value in small.items() if isinstance(value, np.ndarray)}
+    shifted = shift_class_rate(small, {"a": 0.5}, by="group", random_state=0)
+    shifted.data[:] = -1
+    assert "indices" not in small
+    for name, value in before.items():
+        np.testing.assert_array_equal(small[name], value)
+
+
+def test_groups_that_are_not_named_keep_every_row(small):
+    kept = shift_class_rate(small, {"a": 0.5}, by="group", random_state=0).indices
+    assert {6, 7, 8, 9} <= set(kept.tolist())
+    assert {0, 1} <= set(kept.tolist())
+    assert kept.size == 8
+
+
+def test_the_present_rate_keeps_everything(small):
+    kept = shift_class_rate(small, {"a": 1 / 3, "b": 1 / 3}, by="group", random_state=0).indices
+    assert sorted(kept.tolist()) == list(range(10))
+
+
+def test_rates_of_zero_and_one_leave_one_class(small):
+    kept = shift_class_rate(small, {"a": 0, "b": 1}, by="group", random_state=0).indices
+    assert sorted(kept.tolist()) == [2, 3, 4, 5, 6, 9]
+
+
+def test_the_same_seed_gives_the_same_rows_and_another_others(adult):
+    def draw(random_state, rates=PAPER):
+        return shift_class_rate(adult, rates, by="sex", random_state=random_state).indices.tolist()
+
+    assert draw(0) == draw(0)
+    assert draw(0) == draw(np.random.default_rng(0))
+    assert draw(0) == draw(0, {"Male": 0.3, "Female": 0.4})
+    assert draw(0) != draw(1)
+    assert draw(np.random.RandomState(0)) == draw(np.random.RandomState(0))
+
+
+def test_a_shift_can_be_shifted_again():
+    german = load_german()
+    once = shift_class_rate(german, {"male": 0.5}, by="sex", random_state=0)
+    twice = shift_class_rate(once, {"female": 0.5}, by="sex", random_state=0)
+    assert rate_of(twice, "sex", "male")[0] == pytest.approx(0.5, abs=0.002)
+    assert rate_of(twice, "sex", "female")[0] == pytest.approx(0.5, abs=0.003)
+    np.testing.assert_array_equal(twice.data.index, once.indices[twice.indices])
+
+
+@pytest.mark.parametrize(
+    ("size", "rows"),
+    [(100, {"Female": 100, "Male": 100}), ({"Female": 50}, {"Female": 50, "Male": 32_474})],
+)
+def test_size_sets_the_rows_of_each_group(adult, size, rows):
+    shifted = shift_class_rate(adult, PAPER, by="sex", size=size, random_state=0)
+    for group, count in rows.items():
+        rate, found = rate_of(shifted, "sex", group)
+        assert found == count
+        assert abs(rate - PAPER[group]) <= 0.5 / count + 1e-12
+
+
+counts = st.integers(0, 200)
+
+
+@given(positives=counts, negatives=counts, rate=st.floats(0, 1))
+def test_counts_meet_the_rate_within_half_a_row_and_keep_one_class_whole(positives, negatives, rate):
+    if (rate > 0 and not positives) or (rate < 1 and not negatives):
+        with pytest.raises(ValueError, match="cannot become"):
+            _counts("g", rate, positives, negatives, size=None)
+        return
+    n_positive, n_negative = _counts("g", rate, positives, negatives, size=None)
+    assert 0 <= n_positive <= positives
+    assert 0 <= n_negative <= negatives
+    assert n_positive == positives or n_negative == negatives
+    assert abs(n_positive - rate * (n_positive + n_negative)) <= 0.5 + 1e-9
+
+
+@given(positives=st.integers(1, 60), negatives=st.integers(1, 60), rate=st.floats(0, 1), data=st.data())
+def test_every_size_up_to_the_most_works_and_the_next_one_does_not(positives, negatives, rate, data):
+    sizes = range(1, positives + negatives + 1)
+    wanted = [int(np.floor(rate * size + 0.5)) for size in sizes]
+    most = max(s for s, w in zip(sizes, wanted, strict=True) if w <= positives and s - w <= negatives)
+    size = data.draw(st.integers(1, most))
+    n_positive, n_negative = _counts("g", rate, positives, negatives, size=size)
+    assert n_positive + n_negative == size
+    assert n_positive == wanted[size - 1] <= positives
+    assert n_negative <= negatives
+    with pytest.raises(ValueError, match=f"at most {most}"):
+        _counts("g", rate, positives, negatives, size=most + 1)
+
+
+def test_of_two_nearest_counts_the_nearer_rate_wins():
+    # One positive at a rate of 0.3: one of three (0.333) is nearer than one of four (0.25).
+    assert _counts("g", 0.3, 1, 100, size=None) == (1, 2)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, np.nan, np.inf])
+def test_a_rate_outside_0_and_1_is_refused(small, rate):
+    with pytest.raises(ValueError, match="rate of 'a' must be a finite number at least 0 and at most 1"):
+        shift_class_rate(small, {"a": rate}, by="group")
+
+
+def test_a_rate_that_is_no_number_is_refused(small):
+    with pytest.raises(TypeError, match="rate of 'a' must be a number; got str"):
+        shift_class_rate(small, {"a": "0.5"}, by="group")
+
+
+def test_an_unknown_group_is_answered_with_the_known_ones(adult):
+    with pytest.raises(ValueError, match=r"'female', which column 'sex' lacks; its values are 'Female', 'Male'"):
+        shift_class_rate(adult, {"female": 0.4}, by="sex")
+
+
+def test_an_unknown_column_is_answered_with_the_known_ones(kind, load):
+    with pytest.raises(ValueError, match="by must be one of 'race', 'sex'; got 'gender'"):
+        shift_class_rate(load(load_adult), {"Female": 0.4}, by="gender")
+
+
+@pytest.mark.parametrize(("rates", "word"), [({"c": 0.5}, "negative"), ({"d": 0.5}, "positive")])
+def test_a_rate_that_needs_an_absent_class_is_refused(small, rates, word):
+    small.sensitive_features[5] = "d"
+    with pytest.raises(ValueError, match=rf"cannot become 0\.5: the group has no {word} label"):
+        shift_class_rate(small, rates, by="group")
+
+
+def test_a_size_too_large_is_answered_with_the_most(small):
+    with pytest.raises(ValueError, match=r"size asks for 6 rows of 'a'; at a rate of 0\.5 it has at most 4"):
+        shift_class_rate(small, {"a": 0.5}, by="group", size={"a": 6})
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "message"),
+    [
+        (0, ValueError, "size must be at least 1"),
+        (2.5, TypeError, "size must be a whole number"),
+        ({"a": 0}, ValueError, "size of 'a' must be at least 1"),
+        ({"b": 2}, ValueError, "size names the group 'b', for which rates gives no rate"),
+    ],
+)
+def test_a_size_that_makes_no_sense_is_refused(small, size, error, message):
+    with pytest.raises(error, match=message):
+        shift_class_rate(small, {"a": 0.5}, by="group", size=size)
+
+
+def test_rates_must_be_a_mapping_with_a_group(small):
+    with pytest.raises(TypeError, match="rates must map groups to rates"):
+        shift_class_rate(small, 0.4, by="group")
+    with pytest.raises(ValueError, match="rates names no group"):
+        shift_class_rate(small, {}, by="group")
+
+
+def test_the_data_set_must_be_a_bunch_with_binary_labels(small):
+    with pytest.raises(TypeError, match="dataset must be a Bunch"):
+        shift_class_rate(dict(small), {"a": 0.5}, by="group")
+    with pytest.raises(TypeError, match="dataset must be a Bunch"):
+        shift_class_rate(Bunch(data=small.data), {"a": 0.5}, by="group")
+    with pytest.raises(ValueError, match="labels 0 and 1"):
+        shift_class_rate(Bunch(**{**small, "target": small.target + 1}), {"a": 0.5}, by="group")
+    with pytest.raises(ValueError, match=r"sensitive_features has 9 rows, but dataset\.target has 10"):
+        shift_class_rate(Bunch(**{**small, "sensitive_features": small.sensitive_features[:9]}), {"a": 0.5}, by="group")
+
+
+def test_rows_without_a_group_stay(small):
+    small.sensitive_features[9] = np.nan
+    assert 9 in shift_class_rate(small, {"a": 0.5}, by="group", random_state=0).indices
+
+
+def test_an_array_needs_names_for_its_columns(small):
+    del small["sensitive_names"]
+    with pytest.raises(ValueError, match=r"dataset\.sensitive_names must name its columns"):
+        shift_class_rate(small, {"a": 0.5}, by="group")

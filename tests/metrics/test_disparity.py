@@ -1,0 +1,419 @@
+"""The three disparities against their definition, scipy, hand computation and their invariances."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
+
+from fairtransport import metrics
+from fairtransport.groups import make_groups
+from fairtransport.metrics import (
+    disparities,
+    ordered,
+    pairwise_distances,
+    strong_demographic_disparity,
+    strong_pairwise_disparity,
+    wasserstein_disparity,
+)
+from fairtransport.transport.line import Sample, quantile_map
+from fairtransport.transport.targets import w1_barycenter, w2_barycenter
+
+CANARY = 0.123454321
+DISPARITIES = [wasserstein_disparity, strong_demographic_disparity, strong_pairwise_disparity]
+EVERY = [*DISPARITIES, pairwise_distances, disparities]
+
+grid_or_any = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1)
+
+
+@st.composite
+def audited(draw):
+    """Scores and groups of 2 to 5 groups."""
+    n_groups = draw(st.integers(2, 5))
+    scores = draw(st.lists(grid_or_any, min_size=n_groups, max_size=30))
+    groups = list(range(n_groups)) + draw(
+        st.lists(st.integers(0, n_groups - 1), min_size=len(scores) - n_groups, max_size=len(scores) - n_groups)
+    )
+    return np.array(scores), np.array(groups)
+
+
+def audited_at_random(seed, n=200):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["a", "b", "c", "d"], n, p=[0.5, 0.3, 0.15, 0.05])
+    groups[:4] = ["a", "b", "c", "d"]
+    scores = rng.beta(2, 3, n) ** (1 + (groups == "b") + 0.5 * (groups == "d"))
+    return np.round(scores, 2) if seed % 2 else scores, groups
+
+
+def mean_over_thresholds(scores, groups, pairs):
+    """The paper's E over tau ~ U[0, 1], piece by piece: shares above tau change at scores only."""
+    cuts = np.unique(np.concatenate([[0.0, 1.0], scores]))
+    middles, lengths = (cuts[1:] + cuts[:-1]) / 2, np.diff(cuts)
+    above = {label: [np.mean(scores[groups == label] > tau) for tau in middles] for label in np.unique(groups)}
+    above["everyone"] = [np.mean(scores > tau) for tau in middles]
+    return sum(lengths @ np.abs(np.subtract(above[a], above[b])) for a, b in pairs)
+
+
+# ----------------------------------------------------------------------------------- against the definition
+
+
+@given(audited())
+def test_sdd_and_spdd_are_averages_over_thresholds(drawn):
+    scores, groups = drawn
+    labels = np.unique(groups)
+    sdd = mean_over_thresholds(scores, groups, [(label, "everyone") for label in labels])
+    spdd = mean_over_thresholds(scores, groups, combinations(labels, 2))
+    assert strong_demographic_disparity(scores, sensitive_features=groups) == pytest.approx(sdd, abs=1e-12)
+    assert strong_pairwise_disparity(scores, sensitive_features=groups) == pytest.approx(spdd, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_against_scipy_pair_by_pair(seed):
+    scores, groups = audited_at_random(seed)
+    weights = np.random.default_rng(seed).random(scores.size) if seed > 1 else np.ones(scores.size)
+    labels = np.unique(groups)
+
+    def w1(first, second):
+        return wasserstein_distance(scores[first], scores[second], weights[first], weights[second])
+
+    matrix = pairwise_distances(scores, sensitive_features=groups, sample_weight=weights)
+    expected = [[w1(groups == a, groups == b) for b in labels] for a in labels]
+    assert matrix == pytest.approx(np.array(expected), abs=1e-13)
+    assert np.array_equal(matrix, matrix.T)
+    everyone = np.ones(scores.size, dtype=bool)
+    sdd = sum(w1(groups == a, everyone) for a in labels)
+    found = disparities(scores, sensitive_features=groups, sample_weight=weights)
+    assert found["strong_demographic_disparity"] == pytest.approx(sdd, abs=1e-13)
+    assert found["strong_pairwise_disparity"] == pytest.approx(np.sum(expected) / 2, abs=1e-13)
+
+    by_label = sum(w1(groups == a, groups == "b") for a in labels)
+    assert wasserstein_disparity(scores, sensitive_features=groups, sample_weight=weights, target="b") == pytest.approx(
+        by_label, abs=1e-13
+    )
+    target = np.array([0.2, 0.2, 0.9])
+    by_array = sum(wasserstein_distance(scores[groups == a], target, weights[groups == a]) for a in labels)
+    assert wasserstein_disparity(
+        scores, sensitive_features=groups, sample_weight=weights, target=target
+    ) == pytest.approx(by_array, abs=1e-13)
+
+
+def test_by_hand():
+    scores, groups = [0.0, 0.4, 0.4, 1.0], ["a", "a", "b", "c"]
+    # a = {0, .4}, b = {.4}, c = {1}; medians of the quantiles: .4, .4; everyone = {0, .4, .4, 1}.
+    assert pairwise_distances(scores, sensitive_features=groups) == pytest.approx(
+        np.array([[0, 0.2, 0.8], [0.2, 0, 0.6], [0.8, 0.6, 0]])
+    )
+    found = disparities(scores, sensitive_features=groups)
+    assert found["wasserstein_disparity"] == pytest.approx(0.2 + 0 + 0.6)
+    assert found["strong_pairwise_disparity"] == pytest.approx(0.2 + 0.8 + 0.6)
+    # Below .4 F is 1/2, 0, 0 against 1/4; above it 1, 1, 0 against 3/4.
+    assert found["strong_demographic_disparity"] == pytest.approx(0.4 * (0.25 * 3) + 0.6 * (0.25 + 0.25 + 0.75))
+
+
+def test_two_groups_are_as_far_from_their_barycenter_as_from_each_other():
+    # The paper's German Credit columns Wass1 and SPDD agree for that reason (.103 and .102).
+    scores, groups = audited_at_random(0)
+    groups = np.where(groups == "a", 0, 1)
+    found = disparities(scores, sensitive_features=groups)
+    assert found["wasserstein_disparity"] == pytest.approx(found["strong_pairwise_disparity"], abs=1e-13)
+
+
+# --------------------------------------------------------------------------------------------------- targets
+
+
+def test_words_mean_what_they_say():
+    scores, groups = audited_at_random(3)
+    parts = [scores[groups == label] for label in "abcd"]
+    samples = [Sample.from_values(part) for part in parts]
+
+    def measure(target):
+        return wasserstein_disparity(scores, sensitive_features=groups, target=target)
+
+    assert measure("barycenter") == pytest.approx(measure(w1_barycenter(samples)), abs=1e-13)
+    by_size = w2_barycenter(samples, [part.size for part in parts])
+    assert measure("barycenter_w2") == pytest.approx(measure(by_size), abs=1e-13)
+    assert measure("pooled") == pytest.approx(measure(scores), abs=1e-13)
+    assert measure("pooled") == pytest.approx(
+        strong_demographic_disparity(scores, sensitive_features=groups), abs=1e-13
+    )
+    assert measure("c") == pytest.approx(measure(parts[2]), abs=1e-13)
+    assert len({round(measure(target), 9) for target in ("barycenter", "barycenter_w2", "pooled", "a", "b")}) == 5
+
+
+@given(audited())
+def test_no_target_is_nearer_than_the_barycenter(drawn):
+    scores, groups = drawn
+    nearest = wasserstein_disparity(scores, sensitive_features=groups)
+    for target in ("barycenter_w2", "pooled", 0, 1, scores, [0.5]):
+        assert nearest <= wasserstein_disparity(scores, sensitive_features=groups, target=target) + 1e-12
+
+
+def test_sizes_are_weights_where_there_are_weights():
+    scores, groups, weights = np.array([0.0, 0.0, 1.0]), np.array(["a", "a", "b"]), np.array([0.5, 0.5, 3.0])
+    # W2 barycenter with weights 1 and 3: 0.75.
+    found = wasserstein_disparity(scores, sensitive_features=groups, sample_weight=weights, target="barycenter_w2")
+    assert found == pytest.approx(0.75 + 0.25)
+
+
+def test_a_label_or_a_name_of_crossed_groups():
+    table = {"race": ["B", "W", "W", "B"], "sex": ["F", "F", "M", "M"]}
+    scores = [0.0, 0.25, 0.5, 1.0]
+    by_label = wasserstein_disparity(scores, sensitive_features=table, target=("W", "F"))
+    assert by_label == pytest.approx(0.25 + 0 + 0.25 + 0.75)
+    assert wasserstein_disparity(scores, sensitive_features=table, target="W, F") == by_label
+
+
+def test_the_word_wins_over_a_group_of_that_name():
+    scores, groups = [0.0, 0.0, 1.0, 1.0, 0.5], ["pooled", "pooled", "other", "other", "third"]
+    found = wasserstein_disparity(scores, sensitive_features=groups, target="pooled")
+    assert found == pytest.approx(strong_demographic_disparity(scores, sensitive_features=groups))
+    assert found != pytest.approx(wasserstein_disparity(scores, sensitive_features=groups, target=[0.0, 0.0]))
+
+
+def test_repair_to_the_barycenter_takes_all_disparity_away():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], 50)  # equal sizes: the repair is exact
+    scores = rng.beta(1 + np.repeat([0, 1, 2], 50), 3)
+    target = w1_barycenter([Sample.from_values(scores[groups == label]) for label in "abc"])
+    repaired = scores.copy()
+    for label in "abc":
+        repaired[groups == label] = quantile_map(scores[groups == label], target)(scores[groups == label])
+    assert max(disparities(scores, sensitive_features=groups).values()) > 0.3
+    assert set(disparities(repaired, sensitive_features=groups).values()) == {0.0}
+
+
+# ------------------------------------------------------------------------------------------------ invariances
+
+
+@given(audited(), st.randoms(use_true_random=False))
+def test_order_and_names_of_groups_do_not_matter(drawn, random):
+    scores, groups = drawn
+    before = disparities(scores, sensitive_features=groups)
+    order = np.array(random.sample(range(scores.size), scores.size))
+    renamed = np.array([f"group {9 - code}" for code in groups])
+    after = disparities(scores[order], sensitive_features=renamed[order])
+    assert after == pytest.approx(before, abs=1e-12)
+
+
+@given(audited())
+def test_turning_scores_round_keeps_them(drawn):
+    scores, groups = drawn
+    before = disparities(scores, sensitive_features=groups)
+    assert disparities(1 - scores, sensitive_features=groups) == pytest.approx(before, abs=1e-12)
+    halved = {name: value / 2 for name, value in before.items()}
+    assert disparities(scores / 2 + 0.25, sensitive_features=groups) == pytest.approx(halved, abs=1e-12)
+
+
+@given(audited(), st.data())
+def test_weights_equal_repetition(drawn, data):
+    scores, groups = drawn
+    times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=scores.size, max_size=scores.size)))
+    weighted = disparities(scores, sensitive_features=groups, sample_weight=times)
+    repeated = disparities(np.repeat(scores, times), sensitive_features=np.repeat(groups, times))
+    assert weighted == pytest.approx(repeated, abs=1e-12)
+    assert disparities(scores, sensitive_features=groups, sample_weight=0.3 * times) == pytest.approx(
+        weighted, abs=1e-12
+    )
+
+
+@given(audited())
+def test_rows_without_weight_do_not_count(drawn):
+    scores, groups = drawn
+    with_zeros = disparities(
+        np.append(scores, [0.0, 1.0]),
+        sensitive_features=np.append(groups, [0, 1]),
+        sample_weight=np.append(np.ones(scores.size), [0, 0]),
+    )
+    assert with_zeros == pytest.approx(disparities(scores, sensitive_features=groups), abs=1e-12)
+
+
+def test_groups_alike_are_at_distance_exactly_zero():
+    rng = np.random.default_rng(0)
+    one = rng.random(7)
+    scores = np.concatenate([one, np.repeat(one, 3), np.repeat(one, 10)])  # 7, 21 and 70 rows
+    groups = np.repeat(["a", "b", "c"], [7, 21, 70])
+    assert set(disparities(scores, sensitive_features=groups).values()) == {0.0}
+    assert set(disparities(np.full(98, 0.3), sensitive_features=groups).values()) == {0.0}
+
+
+@given(audited())
+def test_bounds(drawn):
+    scores, groups = drawn
+    n = np.unique(groups).size
+    found = disparities(scores, sensitive_features=groups)
+    assert 0 <= found["wasserstein_disparity"] <= found["strong_demographic_disparity"] + 1e-12 <= n + 1e-12
+    assert found["strong_pairwise_disparity"] <= n * n / 4 + 1e-12
+
+
+# ----------------------------------------------------------------------------------------- groups, tables, blocks
+
+
+def test_overlapping_groups_count_everyone_once():
+    table = {"race": ["B", "B", "W"], "sex": ["F", "M", "M"]}
+    scores = np.array([0.0, 0.5, 1.0])
+    rows = {"B": [0, 1], "W": [2], "F": [0], "M": [1, 2]}
+    sdd = sum(wasserstein_distance(scores[part], scores) for part in rows.values())
+    found = strong_demographic_disparity(scores, sensitive_features=table, grouping="each")
+    assert found == pytest.approx(sdd)
+    assert wasserstein_disparity(scores, sensitive_features=table, grouping="each", target="pooled") == pytest.approx(
+        sdd
+    )
+    spdd = sum(wasserstein_distance(scores[a], scores[b]) for a, b in combinations(rows.values(), 2))
+    assert strong_pairwise_disparity(scores, sensitive_features=table, grouping="each") == pytest.approx(spdd)
+    assert pairwise_distances(scores, sensitive_features=table, grouping="each").shape == (4, 4)
+
+
+def test_a_missing_value_may_be_a_group():
+    scores, groups = [0.0, 0.5, 1.0], ["a", "a", None]
+    assert strong_pairwise_disparity(scores, sensitive_features=groups, missing="group") == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("wrap", [list, np.asarray, pd.Series, pl.Series, make_groups], ids=lambda wrap: wrap.__name__)
+def test_groups_come_in_any_dress(wrap):
+    scores, groups = audited_at_random(1)
+    expected = disparities(scores, sensitive_features=groups)
+    assert disparities(pd.Series(scores, index=range(1, 201)), sensitive_features=wrap(groups)) == expected
+    assert disparities(scores.reshape(-1, 1), sensitive_features=wrap(groups)) == expected
+
+
+def test_all_at_once_is_one_by_one():
+    scores, groups = audited_at_random(4)
+    found = disparities(scores, sensitive_features=groups, target="pooled", sample_weight=scores)
+    assert list(found) == [metric.__name__ for metric in DISPARITIES]
+    for metric in DISPARITIES:
+        options = {"target": "pooled"} if metric is wasserstein_disparity else {}
+        one = metric(scores, sensitive_features=groups, sample_weight=scores, **options)
+        assert found[metric.__name__] == one
+        assert type(one) is float
+
+
+@pytest.mark.parametrize("cells", [1, 15, 1000])
+def test_blocks_do_not_show(monkeypatch, cells):
+    for weights in (None, np.random.default_rng(0).random(200)):
+        scores, groups = audited_at_random(2)
+        monkeypatch.setattr(ordered, "_CELLS", 1 << 20)
+        whole = ordered.order_scores(scores, groups, weights).distances()
+        monkeypatch.setattr(ordered, "_CELLS", cells)
+        assert ordered.order_scores(scores, groups, weights).distances() == pytest.approx(whole, abs=1e-14)
+
+
+def test_memory_does_not_grow_with_rows_times_groups():
+    rng = np.random.default_rng(0)
+    n, n_groups = 100_000, 100
+    groups = make_groups(rng.integers(0, n_groups, n))
+    prepared = ordered.order_scores(rng.random(n), groups)
+    tracemalloc.start()
+    try:
+        prepared.distances()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n_groups * 8 / 10  # the full table of distribution functions takes 80 MB
+
+
+def test_input_is_left_alone():
+    scores, groups = audited_at_random(1)
+    weights = np.ones(scores.size)
+    copies = scores.copy(), groups.copy(), weights.copy()
+    disparities(scores, sensitive_features=groups, sample_weight=weights)
+    for array, copy in zip((scores, groups, weights), copies, strict=True):
+        assert np.array_equal(array, copy)
+
+
+# ----------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize(
+    ("scores", "groups", "options", "error", "message"),
+    [
+        ([CANARY, 0.5], ["secret", "secret"], {}, ValueError, "at least 2"),
+        (
+            [CANARY, 0.5, 1],
+            ["secret", "b"],
+            {},
+            ValueError,
+            "scores has 3 rows, but sensitive_features has 2",
+        ),
+        ([CANARY, 1.5], ["secret", "b"], {}, ValueError, "scores has 1 of 2 values outside [0, 1]"),
+        ([CANARY, -1e-9], ["secret", "b"], {}, ValueError, "scores has 1 of 2 values outside [0, 1]"),
+        ([CANARY, np.nan], ["secret", "b"], {}, ValueError, "scores has 1 NaN or infinite values"),
+        ([], [], {}, ValueError, "scores is empty"),
+        (["x", CANARY], ["secret", "b"], {}, TypeError, "scores must hold numbers"),
+        (
+            [[CANARY, 0.5]],
+            ["secret", "b"],
+            {},
+            ValueError,
+            "scores must have one dimension; it has shape (1, 2)",
+        ),
+        ([CANARY, 0.5], ["secret", None], {}, ValueError, "missing values"),
+        ([CANARY, 0.5], ["secret", "b"], {"min_size": 2}, ValueError, "min_size=2"),
+        ([CANARY, 0.5], ["secret", "b"], {"grouping": "pairs"}, ValueError, "grouping must be one of"),
+        ([CANARY, 0.5], ["secret", "b"], {"missing": "drop"}, ValueError, "missing must be one of"),
+        ([CANARY, 0.5], ["secret", "b"], {"sample_weight": [1]}, ValueError, "sample_weight has 1 rows"),
+        (
+            [CANARY, 0.5],
+            ["secret", "b"],
+            {"sample_weight": [1, -1]},
+            ValueError,
+            "sample_weight has 1 negative",
+        ),
+        (
+            [CANARY, 0.5, 0.5],
+            ["secret", "b", "c"],
+            {"sample_weight": [0, 1, 0]},
+            ValueError,
+            "sample_weight is zero in all rows of 2 of 3 groups",
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong_and_show_no_value(metric, scores, groups, options, error, message):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        metric(scores, sensitive_features=groups, **options)
+    assert str(CANARY) not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metric", [wasserstein_disparity, disparities])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            "secret b",
+            "target must be one of 'barycenter', 'barycenter_w2', 'pooled', the label of one of the 2 groups",
+        ),
+        (None, "target must be one of"),
+        ([CANARY, 1.01], "target outside the score range: 1 of its 2 values"),
+        ([], "target is empty"),
+    ],
+)
+def test_a_target_that_is_none(metric, target, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        metric([CANARY, 0.5], sensitive_features=["secret", "b"], target=target)
+    assert str(CANARY) not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=lambda metric: metric.__name__)
+def test_sensitive_features_are_never_defaulted_nor_positional(metric):
+    with pytest.raises(TypeError, match="sensitive_features"):
+        metric([0.1, 0.2])
+    with pytest.raises(TypeError, match="positional"):
+        metric([0.1, 0.2], ["a", "b"])
+
+
+def test_every_public_metric_is_tested_here_or_beside():
+    assert set(metrics.__all__) == {function.__name__ for function in EVERY} | {
+        "NoiseFloor",
+        "error_rate",
+        "noise_floor",
+    }

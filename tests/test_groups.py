@@ -1,0 +1,577 @@
+"""What groups.py promises: the same groups from any table library, and no group value in any error."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtransport.groups import Groups, make_groups
+
+SEX = ["M", "F", "F", "M", "F", "M"]
+RACE = ["W", "B", "W", "W", "A", "B"]
+ROWS = list(zip(RACE, SEX, strict=True))
+TABLE = {"race": RACE, "sex": SEX}
+NAMELESS = ("sensitive_feature_0", "sensitive_feature_1")
+
+ONE_COLUMN = {
+    "list": SEX,
+    "tuple": tuple(SEX),
+    "numpy text": np.array(SEX),
+    "numpy object": np.array(SEX, dtype=object),
+    "numpy column": np.array(SEX)[:, None],
+    "pandas": pd.Series(SEX),
+    "pandas object": pd.Series(SEX, dtype=object),
+    "pandas string": pd.Series(SEX, dtype="string"),
+    "pandas categorical": pd.Series(pd.Categorical(SEX, categories=["unused", "M", "F"])),
+    "pandas bare categorical": pd.Categorical(SEX),
+    "pandas index": pd.Index(SEX),
+    "pandas odd index": pd.Series(SEX, index=[9, 9, 1, 0, 3, 2]),
+    "polars": pl.Series(SEX),
+    "polars categorical": pl.Series(SEX, dtype=pl.Categorical),
+    "polars enum": pl.Series(SEX, dtype=pl.Enum(["unused", "M", "F"])),
+    "pyarrow array": pa.array(SEX),
+    "pyarrow chunked": pa.chunked_array([SEX[:2], SEX[2:]]),
+    "pyarrow dictionary": pa.array(SEX).dictionary_encode(),
+    "pyarrow chunked dictionary": pa.chunked_array(
+        [pa.array(SEX[:2]).dictionary_encode(), pa.array(SEX[2:]).dictionary_encode()]
+    ),
+}
+NAMED_TABLES = {
+    "dict of lists": TABLE,
+    "dict of kinds": {"race": pd.Series(RACE), "sex": pa.array(SEX)},
+    "pandas": pd.DataFrame(TABLE),
+    "pandas categorical": pd.DataFrame(TABLE).astype("category"),
+    "polars": pl.DataFrame(TABLE),
+    "pyarrow": pa.table(TABLE),
+}
+NAMELESS_TABLES = {
+    "list of tuples": ROWS,
+    "list of lists": [list(row) for row in ROWS],
+    "list of arrays": [np.array(row) for row in ROWS],
+    "numpy text": np.array(ROWS),
+    "numpy object": np.array(ROWS, dtype=object),
+    "numpy fortran": np.asfortranarray(np.array(ROWS)),
+}
+
+
+# ------------------------------------------------------------------------------------------ containers
+
+
+@pytest.mark.parametrize("data", ONE_COLUMN.values(), ids=ONE_COLUMN)
+def test_one_column_is_the_same_from_any_container(data):
+    groups = make_groups(data)
+    assert groups.labels == groups.names == ("F", "M")
+    assert [type(label) for label in groups.labels] == [str, str]
+    assert [rows.tolist() for rows in groups.rows] == [[1, 2, 4], [0, 3, 5]]
+    assert [rows.dtype for rows in groups.rows] == [np.int64, np.int64]
+    assert (groups.n_rows, groups.columns) == (6, NAMELESS[:1])
+    assert groups == make_groups(SEX)
+
+
+@pytest.mark.parametrize("data", NAMED_TABLES.values(), ids=NAMED_TABLES)
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_named_tables_are_the_same_from_any_container(data, grouping):
+    groups = make_groups(data, grouping=grouping)
+    assert groups == make_groups(TABLE, grouping=grouping)
+    assert groups.columns == ("race", "sex")
+
+
+@pytest.mark.parametrize("data", NAMELESS_TABLES.values(), ids=NAMELESS_TABLES)
+def test_nameless_tables_are_the_same_from_any_container(data):
+    groups = make_groups(data)
+    assert groups == make_groups(ROWS)
+    assert groups.columns == NAMELESS
+    assert groups.labels == make_groups(TABLE).labels
+
+
+def test_crossed_groups_hold_what_they_say():
+    groups = make_groups(TABLE)
+    assert groups.labels == (("A", "F"), ("B", "F"), ("B", "M"), ("W", "F"), ("W", "M"))
+    assert groups.names == ("A, F", "B, F", "B, M", "W, F", "W, M")
+    assert groups.counts.tolist() == [1, 1, 1, 1, 2]
+    assert groups.counts.dtype == groups.codes.dtype == np.int64
+    assert groups.codes.tolist() == [4, 1, 3, 4, 0, 2]
+    assert (len(groups), groups.overlapping, groups.grouping, groups.missing) == (
+        5,
+        False,
+        "crossed",
+        "error",
+    )
+
+
+def test_each_value_of_each_column_is_a_group():
+    groups = make_groups(TABLE, grouping="each")
+    assert groups.labels == (("race", "A"), ("race", "B"), ("race", "W"), ("sex", "F"), ("sex", "M"))
+    assert groups.names == ("race=A", "race=B", "race=W", "sex=F", "sex=M")
+    assert [rows.tolist() for rows in groups.rows] == [[4], [1, 5], [0, 2, 3], [1, 2, 4], [0, 3, 5]]
+    assert groups.overlapping
+    with pytest.raises(ValueError, match="no one code"):
+        _ = groups.codes
+
+
+def test_each_with_one_column_does_not_overlap():
+    groups = make_groups({"sex": SEX}, grouping="each")
+    assert not groups.overlapping
+    assert groups.codes.tolist() == make_groups(SEX).codes.tolist()
+
+
+def test_series_names_become_column_names():
+    assert make_groups(pd.Series(SEX, name="sex")).columns == ("sex",)
+    assert make_groups(pl.Series("sex", SEX)).columns == ("sex",)
+    assert make_groups(pd.DataFrame({3: SEX})).columns == ("3",)
+
+
+def test_groups_pass_through_but_are_still_checked():
+    groups = make_groups(TABLE, grouping="each")
+    assert make_groups(groups) is groups
+    with pytest.raises(ValueError, match="min_size=2"):
+        make_groups(groups, min_size=2)
+
+
+def test_repr_and_equality():
+    groups = make_groups({"sex": ["CANARY", "x"]})
+    assert repr(groups) == "Groups(2 groups of 2 rows, columns=('sex',), grouping='crossed')"
+    assert groups != make_groups({"sex": ["x", "CANARY"]})
+    assert groups != make_groups({"gender": ["CANARY", "x"]})
+    assert groups != "groups"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(groups)
+
+
+# ---------------------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [1, 0, 1],
+        [1.0, 0.0, 1.0],
+        [1, 0.0, np.int8(1)],
+        np.array([1, 0, 1], dtype=np.uint8),
+        np.array([1, 0, 1], dtype=np.float32),
+        pd.Series([1, 0, 1], dtype="Int64"),
+        pd.Series([1, 0, 1], dtype="category"),
+        pd.Series([1, 0, 1], dtype="int64[pyarrow]"),
+        pl.Series([1, 0, 1]),
+        pa.array([1, 0, 1]),
+    ],
+)
+def test_numbers(data):
+    groups = make_groups(data)
+    assert groups.labels == (0, 1)
+    assert groups.names == ("0", "1")
+    assert {type(label) for label in groups.labels} <= {int, float}
+    assert groups.codes.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [True, False, True],
+        np.array([True, False, True]),
+        pd.Series([True, False, True]),
+        pd.Series([True, False, True], dtype="boolean"),
+        pl.Series([True, False, True]),
+        pa.array([True, False, True]),
+    ],
+)
+def test_booleans(data):
+    groups = make_groups(data)
+    assert groups.names == ("False", "True")
+    assert all(type(label) is bool for label in groups.labels)
+    assert groups.codes.tolist() == [1, 0, 1]
+
+
+def test_equal_numbers_are_one_group():
+    assert make_groups([1, 1.0, True, 2]).counts.tolist() == [3, 1]
+    assert make_groups([0, 1]).encode(np.array([1.0, 0.0, 1.0])).counts.tolist() == [1, 2]
+    assert make_groups([2**53, 2**53 + 1]).counts.tolist() == [1, 1]
+    assert make_groups(pd.Series([2**53, 2**53 + 1, None], dtype="Int64"), missing="group").counts.tolist() == [1, 1, 1]
+
+
+def test_order_is_numbers_text_others_missing():
+    day = dt.date(2020, 1, 2)
+    values = [None, "b", day, 10, "a", 2.5, b"x", -1, False]
+    groups = make_groups(values, missing="group")
+    assert groups.labels == (-1, False, 2.5, 10, "a", "b", b"x", day, None)
+    assert groups.names == ("-1", "False", "2.5", "10", "a", "b", "b'x'", "2020-01-02", "missing")
+    assert make_groups(values[::-1], missing="group").labels == groups.labels
+
+
+def test_names_differ_when_values_look_alike():
+    groups = make_groups([1, "1", None, "missing", "", "1 (2)"], missing="group")
+    assert groups.labels == (1, "", "1", "1 (2)", "missing", None)
+    assert groups.names == ("1", "(empty)", "1 (2)", "1 (2) (2)", "missing", "missing (2)")
+    assert [groups.index_of(label) for label in groups.labels] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array(["2020-01-02", "2019-01-01", "NaT"], dtype="datetime64[ns]"),
+        pd.Series(pd.to_datetime(["2020-01-02", "2019-01-01", None])),
+        pl.Series([dt.datetime(2020, 1, 2), dt.datetime(2019, 1, 1), None]),  # noqa: DTZ001
+    ],
+)
+def test_dates(data):
+    groups = make_groups(data, missing="group")
+    assert groups.labels == (dt.datetime(2019, 1, 1), dt.datetime(2020, 1, 2), None)  # noqa: DTZ001
+    assert groups.codes.tolist() == [1, 0, 2]
+
+
+def test_large_arrays_find_values_that_come_late():
+    data = np.repeat(["m", "a", "z"], [20_000, 3, 5_000])
+    groups = make_groups({"text": data, "number": np.arange(data.size) // 15_000})
+    expected = [("a", 1), ("m", 0), ("m", 1), ("z", 1)]
+    assert groups.labels == tuple(expected)
+    assert groups.counts.tolist() == [3, 15_000, 5_000, 5_000]
+
+
+def test_sixty_groups_are_in_order():
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(60), 3))
+    numbers = make_groups(codes)
+    assert numbers.labels == tuple(range(60))
+    assert numbers.names[:3] == ("0", "1", "2")
+    np.testing.assert_array_equal(numbers.codes, codes)
+    crossed = make_groups({"tens": codes // 10, "ones": codes % 10})
+    assert crossed.labels == tuple((code // 10, code % 10) for code in range(60))
+    np.testing.assert_array_equal(crossed.codes, codes)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from([0, 1, None, float("nan")]), st.booleans()),
+        min_size=1,
+        max_size=50,
+    )
+)
+def test_crossed_rows_partition_the_table(rows):
+    groups = make_groups(rows, missing="group")
+    assert np.array_equal(np.sort(np.concatenate(groups.rows)), np.arange(len(rows)))
+    assert all(np.all(np.diff(members) > 0) for members in groups.rows)
+    assert groups.counts.sum() == len(rows)
+    for row, code in zip(rows, groups.codes, strict=True):
+        assert groups.labels[code] == (row[0], row[1] if row[1] in (0, 1) else None, row[2])
+    for code, members in enumerate(groups.rows):
+        assert np.all(groups.codes[members] == code)
+    assert groups.encode(rows) == groups
+    assert make_groups(np.array(rows, dtype=object), missing="group") == groups
+
+
+# --------------------------------------------------------------------------------------------- missing
+
+
+MISSING = {
+    "list": ["M", None, "F"],
+    "numpy object": np.array(["M", np.nan, "F"], dtype=object),
+    "numpy NA": np.array(["M", pd.NA, "F"], dtype=object),
+    "numpy NaT": np.array(["M", pd.NaT, "F"], dtype=object),
+    "numpy masked": np.ma.MaskedArray(["M", "X", "F"], mask=[False, True, False]),
+    "pandas": pd.Series(["M", None, "F"]),
+    "pandas string": pd.Series(["M", None, "F"], dtype="string"),
+    "pandas categorical": pd.Series(["M", None, "F"], dtype="category"),
+    "polars": pl.Series(["M", None, "F"]),
+    "polars categorical": pl.Series(["M", None, "F"], dtype=pl.Categorical),
+    "pyarrow": pa.array(["M", None, "F"]),
+    "pyarrow dictionary": pa.array(["M", None, "F"]).dictionary_encode(),
+}
+MISSING_NUMBERS = {
+    "list": [2, float("nan"), 1],
+    "numpy": np.array([2, np.nan, 1]),
+    "pandas": pd.Series([2, np.nan, 1]),
+    "pandas Int64": pd.Series([2, None, 1], dtype="Int64"),
+    "polars null": pl.Series([2, None, 1]),
+    "polars NaN": pl.Series([2.0, float("nan"), 1.0]),
+    "pyarrow null": pa.array([2, None, 1]),
+    "pyarrow NaN": pa.array([2.0, float("nan"), 1.0]),
+}
+
+
+@pytest.mark.parametrize("data", [*MISSING.values(), *MISSING_NUMBERS.values()], ids=[*MISSING, *MISSING_NUMBERS])
+def test_missing_values_raise_or_make_a_group(data):
+    with pytest.raises(ValueError, match=r"1 rows of column 'sensitive_feature_0'.*missing=\"group\""):
+        make_groups(data)
+    groups = make_groups(data, missing="group")
+    assert groups.labels in (("F", "M", None), (1, 2, None))
+    assert groups.names[-1] == "missing"
+    assert groups.codes.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("data", [[None, None], pl.Series([None, None]), pa.nulls(2), pd.Series([np.nan, np.nan])])
+def test_only_missing_values(data):
+    assert make_groups(data, missing="group").labels == (None,)
+
+
+def test_missing_values_in_several_columns():
+    table = {"race": ["B", None, "W", None], "sex": ["F", "F", None, None]}
+    with pytest.raises(ValueError, match="2 rows of column 'race' and 2 rows of column 'sex'"):
+        make_groups(table)
+    groups = make_groups(table, missing="group")
+    assert groups.labels == (("B", "F"), ("W", None), (None, "F"), (None, None))
+    assert groups.names == ("B, F", "W, missing", "missing, F", "missing, missing")
+    assert make_groups(table, missing="group", grouping="each").names[2] == "race=missing"
+
+
+# -------------------------------------------------------------------------------------------- new rows
+
+
+def test_encode_keeps_labels_and_leaves_absent_groups_empty():
+    groups = make_groups(SEX).encode(pl.Series(["M", "M"]))
+    assert groups.labels == ("F", "M")
+    assert [rows.tolist() for rows in groups.rows] == [[], [0, 1]]
+    assert groups.rows[0].dtype == np.int64
+    assert groups.n_rows == 2
+
+
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_encode_matches_columns_by_name(grouping):
+    groups = make_groups(TABLE, grouping=grouping)
+    other = pd.DataFrame({"age": range(6), "sex": SEX, "race": RACE})
+    assert groups.encode(other) == groups
+    assert groups.encode(ROWS) == groups  # no names: by position
+    assert groups.encode(groups) == groups
+    with pytest.raises(ValueError, match=r"must have columns 'race', 'sex'; it has column 'sex'"):
+        groups.encode({"sex": SEX})
+    with pytest.raises(ValueError, match="must have columns 'race', 'sex'"):
+        groups.encode(SEX)
+    with pytest.raises(ValueError, match="must have columns 'race', 'sex'"):
+        groups.encode(np.array([(*row, "x") for row in ROWS]))
+
+
+def test_encode_refuses_groups_of_another_make():
+    with pytest.raises(ValueError, match="cannot be matched"):
+        make_groups(TABLE).encode(make_groups(TABLE, grouping="each"))
+
+
+def test_encode_refuses_what_it_has_not_seen():
+    groups = make_groups(TABLE)
+    with pytest.raises(ValueError, match=r"2 of 3 rows .* columns 'race', 'sex' is none of the 5 known"):
+        groups.encode({"race": ["A", "W", "Q"], "sex": ["M", "M", "F"]})
+    each = make_groups(TABLE, grouping="each")
+    assert each.encode({"race": ["A"], "sex": ["M"]}).counts.tolist() == [1, 0, 0, 0, 1]
+    with pytest.raises(ValueError, match=r"1 of 2 rows .* in column 'sex' is none"):
+        each.encode({"race": ["A", "W"], "sex": ["M", "Q"]})
+    with pytest.raises(ValueError, match="missing values"):
+        groups.encode({"race": ["A"], "sex": [None]})
+    with pytest.raises(ValueError, match="none of the 2 known"):
+        make_groups(["a", "b"], missing="group").encode([None])
+
+
+def test_spec_round_trip():
+    table = {"race": ["B", None, "W"], "age": [1.5, 2, True]}
+    for grouping in ("crossed", "each"):
+        groups = make_groups(table, missing="group", grouping=grouping)
+        again = Groups.from_spec(json.loads(json.dumps(groups.to_spec(), allow_nan=False)))
+        assert (len(again), again.n_rows, again.counts.sum()) == (len(groups), 0, 0)
+        assert again.names == groups.names
+        assert again.encode(table) == groups
+        assert again.to_spec() == groups.to_spec()
+    one = make_groups(["a", None], missing="group")
+    assert Groups.from_spec(one.to_spec()).encode(["a", None]) == one
+
+
+def test_spec_refuses_what_json_cannot_hold():
+    for value in (dt.date(2020, 1, 1), b"x", float("inf")):
+        with pytest.raises(TypeError, match="cannot be stored"):
+            make_groups([value]).to_spec()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": None},
+        {"labels": []},
+        {"labels": ["a", "a"]},
+        {"labels": [["a", "b"]]},
+        {"labels": [["a", ["b"]]]},
+        {"columns": ["a", "b"]},
+        {"columns": []},
+        {"grouping": "both"},
+        {"grouping": "each"},
+        {"missing": 3},
+    ],
+)
+def test_spec_is_checked(change):
+    spec = make_groups(["a", "b"]).to_spec() | change
+    with pytest.raises(ValueError, match=r"spec|must be one of"):
+        Groups.from_spec(spec)
+    with pytest.raises(ValueError, match="spec"):
+        Groups.from_spec({})
+
+
+# ------------------------------------------------------------------------------ subsets, chance, demands
+
+
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_select_renumbers_rows(grouping):
+    groups = make_groups(TABLE, grouping=grouping)
+    mask = np.array([True, False, True, True, False, True])
+    by_mask = groups.select(mask)
+    assert by_mask == groups.select(np.flatnonzero(mask))
+    kept = {name: [value for value, keep in zip(column, mask, strict=True) if keep] for name, column in TABLE.items()}
+    assert by_mask == groups.encode(kept)
+    drawn = [5, 0, 0, -1]
+    assert groups.select(drawn) == groups.encode({name: np.array(column)[drawn] for name, column in TABLE.items()})
+    nothing = groups.select([])
+    assert (nothing.n_rows, len(nothing), nothing.counts.sum()) == (0, len(groups), 0)
+
+
+def test_select_refuses_other_things():
+    groups = make_groups(SEX)
+    with pytest.raises(ValueError, match="2 entries, but there are 6 rows"):
+        groups.select([True, False])
+    with pytest.raises(TypeError, match="row positions"):
+        groups.select([0.5])
+    with pytest.raises(TypeError, match="row positions"):
+        groups.select([[True]])
+    with pytest.raises(IndexError):
+        groups.select([6])
+
+
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_shuffled_keeps_sizes_and_overlaps(grouping):
+    rng = np.random.default_rng(1)
+    table = {"a": rng.integers(0, 3, 200), "b": rng.integers(0, 4, 200)}
+    groups = make_groups(table, grouping=grouping)
+    shuffled = groups.shuffled(np.random.default_rng(0))
+    assert shuffled == groups.shuffled(np.random.default_rng(0))
+    assert shuffled != groups
+    np.testing.assert_array_equal(shuffled.counts, groups.counts)
+    np.testing.assert_array_equal(overlaps(shuffled), overlaps(groups))
+
+
+def overlaps(groups):
+    return [[np.intersect1d(one, other).size for other in groups.rows] for one in groups.rows]
+
+
+def test_require():
+    groups = make_groups({"race": ["a", "a", "b", "b", "b"], "sex": ["x"] * 5})
+    groups.require(min_size=2)
+    with pytest.raises(ValueError, match=r"columns 'race', 'sex' has size 2, below min_size=3; 1 of 2 groups"):
+        groups.require(min_size=3)
+    with pytest.raises(ValueError, match=r"into 2 group\(s\) of columns 'race', 'sex'; at least 3"):
+        groups.require(min_size=1, at_least=3)
+    with pytest.raises(ValueError, match=r"into 1 group\(s\) of column 'sensitive_feature_0'; at least 2"):
+        make_groups(["a", "a"]).require(min_size=1)
+    with pytest.raises(ValueError, match="into 1 group"):
+        groups.encode({"race": ["a"], "sex": ["x"]}).require(min_size=1)
+    each = make_groups({"race": ["a", "a", "b"], "sex": ["x", "x", "x"]}, grouping="each")
+    with pytest.raises(ValueError, match="A group of column 'race' has size 1"):
+        each.require(min_size=2)
+    with pytest.raises(ValueError, match="min_size"):
+        groups.require(min_size=0)
+    with pytest.raises(ValueError, match="at least 2"):
+        make_groups(["a", "a"], at_least=2)
+
+
+def test_index_of_takes_labels_and_names():
+    groups = make_groups(TABLE)
+    assert groups.index_of(("W", "F")) == groups.index_of(["W", np.str_("F")]) == groups.index_of("W, F") == 3
+    assert make_groups([1, 2]).index_of(np.float64(2)) == 1
+    assert make_groups([1, None], missing="group").index_of(float("nan")) == 1
+    assert make_groups(TABLE, grouping="each").index_of("race=B") == 1
+    with pytest.raises(ValueError, match="None of the 5 groups of columns 'race', 'sex'"):
+        groups.index_of("Q")
+
+
+# ----------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("data", [np.arange(1001), [f"id{i}" for i in range(1001)], pl.Series(np.arange(1001) / 7)])
+def test_many_groups_are_a_mistake(data):
+    with pytest.raises(ValueError, match=r"1001 groups in column 'sensitive_feature_0'; max_groups is 1000"):
+        make_groups(data)
+    assert len(make_groups(data, max_groups=1001)) == 1001
+
+
+def test_many_crossings_are_a_mistake():
+    table = {"a": np.arange(50).repeat(50), "b": np.tile(np.arange(50), 50)}
+    with pytest.raises(ValueError, match="2500 groups in columns 'a', 'b'"):
+        make_groups(table)
+    assert len(make_groups(table, grouping="each")) == 100
+    with pytest.raises(ValueError, match="100 groups in columns 'a', 'b'"):
+        make_groups(table, grouping="each", max_groups=99)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ([], ValueError, "empty"),
+        ({}, ValueError, "empty"),
+        ({"a": []}, ValueError, "empty"),
+        ([[], []], ValueError, "empty"),
+        (np.empty((3, 0)), ValueError, "empty"),
+        (np.empty((0, 3)), ValueError, "empty"),
+        (pd.DataFrame({"a": []}), ValueError, "empty"),
+        (pd.DataFrame(index=[0, 1]), ValueError, "empty"),
+        (pl.Series([]), ValueError, "empty"),
+        (pa.array([]), ValueError, "empty"),
+        (pa.chunked_array([], type=pa.string()), ValueError, "empty"),
+        (np.zeros((2, 2, 2)), ValueError, "dimensions; it has 3"),
+        (np.array("CANARY"), ValueError, "dimensions; it has 0"),
+        ([[["CANARY"]]], ValueError, "its rows hold lists"),
+        ([("a", "CANARY"), ("CANARY",)], ValueError, "2 different lengths"),
+        (["a", ["CANARY"]], ValueError, "2 different lengths"),
+        ({"a": ["x", "CANARY"], "b": ["CANARY"]}, ValueError, "'a': 2, 'b': 1"),
+        ({"a": [("x", "CANARY")]}, ValueError, "Column 'a' of the dict has 2 columns"),
+        (pd.DataFrame([["x", "CANARY"]], columns=["a", "a"]), ValueError, "named alike"),
+        (pd.DataFrame([["x", "CANARY"]], columns=[1, "1"]), ValueError, "are named '1'"),
+        ({1: ["CANARY"], "1": ["x"]}, ValueError, "are named '1'"),
+        (pl.LazyFrame({"a": ["CANARY"]}), TypeError, "collect"),
+        (None, TypeError, "got NoneType"),
+        ("CANARY", TypeError, "got str"),
+        ({"CANARY"}, TypeError, "got set"),
+        ({"a": "CANARY"}, TypeError, "got str"),
+        ([{"a": "CANARY"}], TypeError, "Column 'sensitive_feature_0' holds lists"),
+        (pd.Series([["CANARY"]], name="a"), TypeError, "Column 'a' holds lists"),
+        (pl.Series("a", [["CANARY"]]), TypeError, "Column 'a' holds lists"),
+        (pl.Series("a", [{"b": "CANARY"}]), TypeError, "Column 'a' holds lists"),
+    ],
+)
+def test_bad_input_is_told_without_its_values(data, error, message):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        make_groups(data)
+    assert "CANARY" not in str(caught.value)
+
+
+def test_no_error_tells_a_group_value():
+    known = make_groups({"race": ["CANARY", "x", "x"], "sex": ["CANARY", "CANARY", "y"]})
+    each = make_groups({"race": ["CANARY", "x", "x"]}, grouping="each")
+    calls = [
+        lambda: make_groups(["CANARY", None]),
+        lambda: make_groups(["CANARY", "x", "x"], min_size=2),
+        lambda: make_groups(["CANARY"], at_least=2),
+        lambda: make_groups([f"CANARY{i}" for i in range(5)], max_groups=4),
+        lambda: known.encode({"race": ["x"], "sex": ["CANARY2"]}),
+        lambda: known.encode({"race": ["CANARY"]}),
+        lambda: known.encode(each),
+        lambda: known.index_of(("CANARY", "CANARY2")),
+        lambda: known.require(min_size=2),
+        lambda: each.encode({"race": ["CANARY2"]}),
+        lambda: each.require(min_size=2),
+        lambda: make_groups(TABLE, grouping="each").codes,
+        lambda: make_groups([b"CANARY"]).to_spec(),
+        lambda: Groups.from_spec(known.to_spec() | {"columns": ["race"]}),
+    ]
+    for call in calls:
+        with pytest.raises((ValueError, TypeError)) as caught:
+            call()
+        assert "CANARY" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert "CANARY" not in repr(known)
+
+
+@pytest.mark.parametrize("options", [{"grouping": "both"}, {"missing": "drop"}, {"max_groups": 0}, {"min_size": 0}])
+def test_options_are_checked(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        make_groups(SEX, **options)

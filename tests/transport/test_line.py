@@ -1,0 +1,383 @@
+"""Exact transport on the line, against POT and scipy, and for what it promises to the last bit."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import wasserstein_distance
+
+from fairtransport.transport.line import (
+    QuantileMap,
+    Sample,
+    as_sample,
+    coupling,
+    level_grid,
+    quantile_map,
+    wasserstein,
+)
+
+CANARY = 0.123454321
+
+numbers = st.floats(-1e6, 1e6, allow_nan=False)
+tied = st.sampled_from([-2.0, 0.0, 0.1, 0.2, 0.3, 1.0])
+positive = st.floats(1e-3, 1e3)
+
+
+def vectors(elements=numbers | tied, max_size=30):
+    return arrays(np.float64, st.integers(1, max_size), elements=elements)
+
+
+@st.composite
+def weighted(draw, max_size=30):
+    values = draw(vectors(max_size=max_size))
+    weights = draw(st.none() | arrays(np.float64, values.size, elements=positive))
+    return values, weights
+
+
+def two_random_samples(seed):
+    """Unequal sizes, weights (some zero), ties within and between."""
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 60, size=2)
+    x, y = rng.beta(2, 5, n), rng.beta(4, 3, m)
+    if seed % 2:
+        x, y = np.round(x, 1), np.round(y, 1)
+    u, v = rng.random(n), rng.random(m)
+    u[rng.random(n) < 0.2], v[rng.random(m) < 0.2] = 0, 0
+    u[rng.integers(n)] += 0.1
+    v[rng.integers(m)] += 0.1
+    return x, y, u / u.sum(), v / v.sum()
+
+
+# ------------------------------------------------------------------------------------------------- Sample
+
+
+def test_a_sample_sorts_drops_what_has_no_weight_and_normalises():
+    sample = Sample.from_values([0.5, 0.1, 0.9, 0.1], weights=[2, 1, 0, 5])
+    assert sample.values.tolist() == [0.1, 0.1, 0.5]
+    assert sample.weights.tolist() == [0.125, 0.625, 0.25]
+    assert sample.levels.tolist() == [0.125, 0.75, 1.0]
+    assert len(sample) == 3
+    assert sample.mean == pytest.approx(0.75 * 0.1 + 0.25 * 0.5)
+
+
+def test_a_sample_leaves_its_input_alone():
+    values = np.array([0.3, 0.1])
+    Sample.from_values(values)
+    Sample.from_values(values, [1, 2])
+    assert values.tolist() == [0.3, 0.1]
+
+
+@given(weighted())
+def test_levels_end_at_exactly_one_and_weights_are_positive(drawn):
+    sample = Sample.from_values(*drawn)
+    assert sample.levels[-1] == 1.0
+    assert np.all(sample.weights > 0)
+    assert sample.weights.sum() == pytest.approx(1)
+
+
+@given(st.integers(1, 200), st.integers(1, 7))
+def test_repeating_a_sample_keeps_its_levels_to_the_last_bit(n, times):
+    once = Sample.from_values(np.arange(n))
+    often = Sample.from_values(np.repeat(np.arange(n), times))
+    weighing = Sample.from_values(np.arange(n), np.full(n, times))
+    assert np.isin(once.levels, often.levels).all()
+    assert np.array_equal(once.levels, weighing.levels)
+
+
+def test_a_weight_too_small_to_move_the_level_is_dropped():
+    sample = Sample.from_values([0.0, 1.0], weights=[1.0, 1e-20])
+    assert sample.values.tolist() == [0.0]
+
+
+@given(weighted(), st.floats(0, 1))
+def test_quantile_is_the_generalised_inverse(drawn, level):
+    sample = Sample.from_values(*drawn)
+    reaches = sample.values[sample.cdf(sample.values) >= level]  # {v : F(v) >= level}
+    assert sample.quantile(level) == reaches.min()
+
+
+def test_quantile_at_the_steps():
+    sample = Sample.from_values([1.0, 2.0, 3.0])
+    assert sample.quantile([0, 1 / 3, np.nextafter(1 / 3, 1), 2 / 3, 1]).tolist() == [1, 1, 2, 2, 3]
+
+
+def test_cdf_from_both_sides():
+    sample = Sample.from_values([1.0, 2.0, 2.0, 3.0])
+    points = [-np.inf, 0.5, 1.0, 2.0, 2.5, 3.0, np.inf]
+    assert sample.cdf(points).tolist() == [0, 0, 0.25, 0.75, 0.75, 1, 1]
+    assert sample.cdf(points, side="left").tolist() == [0, 0, 0, 0.25, 0.75, 0.75, 1]
+
+
+def test_equal_mass_stands_in_for_a_weighted_sample():
+    sample = Sample.from_values([0.0, 1.0], weights=[1, 3])
+    assert sample.equal_mass(4).tolist() == [0, 1, 1, 1]
+    big = Sample.from_values(np.random.default_rng(0).beta(2, 3, 10_000))
+    # Each stand-in lies within its own level interval, so the distance is at most (range) / n.
+    assert wasserstein(big, big.equal_mass(100)) < 0.01
+
+
+@given(vectors())
+def test_equal_mass_of_its_own_size_is_the_sample(values):
+    assert np.array_equal(Sample.from_values(values).equal_mass(values.size), np.sort(values))
+
+
+# -------------------------------------------------------------------------------------------- wasserstein
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_w1_is_scipys(seed):
+    x, y, u, v = two_random_samples(seed)
+    expected = wasserstein_distance(x, y, u, v)
+    assert wasserstein(x, y, x_weights=u, y_weights=v) == pytest.approx(expected, abs=1e-14)
+    assert wasserstein(x, y) == pytest.approx(wasserstein_distance(x, y), abs=1e-14)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_wp_is_pots(seed, p):
+    x, y, u, v = two_random_samples(seed)
+    expected = ot.wasserstein_1d(x, y, u, v, p=p) ** (1 / p)
+    assert wasserstein(x, y, p=p, x_weights=u, y_weights=v) == pytest.approx(expected, rel=1e-8, abs=1e-10)
+
+
+@given(weighted(), weighted())
+def test_w1_by_areas_is_w1_by_quantiles(first, second):
+    x, y = Sample.from_values(*first), Sample.from_values(*second)
+    grid = level_grid([x, y])
+    by_quantiles = np.diff(grid, prepend=0) @ np.abs(x.quantile(grid) - y.quantile(grid))
+    assert wasserstein(x, y) == pytest.approx(by_quantiles, rel=1e-9, abs=1e-7)
+
+
+@given(weighted(), weighted(), weighted(), st.sampled_from([1.0, 1.5, 2.0, 7.0]))
+def test_it_is_a_distance(first, second, third, p):
+    x, y, z = (Sample.from_values(*drawn) for drawn in (first, second, third))
+    assert wasserstein(x, x, p=p) == 0
+    assert wasserstein(x, y, p=p) == pytest.approx(wasserstein(y, x, p=p), rel=1e-12)
+    assert wasserstein(x, z, p=p) <= (wasserstein(x, y, p=p) + wasserstein(y, z, p=p)) * (1 + 1e-9) + 1e-9
+
+
+@given(vectors(), vectors(), st.sampled_from([1.0, 2.0, 3.0]), st.floats(0.1, 10), st.floats(-10, 10))
+def test_it_scales_with_the_line_and_ignores_shifts_of_both(x, y, p, scale, shift):
+    expected = scale * wasserstein(x, y, p=p)
+    assert wasserstein(scale * x + shift, scale * y + shift, p=p) == pytest.approx(expected, rel=1e-6, abs=1e-5)
+
+
+def test_weights_equal_repetition():
+    assert wasserstein([0.1, 0.7], [0.3], x_weights=[2, 3]) == pytest.approx(
+        wasserstein([0.1, 0.1, 0.7, 0.7, 0.7], [0.3]), abs=1e-16
+    )
+
+
+def test_a_great_order_neither_overflows_nor_vanishes():
+    assert wasserstein([0.0, 1e-200], [1e200, 1e200], p=2) == pytest.approx(1e200)
+    assert wasserstein([0.0], [1e-200], p=300) == pytest.approx(1e-200)
+    assert wasserstein([0.0, 0.0], [0.5, 1.0], p=400) == pytest.approx(1, abs=2e-3)  # tends to the farthest move
+
+
+# ----------------------------------------------------------------------------------------------- coupling
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_coupling_costs_what_emd_costs_and_keeps_both_marginals(seed):
+    x, y, u, v = two_random_samples(seed)
+    plan = coupling(x, y, x_weights=u, y_weights=v)
+    dense = plan.to_dense()
+    assert dense.shape == (x.size, y.size)
+    assert dense.sum(axis=1) == pytest.approx(u, abs=1e-12)
+    assert dense.sum(axis=0) == pytest.approx(v, abs=1e-12)
+    assert plan.mass.size <= x.size + y.size - 1
+    assert np.all(plan.mass > 0)
+    for p in (1.0, 2.0):
+        costs = np.abs(x[:, None] - y[None, :]) ** p
+        assert plan.cost(x, y, p) == pytest.approx(ot.emd2(u, v, costs), abs=1e-9)
+        assert plan.cost(x, y, p) == pytest.approx(np.sum(dense * costs), abs=1e-12)
+
+
+@given(weighted(), weighted())
+def test_coupling_realises_the_distance_and_never_crosses(first, second):
+    (x, u), (y, v) = first, second
+    plan = coupling(x, y, x_weights=u, y_weights=v)
+    assert plan.cost(x, y) == pytest.approx(wasserstein(x, y, x_weights=u, y_weights=v), rel=1e-9, abs=1e-7)
+    assert np.all(np.diff(x[plan.rows]) >= 0)
+    assert np.all(np.diff(y[plan.columns]) >= 0)
+
+
+def test_samples_of_equal_size_are_sorted_too():
+    # deepmind/wasserstein_fairness returns the identity here.
+    x, y = np.array([0.9, 0.1, 0.5]), np.array([0.2, 0.6, 1.0])
+    plan = coupling(x, y)
+    assert plan.to_dense() == pytest.approx(np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]]) / 3)
+    assert plan.mass.size == 3
+    assert plan.cost(x, y) == pytest.approx(0.1)
+
+
+@given(st.integers(1, 50), st.integers(1, 8))
+def test_sizes_that_divide_each_other_leave_no_slivers(n, times):
+    assert coupling(np.arange(n), np.arange(n * times)).mass.size == n * times
+
+
+def test_values_without_weight_take_no_part():
+    plan = coupling([0.0, 0.5, 1.0], [0.2, 0.4], x_weights=[0, 1, 0], y_weights=[0, 3])
+    assert (plan.rows.tolist(), plan.columns.tolist(), plan.mass.tolist()) == ([1], [1], [1.0])
+
+
+# ------------------------------------------------------------------------------------------- quantile_map
+
+
+@given(weighted(), weighted(), vectors())
+def test_the_map_keeps_order_and_range_to_the_last_bit(first, second, points):
+    source, target = Sample.from_values(*first), Sample.from_values(*second)
+    carry = quantile_map(source, target)
+    points = np.sort(np.concatenate([points, source.values, np.nextafter(source.values, np.inf)]))
+    images = carry(points)
+    assert np.all(np.diff(images) >= 0)
+    assert images.min() >= target.values[0]
+    assert images.max() <= target.values[-1]
+
+
+@given(vectors(), vectors(), st.randoms(use_true_random=False))
+def test_each_point_is_mapped_on_its_own(source, target, random):
+    carry = quantile_map(source, target)
+    points = np.concatenate([source, target, source * 0.5])
+    together = carry(points)
+    alone = np.array([carry(point) for point in points])
+    order = np.array(random.sample(range(points.size), points.size))
+    assert np.array_equal(together, alone)
+    assert np.array_equal(together[order], carry(points[order]))
+    assert np.array_equal(together, carry(points))
+
+
+@given(st.sets(numbers, min_size=1, max_size=40), st.data())
+def test_equal_sizes_without_ties_are_matched_exactly(distinct, data):
+    source = np.array(data.draw(st.permutations(sorted(distinct))))
+    target = data.draw(arrays(np.float64, source.size, elements=numbers | tied))
+    carry = quantile_map(source, target)
+    assert np.array_equal(np.sort(carry(source)), np.sort(target))
+    assert np.array_equal(carry(np.sort(source)), np.sort(target))
+
+
+@given(weighted(), weighted())
+def test_the_map_is_the_barycentric_projection_of_the_coupling(first, second):
+    (x, u), (y, v) = first, second
+    plan = coupling(x, y, x_weights=u, y_weights=v)
+    knots, inverse = np.unique(x, return_inverse=True)
+    moved = np.bincount(inverse[plan.rows], plan.mass * y[plan.columns])
+    images = moved / np.bincount(inverse[plan.rows], plan.mass)
+    carry = quantile_map(x, y, source_weights=u, target_weights=v)
+    assert np.array_equal(carry.knots, knots)
+    assert carry.images == pytest.approx(images, rel=1e-9, abs=1e-6)
+
+
+@given(weighted(), weighted())
+def test_the_mean_of_the_images_is_the_targets_mean(first, second):
+    source, target = Sample.from_values(*first), Sample.from_values(*second)
+    reached = source.weights @ quantile_map(source, target)(source.values)
+    assert reached == pytest.approx(target.mean, rel=1e-9, abs=1e-6)
+
+
+def test_ties_share_their_levels():
+    carry = quantile_map([0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.5, 1.0])
+    assert carry.knots.tolist() == [0.2, 0.8]
+    assert carry.images.tolist() == [0.2, 0.75]
+    assert carry([0.0, 0.5, 1.0]) == pytest.approx([0.2, 0.475, 0.75], abs=1e-15)
+
+
+def test_one_value_can_be_mapped_anywhere():
+    carry = quantile_map([0.4], [0.0, 1.0])
+    assert carry([-5.0, 0.4, 5.0]).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_the_map_keeps_shapes():
+    carry = quantile_map([0.0, 1.0], [0.0, 2.0])
+    assert carry(0.25).shape == ()
+    assert carry([[0.25], [0.75]]).tolist() == [[0.5], [1.5]]
+
+
+def test_a_large_map_is_exact():
+    rng = np.random.default_rng(0)
+    source, target = rng.random(200_001), rng.beta(2, 5, 200_001)
+    assert np.array_equal(np.sort(quantile_map(source, target)(source)), np.sort(target))
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Sample.from_values([]), ValueError, "values is empty"),
+        (lambda: Sample.from_values([CANARY, np.nan]), ValueError, "values has 1 NaN or infinite values"),
+        (
+            lambda: Sample.from_values([[CANARY, 1.0]]),
+            ValueError,
+            "values must have one dimension; it has shape (1, 2)",
+        ),
+        (lambda: Sample.from_values(["x"]), TypeError, "values must hold numbers"),
+        (lambda: Sample.from_values([CANARY], [-CANARY]), ValueError, "weights has 1 negative values"),
+        (lambda: Sample.from_values([CANARY], [0]), ValueError, "weights sums to zero"),
+        (lambda: Sample.from_values([CANARY], [1, 2]), ValueError, "weights has 2 rows"),
+        (lambda: Sample([1.0, CANARY], [0.5, 1.0]), ValueError, "values must ascend"),
+        (lambda: Sample([CANARY, 1.0], [0.5, 0.9]), ValueError, "levels must ascend strictly"),
+        (lambda: Sample([CANARY, 1.0], [0.0, 1.0]), ValueError, "levels must ascend strictly"),
+        (lambda: Sample([CANARY, 1.0], [1.0, 1.0]), ValueError, "levels must ascend strictly"),
+        (
+            lambda: Sample([CANARY], [0.5, 1.0]),
+            ValueError,
+            "values and levels must be equally long; got 1 and 2",
+        ),
+        (lambda: Sample.from_values([CANARY]).quantile([1.5]), ValueError, "levels must lie within [0, 1]"),
+        (
+            lambda: Sample.from_values([CANARY]).quantile([np.nan]),
+            ValueError,
+            "levels must lie within [0, 1]",
+        ),
+        (lambda: Sample.from_values([CANARY]).cdf([np.nan]), ValueError, "points must be numbers"),
+        (
+            lambda: Sample.from_values([CANARY]).cdf([1], side="up"),
+            ValueError,
+            "side must be one of 'left', 'right'",
+        ),
+        (lambda: Sample.from_values([CANARY]).equal_mass(0), ValueError, "n must be at least 1"),
+        (lambda: wasserstein([CANARY], [1.0], p=0.5), ValueError, "p must be a finite number at least 1"),
+        (lambda: wasserstein([CANARY], [1.0], p=np.inf), ValueError, "p must be a finite number at least 1"),
+        (lambda: wasserstein([CANARY], []), ValueError, "y is empty"),
+        (lambda: wasserstein([CANARY], [1], x_weights=[1, 1]), ValueError, "x_weights has 2 rows"),
+        (
+            lambda: as_sample(Sample.from_values([CANARY]), [1.0], name="x"),
+            ValueError,
+            "x is a Sample, which has weights of its own; leave x_weights out",
+        ),
+        (lambda: coupling([CANARY], [np.inf]), ValueError, "y has 1 NaN or infinite values"),
+        (lambda: coupling([CANARY], [1], y_weights=[-1]), ValueError, "y_weights has 1 negative values"),
+        (
+            lambda: coupling([CANARY], [1]).cost([CANARY, 2], [1]),
+            ValueError,
+            "x has 2 values, but the coupling was made for 1",
+        ),
+        (
+            lambda: coupling([CANARY], [1]).cost([CANARY], [1, 2]),
+            ValueError,
+            "y has 2 values, but the coupling was made for 1",
+        ),
+        (
+            lambda: coupling([CANARY], [1]).cost([CANARY], [1], p=0),
+            ValueError,
+            "p must be a finite number at least 1",
+        ),
+        (lambda: quantile_map([CANARY], []), ValueError, "target is empty"),
+        (lambda: quantile_map([CANARY], [1.0])([np.nan]), ValueError, "points must be finite"),
+        (lambda: QuantileMap([CANARY, CANARY], [0.0, 1.0]), ValueError, "knots must ascend strictly"),
+        (lambda: QuantileMap([CANARY, 1.0], [1.0, 0.0]), ValueError, "images must not descend"),
+        (lambda: QuantileMap([CANARY], [0.0, 1.0]), ValueError, "knots and images must be equally long"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_show_no_value(call, error, message):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        call()
+    assert str(CANARY) not in str(caught.value)
