@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["Coded", "check_number", "code_column", "default_names", "plain_value", "read_columns", "say_columns", "unique_inverse"]
+__all__ = [
+    "Coded",
+    "check_number",
+    "code_column",
+    "default_names",
+    "plain_value",
+    "read_columns",
+    "say_columns",
+    "unique_inverse",
+]
 
 Coded: TypeAlias = tuple[list[Any], NDArray[np.int64]]
 """Distinct values, and each row's place among them."""

@@ -58,7 +58,8 @@ def plain_update(trainer, update, theta, states):
         push += objective.anchor * problem.share[a] * (s - problem.labels[drawn])
         gradient[own] += push @ design / n
     gradient[:, :-1] += objective.anchor * objective.ridge * theta[:, :-1]
-    return theta - trainer.steps.size * trainer.steps.scale * gradient, states
+    step = trainer.steps.size * (1 - trainer.steps.decay * update)
+    return theta - step * trainer.steps.scale * gradient, states
 
 
 def one_minus_alpha(dual, state, s, t):
@@ -82,7 +83,7 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
     if kind != "discrete":
         dual = DualProblem(draw_features(20, 0.1, rng), get_regularizer(kind), 0.2, opposite, pairs)
     objective = Objective(parity=1.5, anchor=anchor, ridge=0.01, dual=dual, dual_step=0.3)
-    steps = ParameterSteps(0.05, rng.uniform(0.5, 2.0, d + 1))
+    steps = ParameterSteps(0.05, rng.uniform(0.5, 2.0, d + 1), decay=0.03)
     theta = rng.normal(size=(3 if own else 1, d + 1))
     return Trainer(problem, objective, steps, theta=theta, batch_size=batch, seed=123456789)
 

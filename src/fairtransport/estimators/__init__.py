@@ -4,5 +4,13 @@ from __future__ import annotations
 
 from fairtransport.estimators.continuous import ContinuousTransportClassifier, Duals
 from fairtransport.estimators.discrete import DiscreteTransportClassifier
+from fairtransport.estimators.repair import QuantileRepair
+from fairtransport.estimators.repair_classifier import QuantileRepairClassifier
 
-__all__ = ["ContinuousTransportClassifier", "DiscreteTransportClassifier", "Duals"]
+__all__ = [
+    "ContinuousTransportClassifier",
+    "DiscreteTransportClassifier",
+    "Duals",
+    "QuantileRepair",
+    "QuantileRepairClassifier",
+]

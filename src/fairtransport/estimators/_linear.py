@@ -124,7 +124,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         if self.parameter_step is not None:
             return plain_steps(float(self.parameter_step), problem.n_columns)
         weight = objective.anchor + objective.parity
-        return automatic_steps(problem.X, batch_size=self.batch_size, weight=weight, rng=rng)
+        return automatic_steps(problem.X, batch_size=self.batch_size, n_updates=self.n_updates, weight=weight, rng=rng)
 
     def _keep(self, result: Result) -> None:
         self.coef_ = result.theta[:, :-1].copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ __all__ = ["Objective", "Result", "Trainer"]
 
 _RECORDS = 100
 _WATCHED_PER_GROUP = 1000
+_ANSWER_WITHIN = 0.2  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,7 @@ class Trainer:
     ) -> None:
         self.problem, self.objective, self.steps = problem, objective, steps
         self.batch_size, self.seed, self.done = batch_size, seed, 0
+        self._piece = 16
         dtype = problem.X.dtype
         n_groups, width = len(problem.groups), problem.n_columns + 1
         n_features = len(objective.dual.features) if objective.dual else 1
@@ -145,12 +148,24 @@ class Trainer:
             bool(dual and dual.pairs == "all"),
             self._frequency, *self._table,
             objective.parity, objective.anchor, objective.ridge,
-            objective.dual_step, self.steps.size, self._scale,
+            objective.dual_step, self.steps.size,
+            self.steps.decay, self._scale,
             self.theta, self.theta_sum, self.duals, self.target_duals,
             self.batch_size, *self._room,
         )  # fmt: skip
         self.summed += max(0, self.done + n_updates - max(average_from, self.done))
         self.done += n_updates
+
+    def _advance_to(self, end: int, *, average_from: int) -> None:
+        # Short enough that Ctrl-C is answered at once, long enough that calls cost nothing.
+        while self.done < end:
+            began, size = time.perf_counter(), min(self._piece, end - self.done)
+            self.advance(size, average_from=average_from)
+            taken = time.perf_counter() - began
+            if taken < 0.5 * _ANSWER_WITHIN and size == self._piece:
+                self._piece *= 2
+            elif taken > _ANSWER_WITHIN:
+                self._piece = max(1, self._piece // 2)
 
     def averaged(self) -> NDArray[np.float64]:
         """Mean of the summed iterates, or the present one before any was summed."""
@@ -169,7 +184,7 @@ class Trainer:
         try:
             with progress(title, n_updates, show=verbose) as bar:
                 while self.done < n_updates:
-                    self.advance(min(piece, n_updates - self.done), average_from=average_from)
+                    self._advance_to(min(self.done + piece, n_updates), average_from=average_from)
                     if not np.isfinite(self.theta).all() or not np.isfinite(self.duals).all():
                         final, outcome = best_theta, self._diverged()
                         break

@@ -91,17 +91,21 @@ def _check_labels(y_true: ArrayLike, *, size: int) -> NDArray[Any]:
         raise ValueError(f"y_true must have one dimension; it has shape {labels.shape}.")
     if labels.size != size:
         raise ValueError(f"y_true has {labels.size} rows, but scores has {size}.")
-    if labels.dtype.kind == "O":
-        missing = sum(map(_is_missing, labels))
-    else:
-        missing = int(np.count_nonzero(labels != labels))  # noqa: PLR0124 - NaN differs from itself
+    missing = _count_missing(labels)
     if missing:
         raise ValueError(f"y_true has {missing} missing labels; remove those rows first.")
     return labels
 
 
+def _count_missing(labels: NDArray[Any]) -> int:
+    """Count None, NaN, NaT and pandas.NA; NaN and NaT differ from themselves."""
+    if labels.dtype.kind != "O":
+        return int(np.count_nonzero(labels != labels))  # noqa: PLR0124
+    return sum(map(_is_missing, labels))
+
+
 def _is_missing(label: Any) -> bool:
     try:
-        return label is None or bool(label != label)  # noqa: PLR0124 - NaN and NaT differ from themselves
+        return label is None or bool(label != label)  # noqa: PLR0124
     except TypeError:  # pandas.NA answers neither yes nor no
         return True

@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from fairtransport.report.comparison import METRICS, Comparison, MethodOutcome
+from fairtransport.report.distributions import distribution_figure
+from fairtransport.report.page import write_comparison
+from fairtransport.report.verdict import verdict
 
-__all__ = ["METRICS", "Comparison", "MethodOutcome"]
+__all__ = ["METRICS", "Comparison", "MethodOutcome", "distribution_figure", "verdict", "write_comparison"]

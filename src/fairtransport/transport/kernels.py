@@ -120,7 +120,7 @@ def run_updates(  # type: ignore[no-untyped-def]
     kind, strength, opposite, all_pairs,
     frequency, grid_steps, cosines, sines,
     parity_weight, anchor_weight, ridge,
-    dual_step, parameter_step, coordinate_scale,
+    dual_step, parameter_step, step_decay, coordinate_scale,
     theta, theta_sum, duals, target_duals,
     batch, gradient, scores, picked, scores_target,
     psi, slope, psi_target, slope_target,
@@ -130,7 +130,8 @@ def run_updates(  # type: ignore[no-untyped-def]
 
     One update: draw ``batch`` target scores and ``batch`` rows of each group; step the group's duals
     uphill; add the group's gradient with respect to theta; when all groups are done step theta
-    downhill. ``average_from`` is the update from which iterates are summed into ``theta_sum``.
+    downhill by ``parameter_step * (1 - step_decay * update)``. ``average_from`` is the update from which
+    iterates are summed into ``theta_sum``.
     """
     n_groups = group_starts.shape[0] - 1
     n_columns = theta.shape[1] - 1
@@ -256,11 +257,12 @@ def run_updates(  # type: ignore[no-untyped-def]
                     for k in range(indptr[row], indptr[row + 1]):
                         gradient[model, indices[k]] += push * values[k]
 
+        step_now = parameter_step * (1.0 - step_decay * update)
         for m in range(theta.shape[0]):
             for j in range(n_columns):
                 slant = gradient[m, j] + anchor_weight * ridge * theta[m, j]
-                theta[m, j] -= parameter_step * coordinate_scale[j] * slant
-            theta[m, n_columns] -= parameter_step * coordinate_scale[n_columns] * gradient[m, n_columns]
+                theta[m, j] -= step_now * coordinate_scale[j] * slant
+            theta[m, n_columns] -= step_now * coordinate_scale[n_columns] * gradient[m, n_columns]
         if update >= average_from:
             for m in range(theta.shape[0]):
                 for j in range(n_columns + 1):

@@ -1,0 +1,278 @@
+"""DPP around a classifier: its probabilities, repaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["QuantileRepairClassifier"]
+
+
+class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends in one. If it is fitted already it is used
+        as it is; otherwise a clone is fitted.
+    target : {"barycenter", "barycenter_w2", "pooled"}, group label or array, default="barycenter"
+        The distribution every group is carried to; see :class:`QuantileRepair`. ``"barycenter_w2"`` usually
+        costs the least accuracy.
+    amount : float, default=1.0
+        How much to repair, from 0 (scores as they are) to 1 (equal distributions).
+    cv : int, splitter, iterable of splits or None, default=None
+        Which scores the maps are made from. None: those of the fitted classifier on the training rows. Right
+        for models that fit new rows about as well as the training rows, such as logistic regression, and for
+        a fitted estimator with rows it has not seen. Otherwise: scores of each row by a model fitted without
+        it, while predictions still come from the classifier fitted on all rows. Needed for models that know
+        the training rows by heart (forests, deep trees, boosting, nearest neighbours): their training scores
+        lie near 0 and 1, where no new row's score will.
+    grouping : {"crossed", "each"}, default="crossed"
+        Several sensitive columns are crossed; groups that overlap cannot be repaired.
+    missing : {"error", "group"}, default="error"
+        A missing sensitive value raises, or is a group of its own.
+    min_size : int, default=2
+        A group with fewer rows (of positive weight) raises.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier: ``estimator`` itself if it was fitted, a clone if not.
+    repair_ : QuantileRepair
+        The fitted repair of its scores.
+    classes_ : ndarray of shape (2,)
+        The class labels; scores are probabilities of the second.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepair : The same on scores, wherever they come from.
+
+    Notes
+    -----
+    With the classifier's probability s of class 1 for a row of group a, the repaired probability is
+
+    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
+
+    as :class:`QuantileRepair` says. The features go to the classifier untouched, so they may be whatever it
+    takes: frames, text, missing values. The group is needed at prediction, and need not be a feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairtransport import QuantileRepairClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> model = QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    >>> scores = model.predict_proba(X, sensitive_features=group)[:, 1]
+    >>> strong_pairwise_disparity(scores, sensitive_features=group) < 0.001
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        target: Any = "barycenter",
+        amount: float = 1.0,
+        cv: Any = None,
+        grouping: str = "crossed",
+        missing: str = "error",
+        min_size: int = 2,
+    ) -> None:
+        self.estimator = estimator
+        self.target = target
+        self.amount = amount
+        self.cv = cv
+        self.grouping = grouping
+        self.missing = missing
+        self.min_size = min_size
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the classifier saw."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features that the classifier saw."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def fit(self, X: Any, y: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier, unless it is fitted, and the repair of its scores.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes.
+        y : array-like of shape (n,)
+            Two classes; the larger label is class 1.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the classifier (for a pipeline: for its last step) and for the repair, where weight k
+            equals k copies of a row.
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.amount, name="amount", most=1.0)
+        labels, classes = _two_classes(y)
+        n_rows = _n_rows(X)
+        check_length(labels, size=n_rows, name="y")
+        weights = check_weights(sample_weight, size=n_rows)
+        how: dict[str, Any] = {"grouping": self.grouping, "missing": self.missing, "min_size": self.min_size}
+        # Checked before the classifier is fitted, which may take long.
+        groups = groups_to_repair(sensitive_features, n_rows=n_rows, weights=weights, **how)
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba; this {type(self.estimator).__name__} has not. Wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV, which adds it."
+            )
+        with config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
+            model, scores = self._model_and_scores(X, labels, classes, weights)
+        repair = QuantileRepair(self.target, self.amount, **how)
+        self.repair_ = repair.fit(scores, sensitive_features=groups, sample_weight=weights)
+        self.estimator_ = model
+        self.classes_ = classes
+        return self
+
+    def _model_and_scores(
+        self, X: Any, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Return the fitted classifier and the scores to make the maps from."""
+        if _is_fitted(self.estimator):
+            if self.cv is not None:
+                raise ValueError(
+                    "cv needs an estimator that is not fitted, to fit it without the rows it scores. Pass an unfitted "
+                    "one, or set cv=None and fit the repair on rows that the fitted estimator has not seen."
+                )
+            model = self.estimator
+            if not np.array_equal(getattr(model, "classes_", classes), classes):
+                raise ValueError("estimator was fitted on other class labels than those of y.")
+            return model, _scores(model.predict_proba(X))
+        model = clone(self.estimator)
+        options = {} if weights is None else {_weight_option(model): weights}
+        model.fit(X, labels, **options)
+        if self.cv is None:
+            return model, _scores(model.predict_proba(X))
+        unseen = cross_val_predict(
+            self.estimator, X, labels, cv=self.cv, method="predict_proba", params=options or None
+        )
+        return model, _scores(unseen)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the repaired probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes.
+        sensitive_features : column, table or Groups
+            The group of each row; always needed. One that was not seen in ``fit`` raises.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        check_is_fitted(self)
+        if sensitive_features is None:
+            raise ValueError(
+                "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
+                "depends on the group. Pass sensitive_features=, with the columns used in fit."
+            )
+        scores = _scores(self.estimator_.predict_proba(X))
+        positive = self.repair_.transform(scores, sensitive_features=sensitive_features)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
+        above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(
+        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _two_classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels as a vector, and the two that occur in ascending order."""
+    labels = column_or_1d(y)
+    check_classification_targets(labels)
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
+    if classes.size != 2:
+        raise ValueError(
+            f"QuantileRepairClassifier needs labels of exactly two classes; y has {classes.size}"
+            f" class{'' if classes.size == 1 else 'es'}."
+        )
+    return labels, classes
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _weight_option(model: Any) -> str:
+    """Name under which ``fit`` takes the weights; a pipeline takes them for its last step."""
+    path, last = [], model
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        path.append(name)
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
+            "the weights are used for the repair only."
+        )
+    return "__".join([*path, "sample_weight"])
+
+
+def _scores(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return the probability of class 1, without what rounding adds beyond 0 and 1."""
+    table = np.asarray(probabilities, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"estimator must give probabilities of two classes; it gave shape {table.shape}.")
+    scores = table[:, 1]
+    clipped = np.clip(scores, 0.0, 1.0)
+    return np.where(np.abs(scores - clipped) < 1e-5, clipped, scores)

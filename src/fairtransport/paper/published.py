@@ -1,0 +1,79 @@
+"""Table 1 of the paper as printed: the figures that ours stand beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["METRICS", "PUBLISHED", "published_value"]
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "Err-.5": "error_rate",
+        "Wass1": "wasserstein_disparity",
+        "SDD": "strong_demographic_disparity",
+        "SPDD": "strong_pairwise_disparity",
+    }
+)
+"""The paper's names of the four metrics, and this package's."""
+
+
+def _row(*values: float) -> Mapping[str, float]:
+    return MappingProxyType(dict(zip(METRICS, values, strict=True)))
+
+
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType(
+    {
+        "Adult": MappingProxyType(
+            {
+                "LR": _row(0.142, 0.313, 0.426, 0.806),
+                "DOT": _row(0.175, 0.027, 0.023, 0.054),
+                "DPP": _row(0.170, 0.025, 0.017, 0.043),
+                "COT": _row(0.175, 0.023, 0.020, 0.044),
+            }
+        ),
+        "German": MappingProxyType(
+            {
+                "LR": _row(0.248, 0.103, 0.102, 0.102),
+                "DOT": _row(0.282, 0.035, 0.020, 0.020),
+                "DPP": _row(0.248, 0.032, 0.024, 0.024),
+                "COT": _row(0.242, 0.042, 0.027, 0.027),
+            }
+        ),
+        "Communities": MappingProxyType(
+            {
+                "LR": _row(0.116, 1.435, 1.402, 7.649),
+                "DOT": _row(0.327, 0.207, 0.176, 0.848),
+                "DPP": _row(0.327, 0.356, 0.159, 0.821),
+                "COT": _row(0.324, 0.223, 0.204, 0.928),
+            }
+        ),
+    }
+)
+"""Data set, method, metric (names as the paper has them) -> the printed value, on test rows."""
+
+
+def published_value(dataset: str, method: str, metric: str) -> float | None:
+    """Return what the paper prints, or None where it has no such figure.
+
+    Parameters
+    ----------
+    dataset, method : str
+        As in our table, where a word in parentheses says which variant: ``"Communities (each)"``,
+        ``"COT (anchor)"``. Variants stand beside the same published figure.
+    metric : str
+        One of `METRICS`, in the paper's spelling.
+
+    Returns
+    -------
+    float or None
+
+    Examples
+    --------
+    >>> published_value("Adult", "COT (anchor)", "Wass1")
+    0.023
+    >>> published_value("Adult", "EquiPy", "Wass1") is None
+    True
+    """
+    plain_dataset, plain_method = dataset.partition(" (")[0], method.partition(" (")[0]
+    return PUBLISHED.get(plain_dataset, {}).get(plain_method, {}).get(metric)

@@ -1,0 +1,464 @@
+"""QuantileRepairClassifier: any classifier, honest scores, and the paper's data."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import fairtransport as ft
+from fairtransport import QuantileRepair, QuantileRepairClassifier
+from fairtransport.datasets import load_adult
+from fairtransport.metrics import disparities, error_rate, strong_pairwise_disparity
+
+
+def world(n=2000, seed=0):
+    """Two groups; the first feature and the label depend on the group."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["f", "m"], size=n, p=[0.3, 0.7])
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 1.5 * (group == "m")
+    y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int)
+    return X, y, group
+
+
+def spdd(scores, group):
+    return strong_pairwise_disparity(scores, sensitive_features=group)
+
+
+def positive(model, X, group):
+    return model.predict_proba(X, sensitive_features=group)[:, 1]
+
+
+# ------------------------------------------------------------------------------------------- what it does
+
+
+def test_it_repairs_the_scores_of_a_fitted_clone():
+    X, y, group = world()
+    inner = LogisticRegression(C=0.1)
+    model = QuantileRepairClassifier(inner, target="pooled", amount=0.8).fit(X, y, sensitive_features=group)
+    assert not hasattr(inner, "coef_")
+    scores = clone(inner).fit(X, y).predict_proba(X)[:, 1]
+    expected = QuantileRepair("pooled", 0.8).fit_transform(scores, sensitive_features=group)
+    out = model.predict_proba(X, sensitive_features=group)
+    assert np.array_equal(out[:, 1], expected)
+    assert np.array_equal(out[:, 0], 1 - expected)
+    assert model.estimator_.coef_.shape == (1, 3)
+    assert model.repair_.amount == 0.8
+
+
+def test_new_rows_come_out_fair_at_a_small_cost():
+    X, y, group = world(4000)
+    model = QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2")
+    model.fit(X, y, sensitive_features=group)
+    X, y, group = world(4000, seed=1)
+    before, after = model.estimator_.predict_proba(X)[:, 1], positive(model, X, group)
+    assert spdd(before, group) > 0.25
+    assert spdd(after, group) < 0.03
+    assert error_rate(y, after) < error_rate(y, before) + 0.05
+
+
+def test_predict_is_the_class_above_one_half():
+    X, y, group = world()
+    words = np.array(["no", "yes"])[y]
+    model = QuantileRepairClassifier(LogisticRegression()).fit(X, words, sensitive_features=group)
+    assert model.classes_.tolist() == ["no", "yes"]
+    predicted = model.predict(X, sensitive_features=group)
+    assert np.array_equal(predicted == "yes", positive(model, X, group) > 0.5)
+    assert model.score(X, words, sensitive_features=group) == np.mean(predicted == words)
+    weights = np.linspace(0, 1, y.size)
+    assert model.score(X, words, sensitive_features=group, sample_weight=weights) == pytest.approx(
+        np.average(predicted == words, weights=weights)
+    )
+
+
+def test_a_tie_at_one_half_is_class_0():
+    scores, group = np.array([0.5, 0.9, 0.5, 0.9]), ["a", "a", "b", "b"]
+    model = QuantileRepairClassifier(Echo()).fit(scores[:, None], [0, 1, 0, 1], sensitive_features=group)
+    assert model.predict(scores[:, None], sensitive_features=group).tolist() == [0, 1, 0, 1]
+
+
+def test_a_row_does_not_depend_on_its_batch():
+    X, y, group = world(500)
+    model = QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    out = positive(model, X, group)
+    assert np.array_equal(out, positive(model, X, group))
+    order = np.random.default_rng(0).permutation(500)
+    assert positive(model, X[order], group[order]) == pytest.approx(out[order], abs=1e-9)
+    alone = [positive(model, X[[i]], group[[i]])[0] for i in range(100)]
+    assert alone == pytest.approx(out[:100], abs=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- honest scores
+
+
+def test_a_forest_needs_scores_of_rows_it_has_not_seen():
+    X, y, group = world(1500)
+    forest = RandomForestClassifier(30, random_state=0)
+    plain = QuantileRepairClassifier(forest).fit(X, y, sensitive_features=group)
+    honest = QuantileRepairClassifier(forest, cv=3).fit(X, y, sensitive_features=group)
+    X_new, _, group_new = world(1500, seed=1)
+    before = spdd(plain.estimator_.predict_proba(X_new)[:, 1], group_new)
+    disparity = {name: spdd(positive(model, X_new, group_new), group_new)
+                 for name, model in (("plain", plain), ("honest", honest))}  # fmt: skip
+    assert disparity["honest"] < before / 4
+    assert disparity["honest"] < disparity["plain"]
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)])
+def test_cv_uses_out_of_fold_scores_and_predicts_with_all_rows(cv):
+    X, y, group = world(300)
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    model = QuantileRepairClassifier(tree, cv=cv).fit(X, y, sensitive_features=group)
+    unseen = cross_val_predict(tree, X, y, cv=cv, method="predict_proba")[:, 1]
+    expected = QuantileRepair().fit(unseen, sensitive_features=group)
+    own = clone(tree).fit(X, y).predict_proba(X)[:, 1]
+    assert np.array_equal(positive(model, X, group), expected.transform(own, sensitive_features=group))
+
+
+def test_cv_needs_an_unfitted_estimator():
+    X, y, group = world(100)
+    fitted = GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="cv needs an estimator that is not fitted"):
+        QuantileRepairClassifier(fitted, cv=3).fit(X, y, sensitive_features=group)
+
+
+# -------------------------------------------------------------------------------------- fitted estimators
+
+
+class Echo(ClassifierMixin, BaseEstimator):
+    """Gives the first column as the score; counts fits."""
+
+    def fit(self, X, y):
+        self.n_fits_ = getattr(self, "n_fits_", 0) + 1
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        scores = np.asarray(X, dtype=float)[:, 0]
+        return np.column_stack((1 - scores, scores))
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_a_fitted_estimator_is_used_as_it_is(pipeline):
+    X, y, group = world()
+    inner = make_pipeline(StandardScaler(), LogisticRegression()) if pipeline else LogisticRegression()
+    inner.fit(X[:500], y[:500])
+    state = pickle.dumps(inner)
+    model = QuantileRepairClassifier(inner).fit(X[500:], y[500:], sensitive_features=group[500:])
+    assert model.estimator_ is inner
+    assert pickle.dumps(inner) == state
+    scores = inner.predict_proba(X)[:, 1]
+    repair = QuantileRepair().fit(scores[500:], sensitive_features=group[500:])
+    assert np.array_equal(positive(model, X, group), repair.transform(scores, sensitive_features=group))
+
+
+def test_it_fits_once_or_not_at_all():
+    X, y, group = np.random.default_rng(0).random((20, 1)), [0, 1] * 10, ["a"] * 9 + ["b"] * 11
+    inner = Echo()
+    model = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
+    assert (model.estimator_.n_fits_, hasattr(inner, "n_fits_")) == (1, False)
+    inner.fit(X, y)
+    model.fit(X, y, sensitive_features=group)
+    assert (inner.n_fits_, model.estimator_ is inner) == (1, True)
+    with pytest.raises(AttributeError):
+        _ = model.n_features_in_  # Echo does not say
+
+
+def test_a_fitted_estimator_must_know_the_classes():
+    X, y, group = world(100)
+    inner = GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="other class labels"):
+        QuantileRepairClassifier(inner).fit(X, y + 1, sensitive_features=group)
+
+
+# ---------------------------------------------------------------------------------- whatever the inner takes
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_frames_with_words_and_missing_values_in_a_pipeline(library):
+    X, y, group = world(600)
+    X[::7, 1] = np.nan
+    colour = np.where(X[:, 2] > 0, "red", "blue").tolist()
+    frame = library({"a": X[:, 0], "b": X[:, 1], "colour": colour, "group": group.tolist()})
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    prepare = make_column_transformer((numbers, ["a", "b"]), (OneHotEncoder(), ["colour"]))
+    inner = make_pipeline(prepare, LogisticRegression())
+    model = QuantileRepairClassifier(inner, cv=3).fit(frame, y, sensitive_features=frame["group"])
+    out = positive(model, frame, frame["group"])
+    assert spdd(out, group) < 0.05
+    assert spdd(model.estimator_.predict_proba(frame)[:, 1], group) > 0.2
+    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == ["a", "b", "colour", "group"]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        HistGradientBoostingClassifier(max_iter=10),
+        KNeighborsClassifier(20),
+        CalibratedClassifierCV(RidgeClassifier(), cv=2),
+        GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=2),
+        Echo(),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_any_classifier(inner):
+    X, y, group = world(400)
+    X = 1 / (1 + np.exp(-X))
+    model = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
+    assert spdd(positive(model, X, group), group) < spdd(model.estimator_.predict_proba(X)[:, 1], group) / 4
+
+
+def test_lists_of_rows():
+    X, y, group = world(100)
+    model = QuantileRepairClassifier(GaussianNB()).fit(X.tolist(), y.tolist(), sensitive_features=group.tolist())
+    assert model.predict(X.tolist(), sensitive_features=group.tolist()).shape == (100,)
+
+
+class JustAbove(Echo):
+    """Rounds its probabilities badly, as sums of float32 do."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X) * (1 + 1e-7)
+
+
+class FarAbove(Echo):
+    """Gives no probabilities."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X) * 3
+
+
+class OneColumn(Echo):
+    """Forgets the other class."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, 1:]
+
+
+def test_rounding_beyond_one_is_forgiven_and_no_more():
+    X, y, group = np.linspace(0, 1, 20)[:, None], [0, 1] * 10, ["a"] * 10 + ["b"] * 10
+    model = QuantileRepairClassifier(JustAbove()).fit(X, y, sensitive_features=group)
+    assert model.predict_proba(X, sensitive_features=group).max() <= 1
+    with pytest.raises(ValueError, match=re.escape("values outside [0, 1]")):
+        QuantileRepairClassifier(FarAbove()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="probabilities of two classes"):
+        QuantileRepairClassifier(OneColumn()).fit(X, y, sensitive_features=group)
+
+
+# ----------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [DecisionTreeClassifier(max_depth=3, random_state=0), make_pipeline(DecisionTreeClassifier(max_depth=3, random_state=0)), None],
+    ids=["tree", "pipeline", "fitted"],
+)  # fmt: skip
+def test_weights_equal_copies(inner):
+    X, y, group = world(300)
+    inner = GaussianNB().fit(X, y) if inner is None else inner
+    weights = np.random.default_rng(0).integers(0, 3, size=300)
+    weighed = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group, sample_weight=weights)
+    copied = QuantileRepairClassifier(inner).fit(
+        X.repeat(weights, axis=0), y.repeat(weights), sensitive_features=group.repeat(weights)
+    )
+    out = positive(weighed, X, group)
+    assert out == pytest.approx(positive(copied, X, group), abs=1e-12)
+    unweighed = QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
+    assert np.abs(out - positive(unweighed, X, group)).max() > 1e-3
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_reach_the_folds(routing):
+    X, y, group = world(300)
+    weights = np.random.default_rng(0).random(300)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    with config_context(enable_metadata_routing=routing):
+        model = QuantileRepairClassifier(make_pipeline(make_pipeline(tree)), cv=3)
+        model.fit(X, y, sensitive_features=group, sample_weight=weights)
+    params = {"sample_weight": weights}
+    unseen = cross_val_predict(tree, X, y, cv=3, method="predict_proba", params=params)[:, 1]
+    expected = QuantileRepair().fit(unseen, sensitive_features=group, sample_weight=weights)
+    for ours, theirs in zip(model.repair_.maps_, expected.maps_, strict=True):
+        assert np.array_equal(ours.images, theirs.images)
+
+
+def test_weights_that_the_estimator_cannot_take():
+    X, y, group = world(100)
+    for inner in (KNeighborsClassifier(), make_pipeline(StandardScaler(), KNeighborsClassifier())):
+        with pytest.raises(ValueError, match="KNeighborsClassifier cannot be fitted with sample_weight. Fit it first"):
+            QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group, sample_weight=np.ones(100))
+        fitted = clone(inner).fit(X, y)
+        QuantileRepairClassifier(fitted).fit(X, y, sensitive_features=group, sample_weight=np.ones(100))
+
+
+# ----------------------------------------------------------------------------------- scikit-learn's habits
+
+
+def test_parameters_clone_repr_and_pickle():
+    X, y, group = world(300)
+    model = QuantileRepairClassifier(GaussianNB(), target="pooled", cv=2)
+    assert repr(model) == "QuantileRepairClassifier(cv=2, estimator=GaussianNB(), target='pooled')"
+    assert set(model.get_params(deep=False)) == {
+        "estimator", "target", "amount", "cv", "grouping", "missing", "min_size"
+    }  # fmt: skip
+    model.set_params(estimator__var_smoothing=1e-3)
+    assert model.fit(X, y, sensitive_features=group) is model
+    assert model.estimator_.var_smoothing == 1e-3
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.array_equal(positive(again, X, group), positive(model, X, group))
+    copy = clone(model)
+    assert not hasattr(copy, "estimator_")
+    assert np.array_equal(positive(copy.fit(X, y, sensitive_features=group), X, group), positive(model, X, group))
+
+
+def test_a_search_with_metadata_routing():
+    X, y, group = world(600)
+    with config_context(enable_metadata_routing=True):
+        model = QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+        model.set_fit_request(sensitive_features=True, sample_weight=True)
+        model.set_score_request(sensitive_features=True, sample_weight=True)
+        search = GridSearchCV(model, {"amount": [0.0, 1.0]}, cv=2)
+        search.fit(X, y, sensitive_features=group, sample_weight=np.ones(600))
+    assert search.best_params_ == {"amount": 0.0}  # the score knows nothing of parity
+    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
+
+
+def test_it_is_a_public_name():
+    assert ft.QuantileRepairClassifier is QuantileRepairClassifier
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+WRONG_FIT = {
+    "amount": ({"amount": np.nan}, {}, ValueError, "amount must be"),
+    "target": ({"target": "median"}, {}, ValueError, "target must be one of"),
+    "no probabilities": ({"estimator": RidgeClassifier()}, {}, TypeError, "CalibratedClassifierCV"),
+    "pipeline without probabilities": (
+        {"estimator": make_pipeline(StandardScaler(), RidgeClassifier())},
+        {},
+        TypeError,
+        "CalibratedClassifierCV",
+    ),
+    "a class": ({"estimator": GaussianNB}, {}, TypeError, "is a class, not an instance"),
+    "overlapping groups": (
+        {"grouping": "each"},
+        {"sensitive_features": {"g": ["canary"] * 50 + ["m"] * 50, "h": ["x", "y"] * 50}},
+        ValueError,
+        "do not overlap",
+    ),
+    "three classes": ({}, {"y": np.arange(100) % 3}, ValueError, "exactly two classes; y has 3 classes"),
+    "one class": ({}, {"y": np.ones(100)}, ValueError, "exactly two classes; y has 1 class."),
+    "numbers as labels": ({}, {"y": np.linspace(0, 1, 100)}, ValueError, "Unknown label type"),
+    "missing labels": ({}, {"y": ["canary", None] * 50}, ValueError, "y"),
+    "labels too short": ({}, {"y": [0, 1] * 40}, ValueError, "y has 80 rows"),
+    "groups too short": ({}, {"sensitive_features": ["canary", "m"] * 40}, ValueError, "has 80 rows"),
+    "weights too short": ({}, {"sample_weight": np.ones(80)}, ValueError, "sample_weight has 80 rows"),
+    "no groups": ({}, {"sensitive_features": None}, ValueError, "needs sensitive_features"),
+    "one group": ({}, {"sensitive_features": ["canary"] * 100}, ValueError, "at least 2"),
+    "constant scores": ({}, {"X": np.zeros((100, 3))}, ValueError, "nothing to repair"),
+    "folds": ({"cv": 1}, {}, ValueError, "k-fold"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FIT)
+def test_what_fit_refuses_and_tells(case):
+    options, given_data, kind, told = WRONG_FIT[case]
+    X, y, group = world(100)
+    data = {"X": X, "y": y, "sensitive_features": np.where(group == "f", "canary", "m"), **given_data}
+    model = QuantileRepairClassifier(**{"estimator": LogisticRegression(), **options})
+    with pytest.raises(kind, match=re.escape(told)) as caught:
+        model.fit(**data)
+    assert "canary" not in str(caught.value)
+    assert not hasattr(model, "estimator_")
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict"])
+def test_prediction_needs_the_group(method):
+    X, y, group = world(100)
+    group = np.where(group == "f", "canary", "m")
+    model = QuantileRepairClassifier(GaussianNB())
+    with pytest.raises(NotFittedError):
+        getattr(model, method)(X, sensitive_features=group)
+    model.fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="needs sensitive_features at prediction, too"):
+        getattr(model, method)(X)
+    with pytest.raises(ValueError, match="1 of 100 rows") as caught:
+        getattr(model, method)(X, sensitive_features=[*group[1:], "canary-x"])
+    assert "canary" not in str(caught.value)
+    with pytest.raises(ValueError, match="sensitive_features has 50 rows"):
+        getattr(model, method)(X, sensitive_features=group[:50])
+
+
+# ------------------------------------------------------------------------------------------ the paper's data
+
+
+@pytest.fixture(scope="module")
+def adult_scores():
+    """Logistic regression on Adult as the paper's experiments have it; the scores of both splits."""
+    adult = load_adult()
+    kept = adult.data["race"].isin(["Black", "White"]).to_numpy()
+    X, y, sensitive = adult.data[kept], adult.target[kept], adult.sensitive_features[kept]
+    train = adult.split[kept] == "train"
+    numeric = X.select_dtypes("number").columns.tolist()
+    words = [name for name in X if name not in numeric]
+    # A missing word is a word of its own.
+    X = X.assign(**{name: X[name].fillna("?") for name in words})
+    prepare = make_column_transformer((StandardScaler(), numeric), (OneHotEncoder(), words))
+    model = make_pipeline(prepare, LogisticRegression(max_iter=1000)).fit(X[train], y[train])
+    assert model[-1].coef_.shape == (1, 104)
+    parts = []
+    for rows in (train, ~train):
+        parts.append((model, X[rows], np.asarray(y[rows]), sensitive[rows]))
+    return parts
+
+
+def adult_figures(adult_scores, **options):
+    (model, X, y, sensitive), (_, X_test, y_test, sensitive_test) = adult_scores
+    repaired = QuantileRepairClassifier(model, **options).fit(X, y, sensitive_features=sensitive)
+    out = positive(repaired, X_test, sensitive_test)
+    target = repaired.repair_.target_
+    found = disparities(out, sensitive_features=sensitive_test, target=target)
+    return {"error_rate": error_rate(y_test, out), **found}
+
+
+def test_adult_unrepaired(adult_scores):
+    # Without repair: Err-.5 .1475 and SPDD .807 (the paper prints .142 and .806).
+    found = adult_figures(adult_scores, amount=0.0)
+    assert found["error_rate"] == pytest.approx(0.1475, abs=0.001)
+    assert found["strong_pairwise_disparity"] == pytest.approx(0.807, abs=0.003)
+
+
+def test_adult_carried_to_the_paper_s_barycenter(adult_scores):
+    # Measured: .1777, .0180, .0150, .0376.
+    found = adult_figures(adult_scores)
+    assert found["error_rate"] <= 0.180
+    assert found["wasserstein_disparity"] <= 0.020
+    assert found["strong_demographic_disparity"] <= 0.020
+    assert found["strong_pairwise_disparity"] <= 0.045
+
+
+def test_adult_is_repaired_at_least_as_well_as_equipy_does(adult_scores):
+    # EquiPy on the same scores: .1715 at .052. Measured here: .1715 at .0516.
+    found = adult_figures(adult_scores, target="barycenter_w2")
+    assert found["error_rate"] <= 0.1725
+    assert found["strong_pairwise_disparity"] <= 0.055
