@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
@@ -28,6 +28,8 @@ from fairtransport.transport.targets import resolve_target
 
 WORDS = ["barycenter", "barycenter_w2", "pooled"]
 CANARY = 0.123454321
+
+unhurried = settings(deadline=None)  # a busy machine is no failure
 
 tied = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0])
 unit = st.floats(0, 1)
@@ -139,6 +141,7 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
 # ------------------------------------------------------------------------------------------------ amount
 
 
+@unhurried
 @given(scored_groups(), unit)
 def test_amounts_interpolate(drawn, amount):
     scores, group = drawn
@@ -168,6 +171,7 @@ def test_disparity_falls_in_proportion_to_the_amount():
 # ------------------------------------------------------------------------------------------ what it keeps
 
 
+@unhurried
 @given(scored_groups(), unit, st.sampled_from(WORDS), arrays(np.float64, 20, elements=unit | tied))
 def test_order_within_a_group_and_the_range_are_kept(drawn, amount, target, new):
     scores, group = drawn
@@ -189,6 +193,7 @@ def test_scores_beyond_the_fitted_range_are_clamped_but_not_swapped():
     assert np.all(np.diff(half.transform(beyond, sensitive_features=who)) > 0)
 
 
+@unhurried
 @given(scored_groups(), st.randoms(use_true_random=False))
 def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, random):
     scores, group = drawn
@@ -202,6 +207,7 @@ def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, rando
     assert np.array_equal(out, alone)
 
 
+@unhurried
 @given(scored_groups(), st.randoms(use_true_random=False), st.sampled_from(WORDS))
 def test_the_order_of_the_training_rows_does_not_matter(drawn, random, target):
     scores, group = drawn
@@ -213,6 +219,7 @@ def test_the_order_of_the_training_rows_does_not_matter(drawn, random, target):
     assert shuffled_fit.transform(scores, sensitive_features=group) == pytest.approx(out, abs=1e-12)
 
 
+@unhurried
 @given(scored_groups())
 def test_ties_stay_ties_and_the_mean_of_the_target_is_met(drawn):
     scores, group = drawn
@@ -264,6 +271,7 @@ def test_weights_equal_copies(target, digits):
     assert np.abs(out - unweighed).max() > 1e-3
 
 
+@unhurried
 @given(scored_groups(), st.sampled_from(WORDS))
 def test_weights_of_two_equal_duplicates(drawn, target):
     scores, group = drawn

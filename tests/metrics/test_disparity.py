@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
@@ -28,6 +28,7 @@ from fairtransport.transport.line import Sample, quantile_map
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
 CANARY = 0.123454321
+patient = settings(deadline=None)  # a busy machine is no failure
 DISPARITIES = [wasserstein_disparity, strong_demographic_disparity, strong_pairwise_disparity]
 EVERY = [*DISPARITIES, pairwise_distances, disparities]
 
@@ -65,6 +66,7 @@ def mean_over_thresholds(scores, groups, pairs):
 # ----------------------------------------------------------------------------------- against the definition
 
 
+@patient
 @given(audited())
 def test_sdd_and_spdd_are_averages_over_thresholds(drawn):
     scores, groups = drawn
@@ -148,6 +150,7 @@ def test_words_mean_what_they_say():
     assert len({round(measure(target), 9) for target in ("barycenter", "barycenter_w2", "pooled", "a", "b")}) == 5
 
 
+@patient
 @given(audited())
 def test_no_target_is_nearer_than_the_barycenter(drawn):
     scores, groups = drawn
@@ -193,6 +196,7 @@ def test_repair_to_the_barycenter_takes_all_disparity_away():
 # ------------------------------------------------------------------------------------------------ invariances
 
 
+@patient
 @given(audited(), st.randoms(use_true_random=False))
 def test_order_and_names_of_groups_do_not_matter(drawn, random):
     scores, groups = drawn
@@ -203,6 +207,7 @@ def test_order_and_names_of_groups_do_not_matter(drawn, random):
     assert after == pytest.approx(before, abs=1e-12)
 
 
+@patient
 @given(audited())
 def test_turning_scores_round_keeps_them(drawn):
     scores, groups = drawn
@@ -212,6 +217,7 @@ def test_turning_scores_round_keeps_them(drawn):
     assert disparities(scores / 2 + 0.25, sensitive_features=groups) == pytest.approx(halved, abs=1e-12)
 
 
+@patient
 @given(audited(), st.data())
 def test_weights_equal_repetition(drawn, data):
     scores, groups = drawn
@@ -224,6 +230,7 @@ def test_weights_equal_repetition(drawn, data):
     )
 
 
+@patient
 @given(audited())
 def test_rows_without_weight_do_not_count(drawn):
     scores, groups = drawn
@@ -244,6 +251,7 @@ def test_groups_alike_are_at_distance_exactly_zero():
     assert set(disparities(np.full(98, 0.3), sensitive_features=groups).values()) == {0.0}
 
 
+@patient
 @given(audited())
 def test_bounds(drawn):
     scores, groups = drawn

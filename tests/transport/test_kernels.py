@@ -12,7 +12,17 @@ from fairtransport.estimators._trainer import Objective, Trainer
 from fairtransport.groups import make_groups
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import draw_features
-from fairtransport.transport.kernels import _features, _sort_positions, fill_alias, hash_index
+from fairtransport.transport.kernels import (
+    _add_moments,
+    _cell,
+    _slope,
+    _sort_positions,
+    _value,
+    expand_cells,
+    fill_alias,
+    gather_cells,
+    hash_index,
+)
 from fairtransport.transport.regularizers import get_regularizer
 
 MASK = 2**64 - 1
@@ -74,6 +84,9 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
                  batch=7, n=120, d=5, weights=None):  # fmt: skip
     rng = np.random.default_rng(5)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    X[:, 1] = rng.normal(size=n)  # sparse storage holds it as a dense column,
+    X[:, 2] = X[:, 2] != 0  # and this one by its ones
+    X[:, 2] *= rng.random(n) < 0.5
     X = X.astype(dtype)
     groups = make_groups(rng.integers(3, size=n))
     labels = (rng.random(n) < 0.4).astype(float)
@@ -89,7 +102,8 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
 
 
 CASES = [
-    *({"kind": k, "opposite": o, "pairs": p} for k, o, p in itertools.product(["l2", "entropy"], [True, False], ["matched", "all"])),
+    *({"kind": k, "opposite": o, "pairs": p}
+      for k, o, p in itertools.product(["l2", "entropy"], [True, False], ["matched", "all"])),
     {"kind": "discrete"},
     {"kind": "discrete", "batch": 60},
     {"storage": "csr"},
@@ -104,7 +118,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(f"{k}={v}" for k, v in c.items()))
 def test_fused_loop_equals_its_plain_twin(case):
     trainer = make_trainer(**case)
-    theta = trainer.theta.copy()
+    theta = trainer.theta
     states = {a: DualState.zeros(trainer.objective.dual) for a in range(3)} if trainer.objective.dual else {}
     total = np.zeros_like(theta)
     for update in range(12):
@@ -124,7 +138,7 @@ def test_float32_follows_float64():
     single, double = make_trainer(dtype="f4"), make_trainer(dtype="f8")
     single.advance(30, average_from=15)
     double.advance(30, average_from=15)
-    assert single.theta.dtype == np.float32
+    assert single._theta.dtype == np.float32
     np.testing.assert_allclose(single.theta, double.theta, atol=1e-4)
 
 
@@ -138,17 +152,36 @@ def test_pieces_equal_one_run():
     assert parts.summed == 20
 
 
-def test_tabulated_features_are_exact_to_a_millionth():
+@pytest.mark.parametrize("variance", [0.001, 0.01, 0.1, 1.0, 100.0])
+def test_cells_are_exact_to_a_millionth(variance):
+    # f and its slope by the cell's polynomial, and the gradient by its moments, against the features themselves.
     rng = np.random.default_rng(0)
-    for variance in (0.001, 0.01, 0.1, 1.0, 100.0):
-        psi = draw_features(64, variance, rng)
-        table = psi.tabulate()
-        points = np.r_[0.0, 1.0, rng.random(500)]
-        values, slopes = np.empty((len(points), 64)), np.empty((len(points), 64))
-        for i, point in enumerate(points):
-            _features(point, table.steps, psi.frequency, table.cosines, table.sines, values, slopes, i)
-        np.testing.assert_allclose(values, psi(points), atol=1e-7)
-        np.testing.assert_allclose(slopes, psi.slope(points), atol=1e-7 * np.abs(psi.frequency).max())
+    psi = draw_features(61, variance, rng)
+    table = psi.tabulate()
+    weights, points, push = rng.normal(size=61), np.r_[0.0, 1.0, rng.random(500)], rng.normal(size=502)
+    padded = np.pad(weights, (0, table.width - 61))
+    taylor, moments = np.zeros((table.steps + 1, 6)), np.zeros((table.steps + 1, 6))
+    gradient = np.zeros(table.width)
+    tables = (table.powers, table.cosines, table.sines)
+    every = np.arange(table.steps + 1)
+    expand_cells(every, len(every), padded, *tables, np.zeros_like(table.powers), taylor)
+    cells = np.array([_cell(point, table.steps) for point in points])
+    rests = points * table.steps - cells
+    for cell, rest, weight in zip(cells, rests, push, strict=True):
+        _add_moments(moments, cell, rest, weight)
+    gather_cells(every, len(every), moments, *tables, gradient)
+    values = [_value(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
+    slopes = [table.steps * _slope(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
+    steepest = np.abs(psi.frequency).max()
+    np.testing.assert_allclose(values, psi(points) @ weights, atol=1e-8)
+    np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-7 * steepest)
+    np.testing.assert_allclose(gradient[:61], push @ psi(points), atol=1e-8)
+    assert not gradient[61:].any()
+
+
+def test_a_score_that_is_not_a_number_stays_inside():
+    assert _cell(np.nan, 90) == 0
+    assert _cell(1.0, 90) == 90
 
 
 def test_draws_are_those_of_splitmix64():

@@ -1,0 +1,28 @@
+"""The command line: one command per file, each a thin call of the library (extra: ``cli``)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the ``fairtransport`` command with the arguments of this process, and exit."""
+    absent = [name for name in ("typer", "rich") if importlib.util.find_spec(name) is None]
+    if absent:
+        told = f'error: the command line needs {" and ".join(absent)}: pip install "fairtransport[cli]"'
+        print(told, file=sys.stderr)  # noqa: T201 - rich is what is missing
+        sys.exit(1)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")  # a terminal without our signs shows "?" and goes on
+    try:
+        from fairtransport.cli.app import app  # noqa: PLC0415 - typer may be missing above
+
+        app(prog_name="fairtransport")
+    except KeyboardInterrupt:  # before the command began
+        print("stopped", file=sys.stderr)  # noqa: T201
+        sys.exit(130)

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._progress import progress
 from fairtransport.estimators._problem import TrainingProblem, sigmoid
+from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import DISCRETE, run_updates
 from fairtransport.transport.line import wasserstein
 
@@ -26,6 +27,7 @@ __all__ = ["Objective", "Result", "Trainer"]
 _RECORDS = 100
 _WATCHED_PER_GROUP = 1000
 _ANSWER_WITHIN = 0.2  # seconds
+_ANY = np.random.default_rng(0)  # discrete transport has no features, but the loop wants a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,24 @@ class _Watch:
         return disparity, loss
 
 
+def _workspace(
+    shape: tuple[int, ...], batch: int, n_cells: int, width: int, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], ...]:
+    # Everything the loop writes to on the way, in the order of its parameters, so that it allocates nothing.
+    def room(*size: int) -> NDArray[Any]:
+        return np.zeros(size, dtype)
+
+    def places(size: int) -> NDArray[np.int64]:
+        return np.zeros(size, np.int64)
+
+    return (
+        room(*shape), places(batch), room(batch), room(batch),  # gradient, rows, scores, target scores
+        places(batch), room(batch), places(batch), room(batch), places(n_cells), places(n_cells),  # cells
+        room(n_cells, 6), room(n_cells, 6), room(n_cells, 6), room(n_cells, 6), room(width), room(6, width),  # duals
+        room(batch), room(batch), room(batch), room(batch), places(batch), places(batch),  # pairs
+    )  # fmt: skip
+
+
 class Trainer:
     """The state of one run; ``advance`` moves it, ``run`` moves it to the end with care."""
 
@@ -104,57 +124,67 @@ class Trainer:
         seed: int,
     ) -> None:
         self.problem, self.objective, self.steps = problem, objective, steps
-        self.batch_size, self.seed, self.done = batch_size, seed, 0
+        self.batch_size, self.seed, self.done, self.summed = batch_size, seed, 0, 0
         self._piece = 16
-        dtype = problem.X.dtype
-        n_groups, width = len(problem.groups), problem.n_columns + 1
-        n_features = len(objective.dual.features) if objective.dual else 1
-        self.theta = np.array(theta, dtype=dtype)
-        self.theta_sum = np.zeros(theta.shape)
-        self.summed = 0
-        self.duals = np.zeros((n_groups, n_features), dtype)
-        self.target_duals = np.zeros((n_groups, n_features), dtype)
-        self._features = problem.feature_arrays()
+        dtype, n_groups = problem.X.dtype, len(problem.groups)
+        # Columns in the packed order, the intercept last; `theta` and `averaged` give them back as they were.
+        self._order = np.append(problem.rows.order, problem.n_columns)
+        self._theta = np.ascontiguousarray(theta[:, self._order], dtype=dtype)
+        self._theta_sum = np.zeros(theta.shape)
+        self._scale = steps.scale[self._order].astype(dtype)
         self._groups = problem.group_arrays()
-        self._scale = steps.scale.astype(dtype)
-        if objective.dual:
-            table = objective.dual.features.tabulate()
-            self._frequency = objective.dual.features.frequency.astype(dtype)
-            self._table = (table.steps, table.cosines.astype(dtype), table.sines.astype(dtype))
-        else:
-            self._frequency = np.zeros(1, dtype)
-            self._table = (1, np.zeros((2, 1), dtype), np.zeros((2, 1), dtype))
-        vector, matrix = (batch_size,), (batch_size, n_features)
-        self._room = (
-            np.zeros((len(theta), width), dtype),  # gradient
-            np.zeros(vector, dtype), np.zeros(vector, np.int64), np.zeros(vector, dtype),  # scores, rows, target
-            np.zeros(matrix, dtype), np.zeros(matrix, dtype), np.zeros(matrix, dtype), np.zeros(matrix, dtype),
-            np.zeros(vector, dtype), np.zeros(vector, dtype), np.zeros(vector, dtype), np.zeros(vector, dtype),
-            np.zeros(n_features, dtype), np.zeros(n_features, dtype),
-            np.zeros(vector, np.int64), np.zeros(vector, np.int64),
-        )  # fmt: skip
+        table = objective.dual.features.tabulate() if objective.dual else draw_features(1, 1.0, _ANY).tabulate()
+        self._table = (table.steps, *(part.astype(dtype) for part in (table.powers, table.cosines, table.sines)))
+        self._duals = np.zeros((n_groups, table.width), dtype)
+        self._target_duals = np.zeros((n_groups, table.width), dtype)
+        self._room = _workspace(theta.shape, batch_size, table.steps + 1, table.width, dtype)
 
     def advance(self, n_updates: int, *, average_from: int) -> None:
         """Run ``n_updates`` updates; iterates from update ``average_from`` on enter the average."""
         problem, objective, dual = self.problem, self.objective, self.objective.dual
         run_updates(
-            self.done, n_updates, average_from, self.seed,
-            *self._features, problem.labels,
+            self.done, n_updates, average_from, self.seed, self.batch_size,
+            *problem.rows.arrays(), problem.labels,
             *self._groups, problem.share, problem.accept, problem.alias,
             problem.target,
             dual.regularizer.code if dual else DISCRETE,
             dual.strength if dual else 1.0,
             bool(dual and dual.opposite),
             bool(dual and dual.pairs == "all"),
-            self._frequency, *self._table,
+            *self._table,
             objective.parity, objective.anchor, objective.ridge,
-            objective.dual_step, self.steps.size,
-            self.steps.decay, self._scale,
-            self.theta, self.theta_sum, self.duals, self.target_duals,
-            self.batch_size, *self._room,
+            objective.dual_step, self.steps.size, self.steps.decay, self._scale,
+            self._theta, self._theta_sum, self._duals, self._target_duals,
+            *self._room,
         )  # fmt: skip
         self.summed += max(0, self.done + n_updates - max(average_from, self.done))
         self.done += n_updates
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """The present parameters, columns in the user's order, the intercept last."""
+        return self._restore(self._theta)
+
+    @property
+    def duals(self) -> NDArray[np.float64]:
+        """Coefficients of the groups' dual variables."""
+        return self._duals[:, : self._n_features].astype(np.float64)
+
+    @property
+    def target_duals(self) -> NDArray[np.float64]:
+        """Coefficients of the target's dual variables, one row for each group."""
+        if self.objective.dual and self.objective.dual.opposite:
+            return -self.duals
+        return self._target_duals[:, : self._n_features].astype(np.float64)
+
+    @property
+    def _n_features(self) -> int:
+        return len(self.objective.dual.features) if self.objective.dual else 0
+
+    def _restore(self, packed: NDArray[Any]) -> NDArray[np.float64]:
+        theta = np.empty(packed.shape)
+        theta[:, self._order] = packed
+        return theta
 
     def _advance_to(self, end: int, *, average_from: int) -> None:
         # Short enough that Ctrl-C is answered at once, long enough that calls cost nothing.
@@ -169,7 +199,7 @@ class Trainer:
 
     def averaged(self) -> NDArray[np.float64]:
         """Mean of the summed iterates, or the present one before any was summed."""
-        return self.theta_sum / self.summed if self.summed else self.theta.astype(np.float64)
+        return self._restore(self._theta_sum) / self.summed if self.summed else self.theta
 
     def run(self, n_updates: int, *, average: bool, verbose: bool, title: str, rng: np.random.Generator) -> Result:
         """Run to the end, to Ctrl-C, or to the first sign of divergence, and say which."""
@@ -178,14 +208,14 @@ class Trainer:
         average_from = n_updates // 2 if average else n_updates
         disparity, loss = watch.measure(self.theta)
         records = [(0, disparity, loss)]
-        best, best_theta = self._total(disparity, loss), self.theta.astype(np.float64)
+        best, best_theta = self._total(disparity, loss), self.theta
         outcome = f"ran all {n_updates} updates"
         final: NDArray[np.float64] | None = None
         try:
             with progress(title, n_updates, show=verbose) as bar:
                 while self.done < n_updates:
                     self._advance_to(min(self.done + piece, n_updates), average_from=average_from)
-                    if not np.isfinite(self.theta).all() or not np.isfinite(self.duals).all():
+                    if not (np.isfinite(self._theta).all() and np.isfinite(self._duals).all()):
                         final, outcome = best_theta, self._diverged()
                         break
                     theta = self.averaged()
@@ -202,24 +232,18 @@ class Trainer:
         history = dict(zip(("update", "disparity", "loss"), columns, strict=True))
         return Result(
             self.averaged() if final is None else final,
-            self.duals.astype(np.float64),
-            -self.duals.astype(np.float64) if self._opposite else self.target_duals.astype(np.float64),
+            np.nan_to_num(self.duals, nan=0.0, posinf=0.0, neginf=0.0),
+            np.nan_to_num(self.target_duals, nan=0.0, posinf=0.0, neginf=0.0),
             self.done,
             outcome,
             history,
         )
-
-    @property
-    def _opposite(self) -> bool:
-        return bool(self.objective.dual and self.objective.dual.opposite)
 
     def _total(self, disparity: float, loss: float) -> float:
         return self.objective.parity * disparity + self.objective.anchor * loss
 
     def _diverged(self) -> str:
         outcome = f"diverged near update {self.done}; the best model so far is kept"
-        self.duals[~np.isfinite(self.duals)] = 0.0
-        self.target_duals[~np.isfinite(self.target_duals)] = 0.0
         warnings.warn(
             f"Training {outcome}. Use smaller dual_step and parameter_step, or leave them at None.",
             ConvergenceWarning,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairtransport._validation import check_choice, check_real
 from fairtransport.estimators._linear import LinearTransportClassifier
 from fairtransport.transport.dual import PAIRS, DualProblem
@@ -14,6 +12,7 @@ from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import get_regularizer
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.estimators._trainer import Result

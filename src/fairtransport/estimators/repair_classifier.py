@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -174,14 +174,13 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             if not np.array_equal(getattr(model, "classes_", classes), classes):
                 raise ValueError("estimator was fitted on other class labels than those of y.")
             return model, _scores(model.predict_proba(X))
+        splits = None if self.cv is None else check_cv(self.cv, labels, classifier=True)
         model = clone(self.estimator)
         options = {} if weights is None else {_weight_option(model): weights}
         model.fit(X, labels, **options)
-        if self.cv is None:
+        if splits is None:
             return model, _scores(model.predict_proba(X))
-        unseen = cross_val_predict(
-            self.estimator, X, labels, cv=self.cv, method="predict_proba", params=options or None
-        )
+        unseen = cross_val_predict(self.estimator, X, labels, cv=splits, method="predict_proba", params=options or None)
         return model, _scores(unseen)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
@@ -229,11 +228,14 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 def _two_classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels as a vector, and the two that occur in ascending order."""
     labels = column_or_1d(y)
-    check_classification_targets(labels)
     try:
         classes = np.unique(labels)
-    except TypeError:
+    except TypeError:  # they cannot be put in order
         raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
+    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
+    if n_missing:
+        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
+    check_classification_targets(labels)
     if classes.size != 2:
         raise ValueError(
             f"QuantileRepairClassifier needs labels of exactly two classes; y has {classes.size}"

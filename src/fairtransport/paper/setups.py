@@ -6,6 +6,7 @@ Every preprocessor is fitted on training rows only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from fairtransport.datasets import load_adult, load_communities, load_german
 from fairtransport.groups import make_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -46,22 +47,30 @@ class Split:
         Features.
     y_train, y_test : ndarray of int
         Labels, 0 or 1.
-    groups_train, groups_test : Groups
-        The groups of the rows, the same groups in the same order.
+    sensitive_train, sensitive_test : dict of ndarray
+        The sensitive columns.
+    grouping : str
+        How they make groups: ``"crossed"`` or ``"each"``.
     """
 
     name: str
     X_train: Any
     y_train: NDArray[np.int64]
-    groups_train: Groups
+    sensitive_train: Mapping[str, NDArray[np.object_]]
     X_test: Any
     y_test: NDArray[np.int64]
-    groups_test: Groups
+    sensitive_test: Mapping[str, NDArray[np.object_]]
+    grouping: str = "crossed"
 
-    @property
-    def grouping(self) -> str:
-        """How several sensitive columns make groups: ``"crossed"`` or ``"each"``."""
-        return self.groups_train.grouping
+    @cached_property
+    def groups_train(self) -> Groups:
+        """The groups of the training rows."""
+        return make_groups(self.sensitive_train, grouping=self.grouping)
+
+    @cached_property
+    def groups_test(self) -> Groups:
+        """The same groups, in the same order, of the test rows."""
+        return self.groups_train.encode(self.sensitive_test)
 
 
 def adult_split(encoding: str = "standard") -> Split:
@@ -118,7 +127,7 @@ def adult_split(encoding: str = "standard") -> Split:
         "Adult" if encoding == "standard" else "Adult (binned)",
         data,
         adult.target[kept],
-        make_groups({name: data[:, place[name]] for name in adult.sensitive_names}),
+        {name: data[:, place[name]] for name in adult.sensitive_names},
         rows=(np.flatnonzero(split == "train"), np.flatnonzero(split == "test")),
         encoder=make_column_transformer(*steps, sparse_threshold=1.0),
     )
@@ -149,12 +158,11 @@ def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...
     numeric = [place for place, name in enumerate(german.feature_names) if name in _GERMAN_NUMERIC]
     words = [place for place in range(len(german.feature_names)) if place not in numeric]
     age_group = german.sensitive_features[:, german.sensitive_names.index("age_group")]
-    groups = make_groups({"age_group": age_group})
     encoder = make_column_transformer(
         (StandardScaler(), numeric), (OneHotEncoder(handle_unknown="ignore"), words), sparse_threshold=0.0
     )
     return tuple(
-        _split("German", german.data, german.target, groups, rows=rows, encoder=encoder)
+        _split("German", german.data, german.target, {"age_group": age_group}, rows=rows, encoder=encoder)
         for rows in _random_rows(german.target, n_splits, random_state)
     )
 
@@ -196,13 +204,13 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: s
     indicators = np.column_stack([share == "high" for share in sensitive.values()]).astype(np.float64)
     if grouping == "crossed":
         del sensitive["white"]
-    groups = make_groups(sensitive, grouping=grouping)
     encoder = make_column_transformer(
         (StandardScaler(), slice(complete.shape[1])), remainder="passthrough", sparse_threshold=0.0
     )
     data = np.hstack((complete, indicators))
+    name = f"Communities ({grouping})"
     return tuple(
-        _split(f"Communities ({grouping})", data, communities.target, groups, rows=rows, encoder=encoder)
+        _split(name, data, communities.target, sensitive, rows=rows, encoder=encoder, grouping=grouping)
         for rows in _random_rows(communities.target, n_splits, random_state)
     )
 
@@ -215,7 +223,14 @@ def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) ->
 
 
 def _split(
-    name: str, data: NDArray[Any], target: NDArray[np.int64], groups: Groups, *, rows: _Rows, encoder: Any
+    name: str,
+    data: NDArray[Any],
+    target: NDArray[np.int64],
+    sensitive: Mapping[str, NDArray[np.object_]],
+    *,
+    rows: _Rows,
+    encoder: Any,
+    grouping: str = "crossed",
 ) -> Split:
     train, test = rows
     encoder.fit(data[train])
@@ -223,8 +238,9 @@ def _split(
         name,
         encoder.transform(data[train]),
         target[train],
-        groups.select(train),
+        {column: values[train] for column, values in sensitive.items()},
         encoder.transform(data[test]),
         target[test],
-        groups.select(test),
+        {column: values[test] for column, values in sensitive.items()},
+        grouping,
     )

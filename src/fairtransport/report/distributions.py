@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_choice
-from fairtransport.report.style import THEMES, GroupStyle, Theme, group_styles
+from fairtransport.report.extra import load_extra
+from fairtransport.report.legend import add_legend, legend_columns, legend_entries, line_options
+from fairtransport.report.style import THEMES, Theme, group_styles
 from fairtransport.report.text import shorten
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ __all__ = ["distribution_figure", "draw"]
 # Scores pile up near 0, so thresholds stand closer there.
 _THRESHOLDS = np.linspace(0.0, 1.0, 161) ** 1.6
 _WIDE_METHODS = 5  # more would not fit side by side
+_LINE = 0.21  # height of a line of the legend, in inches
 _RC = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -67,20 +71,20 @@ def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: 
     """
     check_choice(layout, ("wide", "tall"), name="layout")
     check_choice(theme, tuple(THEMES), name="theme")
-    try:
-        import matplotlib as mpl  # noqa: PLC0415 - an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError('Pictures need matplotlib: pip install "fairtransport[report]"') from error
+    mpl = load_extra("matplotlib")
     wide = layout == "wide" and len(comparison.outcomes) <= _WIDE_METHODS
+    width, height = _panel_size(len(comparison.outcomes), wide=wide)
+    entries = legend_entries(comparison.groups, THEMES[theme])
+    columns = legend_columns([entry.label for entry in entries], width)
+    height += _LINE * math.ceil(len(entries) / columns)
     # rcdefaults: a style that the caller has set for other pictures must not reach this one.
     with mpl.rc_context({**mpl.rcParamsDefault, **_RC, **_theme_rc(THEMES[theme])}):
-        figure = Figure(figsize=_size(comparison, wide=wide), layout="constrained")
+        figure = load_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
         panels = _panels(figure, len(comparison.outcomes), wide=wide)
         for outcome, (above, gap) in zip(comparison.outcomes, panels, strict=True):
             _draw_method(comparison, outcome, above, gap, THEMES[theme])
         _label(panels, comparison, THEMES[theme], wide=wide)
-        _add_legend(figure, comparison, THEMES[theme], wide=wide)
+        add_legend(figure, entries, columns)
     return figure
 
 
@@ -99,8 +103,7 @@ def draw(figure: Any, kind: str, *, dpi: int = 160) -> bytes:
     bytes
         The same for equal figures: no date is stored.
     """
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
+    mpl = load_extra("matplotlib")
     metadata = {"Software": "fairtransport"} if kind == "png" else {"Date": None, "Creator": "fairtransport"}
     file = io.BytesIO()
     with mpl.rc_context(_RC), warnings.catch_warnings():
@@ -110,12 +113,9 @@ def draw(figure: Any, kind: str, *, dpi: int = 160) -> bytes:
     return file.getvalue()
 
 
-def _size(comparison: Comparison, *, wide: bool) -> tuple[float, float]:
-    """Width and height in inches."""
-    methods, groups = len(comparison.outcomes), min(len(comparison.groups), 13)
-    if wide:
-        return max(6.4, 2.85 * methods + 0.6), 5.6 + 0.22 * (groups // 5)
-    return 4.3, 1.95 * methods + 0.9 + 0.22 * ((groups + 2) // 2)
+def _panel_size(methods: int, *, wide: bool) -> tuple[float, float]:
+    """Width and height in inches, without the legend."""
+    return (max(6.4, 2.85 * methods + 0.6), 5.3) if wide else (4.4, 1.95 * methods + 0.6)
 
 
 def _panels(figure: Any, methods: int, *, wide: bool) -> list[tuple[Any, Any]]:
@@ -135,7 +135,7 @@ def _draw_method(comparison: Comparison, outcome: MethodOutcome, above: Any, gap
     for rows, style in zip(comparison.groups.rows, styles, strict=True):
         share = _share_above(outcome.scores[rows])
         for axis, line in ((above, share), (gap, share - target)):
-            axis.plot(_THRESHOLDS, line, **_line(style))
+            axis.plot(_THRESHOLDS, line, **line_options(style))
 
 
 def _share_above(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,20 +146,18 @@ def _share_above(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _label(panels: list[tuple[Any, Any]], comparison: Comparison, theme: Theme, *, wide: bool) -> None:
     """Write in words what the axes show, once for panels that share them."""
-    from matplotlib.ticker import FormatStrFormatter, MaxNLocator  # noqa: PLC0415
-
+    ticker = load_extra("matplotlib.ticker")
+    short = all(len(outcome.name) <= 8 for outcome in comparison.outcomes)
     for place, ((above, gap), outcome) in enumerate(zip(panels, comparison.outcomes, strict=True)):
-        disparity = outcome.metrics["strong_pairwise_disparity"]
-        above.set_title(shorten(outcome.name, 24), loc="left", fontweight="bold", fontsize=11)
-        heading = gap if not wide else above
-        heading.set_title(
-            f"pairwise disparity {disparity:.2f}", loc="right", fontsize=8.5, color=theme.quiet
-        )
+        above.set_title(shorten(outcome.name, 20 if wide else 14), loc="left", fontweight="bold", fontsize=11)
+        told = f"pairwise disparity {outcome.metrics['strong_pairwise_disparity']:.2f}"
+        beside = above if wide and short else gap  # a long name needs the line for itself
+        beside.set_title(told, loc="right", fontsize=8.5, color=theme.quiet)
         above.set(xlim=(0, 1), ylim=(0, 100), xticks=(0, 0.25, 0.5, 0.75, 1))
         above.set_xticklabels(("0", ".25", ".5", ".75", "1"))
-        above.yaxis.set_major_formatter(FormatStrFormatter("%d%%"))
-        gap.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        gap.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")
+        above.yaxis.set_major_formatter(ticker.FormatStrFormatter("%d%%"))
+        gap.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+        gap.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f}".replace("-", "\N{MINUS SIGN}") if value else "0")
         if place == 0 or not wide:
             above.set_ylabel("Share of group\nabove threshold" if wide else "Share above threshold")
             gap.set_ylabel("Gap to target,\npercentage points" if wide else "Gap to target, points")
@@ -168,38 +166,6 @@ def _label(panels: list[tuple[Any, Any]], comparison: Comparison, theme: Theme, 
             axis.set_axisbelow(True)
             if axis is gap if wide else place == len(panels) - 1:
                 axis.set_xlabel("Threshold on the score")
-
-
-def _add_legend(figure: Any, comparison: Comparison, theme: Theme, *, wide: bool) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-    from matplotlib.patches import Patch  # noqa: PLC0415
-
-    styles, groups = group_styles(comparison.groups), comparison.groups
-    handles: list[Any] = []
-    labels: list[str] = []
-    for name, count, style in zip(groups.names, groups.counts.tolist(), styles, strict=True):
-        if style.named:
-            handles.append(Line2D([], [], **_line(style)))
-            labels.append(f"{shorten(name, 30)} (n = {count:,})")
-    unnamed = [style for style in styles if not style.named]
-    if unnamed:
-        handles.append(Line2D([], [], **_line(unnamed[0])))
-        labels.append(f"{len(unnamed):,} smaller groups")
-    handles.append(Patch(facecolor=theme.target, edgecolor=theme.line))
-    labels.append("Target")
-    legend = figure.legend(
-        handles, [""] * len(handles), loc="outside upper left", ncols=5 if wide else 2, frameon=False,
-        handlelength=2.8 if wide else 2.2, columnspacing=1.8 if wide else 1.0,
-    )  # fmt: skip
-    # Set one by one: matplotlib leaves out legend labels that begin with an underscore.
-    for text, label in zip(legend.get_texts(), labels, strict=True):
-        text.set_text(label)
-
-
-def _line(style: GroupStyle) -> dict[str, Any]:
-    dashes = (0, style.dashes) if style.dashes else "solid"
-    width, layer = (1.9, 4) if style.named else (0.8, 3)
-    return {"color": style.colour, "linestyle": dashes, "linewidth": width, "zorder": layer}
 
 
 def _theme_rc(theme: Theme) -> dict[str, Any]:
@@ -220,5 +186,4 @@ def _theme_rc(theme: Theme) -> dict[str, Any]:
         "axes.labelsize": 9,
         "xtick.labelsize": 8.5,
         "ytick.labelsize": 8.5,
-        "legend.fontsize": 9,
     }

@@ -14,6 +14,7 @@ import numpy as np
 from fairtransport import __version__
 from fairtransport.report.comparison import METRICS
 from fairtransport.report.distributions import distribution_figure, draw
+from fairtransport.report.extra import load_extra
 from fairtransport.report.saved import to_csv, to_json
 from fairtransport.report.style import THEMES, GroupStyle, group_styles
 from fairtransport.report.text import count_word, one_line, three_digits
@@ -80,18 +81,16 @@ def render_page(comparison: Comparison, *, written: datetime | None = None) -> s
     str
         HTML with pictures, styles and no script inside.
     """
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ImportError('The page needs jinja2: pip install "fairtransport[report]"') from error
-    environment = Environment(
-        loader=PackageLoader("fairtransport.report"),
+    jinja2 = load_extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fairtransport.report"),
         autoescape=True,  # names come from the user's data
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("comparison.html").render(_collect(comparison, written or datetime.now(UTC)))
+    page: str = environment.get_template("comparison.html").render(_collect(comparison, written or datetime.now(UTC)))
+    return page
 
 
 def _collect(comparison: Comparison, written: datetime) -> dict[str, Any]:
@@ -159,7 +158,8 @@ def _dash_list(style: GroupStyle) -> str:
 def _alternative(comparison: Comparison) -> str:
     """Say what the picture shows to those who do not see it."""
     values = ", ".join(
-        f"{one_line(outcome.name)} {outcome.metrics['strong_pairwise_disparity']:.2f}" for outcome in comparison.outcomes
+        f"{one_line(outcome.name)} {outcome.metrics['strong_pairwise_disparity']:.2f}"
+        for outcome in comparison.outcomes
     )
     return (
         "For each method, the share of each group scored above every threshold, drawn over the target, and below "

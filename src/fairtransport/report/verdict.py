@@ -73,9 +73,7 @@ def _first(comparison: Comparison, floor: float) -> str:
 
 
 def _second(comparison: Comparison, floor: float) -> str:
-    before, after = (
-        round(outcome.metrics[_METRIC], 2) for outcome in (comparison.baseline, comparison.featured)
-    )
+    before, after = (round(outcome.metrics[_METRIC], 2) for outcome in (comparison.baseline, comparison.featured))
     verb = "leaves it at" if after == before else "brings it to" if after < before else "raises it to"
     standing = ""
     if floor and after <= round(floor, 2):

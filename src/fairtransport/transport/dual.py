@@ -67,7 +67,7 @@ class DualState:
 
     @classmethod
     def zeros(cls, problem: DualProblem) -> DualState:
-        """The paper's start."""
+        """Start where the paper does."""
         return cls(np.zeros(len(problem.features)), np.zeros(len(problem.features)))
 
 

@@ -156,7 +156,7 @@ class Coupling:
         return plan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QuantileMap:
     """A non-decreasing map of the line: linear between ``knots``, constant beyond them.
 
@@ -175,6 +175,9 @@ class QuantileMap:
             raise ValueError("images must not descend: an optimal map on the line keeps the order.")
         object.__setattr__(self, "knots", knots)
         object.__setattr__(self, "images", images)
+
+    def __repr__(self) -> str:
+        return f"QuantileMap({len(self.knots)} knots)"  # the knots are people's scores
 
     def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
         """Map points of any shape."""

@@ -1,0 +1,93 @@
+"""What the commands print with rich: tables, sentences, and a sign of life on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fairtransport.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["make_table", "print_path", "print_sentence", "print_table", "spinner"]
+
+
+def make_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    """Return an empty table.
+
+    Parameters
+    ----------
+    title : str
+    left, right : sequence of str
+        Columns of text, then columns of numbers.
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    table = Table(title=Text(one_line(title)), title_justify="left", title_style="bold", box=None, padding=(0, 1))
+    for name in left:
+        table.add_column(name, overflow="fold")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table and an empty line.
+
+    Parameters
+    ----------
+    table : rich.table.Table
+    """
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+
+
+def print_sentence(text: str) -> None:
+    """Print text, wrapped to the terminal, as it is: no markup.
+
+    Parameters
+    ----------
+    text : str
+    """
+    Console(highlight=False).print(Text(one_line(text)))
+
+
+def print_path(label: str, path: object) -> None:
+    """Print a path on one line, however long, so that it can be copied.
+
+    Parameters
+    ----------
+    label : str
+    path : object
+    """
+    Console(highlight=False).print(Text(one_line(f"{label} {path}")), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def spinner(text: str) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal that work goes on; elsewhere nothing.
+
+    Parameters
+    ----------
+    text : str
+        What is being done.
+
+    Yields
+    ------
+    callable or None
+        Takes the next thing that is being done.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(Text(text)) as status:
+        yield lambda note: status.update(Text(one_line(note)))
