@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassif
 from sklearn.tree import DecisionTreeClassifier
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.estimators.problem import TrainingProblem
+from fairtransport.groups import make_groups
 from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 
 BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
@@ -383,3 +385,39 @@ def test_verbose_shows_progress_with_the_disparity(capsys):
         warnings.simplefilter("error")
         ContinuousTransportClassifier(**SHORT).fit(X, Y, sensitive_features=G)
     assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------------ step by step
+
+
+def test_trainer_steps_are_those_of_fit():
+    settings = {**SHORT, "average": False}
+    model = ContinuousTransportClassifier(**settings).fit(X, Y, sensitive_features=G)
+    trainer = ContinuousTransportClassifier(**settings).make_trainer(X, Y, sensitive_features=G)
+    trainer.advance(100, average_from=300)
+    trainer.advance(200, average_from=300)
+    np.testing.assert_array_equal(trainer.theta[:, :-1], model.coef_)
+    np.testing.assert_array_equal(trainer.duals, model.duals_.group_weights)
+
+
+def test_trainer_goes_on_with_other_rows():
+    trainer = ContinuousTransportClassifier(**SHORT).make_trainer(
+        sparse.csr_matrix(X * (np.abs(X) > 0.7)), Y, sensitive_features=G
+    )
+    trainer.advance(50, average_from=25)
+    theta, averaged, duals = trainer.theta, trainer.averaged(), trainer.duals
+    problem = TrainingProblem.build(
+        sparse.csr_matrix((np.abs(X) > 1.0).astype(float)),
+        Y.astype(float),
+        make_groups(G),
+        trainer.problem.target,
+        None,
+    )
+    trainer.switch(problem)  # other rows, packed in another order
+    np.testing.assert_array_equal(trainer.theta, theta)
+    np.testing.assert_array_equal(trainer.averaged(), averaged)
+    np.testing.assert_array_equal(trainer.duals, duals)
+    trainer.advance(50, average_from=0)
+    assert not np.array_equal(trainer.theta, theta)
+    with pytest.raises(ValueError, match="same columns"):
+        trainer.switch(TrainingProblem.build(X[:, :2], Y.astype(float), make_groups(G), trainer.problem.target, None))

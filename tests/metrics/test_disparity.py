@@ -327,6 +327,10 @@ def test_memory_does_not_grow_with_rows_times_groups():
     assert peak < n * n_groups * 8 / 10  # the full table of distribution functions takes 80 MB
 
 
+def test_no_score_is_printed():
+    assert repr(ordered.order_scores([CANARY, 0.5, 0.5], ["secret", "b", "b"])) == "OrderedScores(3 rows in 2 groups)"
+
+
 def test_input_is_left_alone():
     scores, groups = audited_at_random(1)
     weights = np.ones(scores.size)

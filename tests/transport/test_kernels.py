@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.estimators._problem import TrainingProblem, sigmoid
-from fairtransport.estimators._steps import ParameterSteps
-from fairtransport.estimators._trainer import Objective, Trainer
+from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.estimators.steps import ParameterSteps
+from fairtransport.estimators.trainer import Objective, Trainer
 from fairtransport.groups import make_groups
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import draw_features

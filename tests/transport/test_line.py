@@ -74,6 +74,12 @@ def test_a_sample_leaves_its_input_alone():
     assert values.tolist() == [0.3, 0.1]
 
 
+def test_no_score_is_printed():
+    sample = Sample.from_values([CANARY, 1.0])
+    assert repr(sample) == "Sample(2 values)"
+    assert repr(quantile_map(sample, sample)) == "QuantileMap(2 knots)"
+
+
 @patient
 @given(weighted())
 def test_levels_end_at_exactly_one_and_weights_are_positive(drawn):

@@ -6,6 +6,7 @@ from fairtransport.estimators.continuous import ContinuousTransportClassifier, D
 from fairtransport.estimators.discrete import DiscreteTransportClassifier
 from fairtransport.estimators.repair import QuantileRepair
 from fairtransport.estimators.repair_classifier import QuantileRepairClassifier
+from fairtransport.estimators.trainer import Trainer
 
 __all__ = [
     "ContinuousTransportClassifier",
@@ -13,4 +14,5 @@ __all__ = [
     "Duals",
     "QuantileRepair",
     "QuantileRepairClassifier",
+    "Trainer",
 ]

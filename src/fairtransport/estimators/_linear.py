@@ -12,10 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._validation import check_count, check_length, check_real, check_weights
-from fairtransport.estimators._problem import TrainingProblem, sigmoid
-from fairtransport.estimators._start import starting_point
-from fairtransport.estimators._steps import ParameterSteps, automatic_steps, plain_steps
-from fairtransport.estimators._trainer import Objective, Result, Trainer
+from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.estimators.start import starting_point
+from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps
+from fairtransport.estimators.trainer import Objective, Result, Trainer
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
@@ -67,6 +67,34 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator. Ctrl-C stops training cleanly and keeps the best model so far.
         """
+        trainer = self.make_trainer(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        result = trainer.run(
+            self.n_updates, average=self.average, verbose=self.verbose, title=f"{self._short} training"
+        )
+        self.coef_ = result.theta[:, :-1].copy()
+        self.intercept_ = result.theta[:, -1].copy()
+        self.history_ = result.history
+        self.outcome_ = result.outcome
+        self.n_iter_ = result.n_updates
+        self._keep(result)
+        return self
+
+    def make_trainer(
+        self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+    ) -> Trainer:
+        """Do everything that ``fit`` does before the first update, for people who want to watch every step.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        Trainer
+            ``advance(n)`` runs n updates, ``theta`` and ``averaged()`` read the parameters, ``switch(...)``
+            goes on with other rows.
+        """
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         labels = self._binary(y)
@@ -81,22 +109,11 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 "The initial model gives every row the same score, so there is nothing to transport: "
                 "check that the features vary and that the model was able to learn."
             )
-        target = self._target(scores, groups, weights)
-        problem = TrainingProblem.build(X, labels, groups, target, weights)
-        trainer = self._trainer(problem, start.theta, start.ridge, rng)
-        result = trainer.run(
-            self.n_updates,
-            average=self.average,
-            verbose=self.verbose,
-            title=f"{self._short} training",
-            rng=rng,
-        )
         self.initial_estimator_ = start.model
         self.groups_ = Groups.from_spec(groups.to_spec())
-        self.target_ = target
-        self.features_ = None if trainer.objective.dual is None else trainer.objective.dual.features
-        self._keep(result)
-        return self
+        self.target_ = self._target(scores, groups, weights)
+        problem = TrainingProblem.build(X, labels, groups, self.target_, weights)
+        return self._trainer(problem, start.theta, start.ridge, rng)
 
     def _trainer(
         self, problem: TrainingProblem, theta: NDArray[np.float64], ridge: float, rng: np.random.Generator
@@ -127,11 +144,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         return automatic_steps(problem.X, batch_size=self.batch_size, n_updates=self.n_updates, weight=weight, rng=rng)
 
     def _keep(self, result: Result) -> None:
-        self.coef_ = result.theta[:, :-1].copy()
-        self.intercept_ = result.theta[:, -1].copy()
-        self.history_ = result.history
-        self.outcome_ = result.outcome
-        self.n_iter_ = result.n_updates
+        """Keep what only a subclass has."""
 
     # ---------------------------------------------------------------- checks
 

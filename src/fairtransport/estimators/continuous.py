@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.estimators._trainer import Result
+    from fairtransport.estimators.trainer import Result
     from fairtransport.groups import Groups
 
 __all__ = ["ContinuousTransportClassifier", "Duals"]
@@ -219,6 +219,4 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         return problem.default_step if problem else 0.0
 
     def _keep(self, result: Result) -> None:
-        super()._keep(result)
-        features: Any = self.features_
-        self.duals_ = Duals(features, result.duals, result.target_duals, self.groups_)
+        self.duals_ = Duals(result.features, result.duals, result.target_duals, self.groups_)

@@ -21,7 +21,7 @@ __all__ = ["OrderedScores", "order_scores"]
 _CELLS = 1 << 17  # groups times distinct scores at a time: their distribution functions stay in the cache
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OrderedScores:
     """The groups' scores along one common order.
 
@@ -40,6 +40,9 @@ class OrderedScores:
     points: NDArray[np.float64]
     places: tuple[NDArray[np.int64], ...]
     masses: tuple[NDArray[np.float64], ...] | None
+
+    def __repr__(self) -> str:
+        return f"OrderedScores({self.places[-1].size} rows in {len(self.groups)} groups)"
 
     @property
     def sizes(self) -> NDArray[np.float64]:

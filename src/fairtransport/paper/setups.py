@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from fairtransport._validation import check_choice, check_count
@@ -139,30 +139,32 @@ def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...
     Parameters
     ----------
     n_splits : int, default=20
-        How many; the first ones stay the same when more are asked for.
+        How many.
     random_state : int, default=0
-        Seed of the splits, which keep the share of good credits.
+        Seed of the first split; each further one has the next number. Splits keep the share of good credits.
 
     Returns
     -------
     tuple of Split
-        Dense features: the seven numeric columns standardised, the others one-hot.
+        Dense features: the seven numeric columns standardised, the others and the age group one-hot.
 
     Examples
     --------
     >>> (split,) = german_splits(1)
     >>> split.X_train.shape, split.groups_train.names
-    ((750, 61), ('over 30', 'up to 30'))
+    ((750, 63), ('over 30', 'up to 30'))
     """
     german = load_german(as_frame=False)
     numeric = [place for place, name in enumerate(german.feature_names) if name in _GERMAN_NUMERIC]
     words = [place for place in range(len(german.feature_names)) if place not in numeric]
     age_group = german.sensitive_features[:, german.sensitive_names.index("age_group")]
+    data = np.column_stack((german.data, age_group))
+    words.append(data.shape[1] - 1)
     encoder = make_column_transformer(
         (StandardScaler(), numeric), (OneHotEncoder(handle_unknown="ignore"), words), sparse_threshold=0.0
     )
     return tuple(
-        _split("German", german.data, german.target, {"age_group": age_group}, rows=rows, encoder=encoder)
+        _split("German", data, german.target, {"age_group": age_group}, rows=rows, encoder=encoder)
         for rows in _random_rows(german.target, n_splits, random_state)
     )
 
@@ -173,9 +175,9 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: s
     Parameters
     ----------
     n_splits : int, default=10
-        How many; the first ones stay the same when more are asked for.
+        How many.
     random_state : int, default=0
-        Seed of the splits, which keep the share of high crime rates.
+        Seed of the first split; each further one has the next number. Splits keep the share of high crime rates.
     grouping : {"crossed", "each"}, default="crossed"
         Which eight groups; see Notes.
 
@@ -216,10 +218,11 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: s
 
 
 def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) -> Iterator[_Rows]:
-    """Training and test rows of stratified splits."""
+    """Training and test rows of splits with three quarters and one quarter of each class."""
     check_count(n_splits, name="n_splits")
-    splitter = StratifiedShuffleSplit(n_splits, test_size=0.25, random_state=random_state)
-    yield from splitter.split(np.zeros((len(target), 1)), target)
+    for seed in range(random_state, random_state + n_splits):
+        train, test = train_test_split(np.arange(len(target)), test_size=0.25, stratify=target, random_state=seed)
+        yield train, test
 
 
 def _split(

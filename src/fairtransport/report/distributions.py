@@ -77,8 +77,9 @@ def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: 
     entries = legend_entries(comparison.groups, THEMES[theme])
     columns = legend_columns([entry.label for entry in entries], width)
     height += _LINE * math.ceil(len(entries) / columns)
-    # rcdefaults: a style that the caller has set for other pictures must not reach this one.
-    with mpl.rc_context({**mpl.rcParamsDefault, **_RC, **_theme_rc(THEMES[theme])}):
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a style that the caller has set for other pictures must not reach this one
+        mpl.rcParams.update({**_RC, **_theme_rc(THEMES[theme])})
         figure = load_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
         panels = _panels(figure, len(comparison.outcomes), wide=wide)
         for outcome, (above, gap) in zip(comparison.outcomes, panels, strict=True):

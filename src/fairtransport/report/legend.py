@@ -76,9 +76,9 @@ def legend_columns(labels: Sequence[str], width: float) -> int:
     >>> legend_columns(["Female", "Male", "Target"], 6.0), legend_columns(["A long name"] * 4, 3.2)
     (3, 2)
     """
-    sizes = np.array([len(label) for label in labels])
+    sizes = np.array([len(label) + 0.25 * sum(map(str.isupper, label)) for label in labels])
     for columns in range(min(5, sizes.size), 1, -1):
-        longest = sum(int(part.max()) for part in np.array_split(sizes, columns))
+        longest = sum(float(part.max()) for part in np.array_split(sizes, columns))
         if _SIGN * longest + _HANDLE * columns + _GAP * (columns - 1) <= width:
             return columns
     return 1

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """A weighted empirical distribution, in ascending order.
 
@@ -92,6 +92,9 @@ class Sample:
             return cls(values, levels)
         keep = np.diff(levels, prepend=0.0) > 0
         return cls(values[keep], levels[keep])
+
+    def __repr__(self) -> str:
+        return f"Sample({len(self)} values)"  # the values are people's scores
 
     def __len__(self) -> int:
         return self.values.size

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport.estimators._problem import sigmoid
+from fairtransport.estimators.problem import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._progress import progress
-from fairtransport.estimators._problem import TrainingProblem, sigmoid
+from fairtransport.estimators.problem import TrainingProblem, sigmoid
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import DISCRETE, run_updates
 from fairtransport.transport.line import wasserstein
@@ -19,7 +19,7 @@ from fairtransport.transport.line import wasserstein
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.estimators._steps import ParameterSteps
+    from fairtransport.estimators.steps import ParameterSteps
     from fairtransport.transport.dual import DualProblem
 
 __all__ = ["Objective", "Result", "Trainer"]
@@ -49,6 +49,7 @@ class Result:
     """What a run leaves behind."""
 
     theta: NDArray[np.float64]
+    features: Any
     duals: NDArray[np.float64]
     target_duals: NDArray[np.float64]
     n_updates: int
@@ -160,6 +161,24 @@ class Trainer:
         self.summed += max(0, self.done + n_updates - max(average_from, self.done))
         self.done += n_updates
 
+    def switch(self, problem: TrainingProblem) -> None:
+        """Go on with other rows of the same columns and groups; theta, duals and the draws continue."""
+        same = problem.n_columns == self.problem.n_columns and problem.X.dtype == self.problem.X.dtype
+        if not same or problem.groups.labels != self.problem.groups.labels:
+            raise ValueError("switch needs the same columns, number type and groups as before.")
+        theta, total, scale = self.theta, self._restore(self._theta_sum), np.empty_like(self._scale)
+        scale[self._order] = self._scale
+        self.problem, self._groups = problem, problem.group_arrays()
+        self._order = np.append(problem.rows.order, problem.n_columns)
+        self._theta = np.ascontiguousarray(theta[:, self._order], dtype=problem.X.dtype)
+        self._theta_sum = np.ascontiguousarray(total[:, self._order])
+        self._scale = scale[self._order]
+
+    def forget_average(self) -> None:
+        """Start the average of iterates anew."""
+        self._theta_sum[:] = 0.0
+        self.summed = 0
+
     @property
     def theta(self) -> NDArray[np.float64]:
         """The present parameters, columns in the user's order, the intercept last."""
@@ -201,9 +220,9 @@ class Trainer:
         """Mean of the summed iterates, or the present one before any was summed."""
         return self._restore(self._theta_sum) / self.summed if self.summed else self.theta
 
-    def run(self, n_updates: int, *, average: bool, verbose: bool, title: str, rng: np.random.Generator) -> Result:
+    def run(self, n_updates: int, *, average: bool, verbose: bool, title: str) -> Result:
         """Run to the end, to Ctrl-C, or to the first sign of divergence, and say which."""
-        watch = _Watch(self.problem, rng)
+        watch = _Watch(self.problem, np.random.default_rng(self.seed))
         piece = max(1, -(-n_updates // _RECORDS))
         average_from = n_updates // 2 if average else n_updates
         disparity, loss = watch.measure(self.theta)
@@ -232,6 +251,7 @@ class Trainer:
         history = dict(zip(("update", "disparity", "loss"), columns, strict=True))
         return Result(
             self.averaged() if final is None else final,
+            self.objective.dual.features if self.objective.dual else None,
             np.nan_to_num(self.duals, nan=0.0, posinf=0.0, neginf=0.0),
             np.nan_to_num(self.target_duals, nan=0.0, posinf=0.0, neginf=0.0),
             self.done,

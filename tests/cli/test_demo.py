@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from fairtransport.report import verdict
+
+
+def test_prints_table_verdict_and_path(run, compare, comparison, tmp_path):
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    table = [line.split() for line in lines]
+    assert ["LR", "Title", "of", "LR", "0.147", "0.314", "0.428", "0.807", "1.5"] in table
+    assert ["COT", "Title", "of", "COT", "0.178", "0.025", "0.022", "0.048", "1.5"] in table
+    assert ["floor", "groups", "drawn", "by", "lot", "0.061"] in table
+    assert verdict(comparison) in " ".join(result.stdout.split())
+    assert lines[-1] == f"Page: {tmp_path / 'demo' / 'index.html'}"
+    assert result.stderr == ""  # not a terminal: no progress
+    assert json.loads((tmp_path / "demo" / "comparison.json").read_text(encoding="utf-8"))["dataset"] == "Adult"
+
+
+def test_options_reach_the_training(run, compare, tmp_path):
+    run("demo", "--out", tmp_path, "--quick", "--seed", 7)
+    assert compare == [{"quick": True, "random_state": 7, "progress": None}]
+
+
+def test_default_folder(run, compare, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("demo").exit_code == 0
+    assert (tmp_path / "fairtransport-demo" / "index.html").is_file()
+
+
+def test_terminal_sees_progress(run, compare, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the stream for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert callable(compare[0]["progress"])
+    assert "Writing the page" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: path.write_text(""), lambda path: (path / "index.html").mkdir(parents=True)]
+)
+def test_output_problems_come_before_training(run, compare, tmp_path, make):
+    make(tmp_path / "out")
+    result = run("demo", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert compare == []
+
+
+def test_missing_report_extra_comes_before_training(run, compare, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run("demo", "--out", tmp_path / "out")
+    assert (result.exit_code, compare) == (1, [])
+    assert result.stderr == 'error: Reports need jinja2: pip install "fairtransport[report]"\n'
+    assert not (tmp_path / "out").exists()
+
+
+def test_negative_seed_is_a_usage_error(run, compare, tmp_path):
+    result = run("demo", "--out", tmp_path, "--seed", -1)
+    assert (result.exit_code, compare) == (2, [])
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, OSError, ImportError])
+def test_expected_errors_are_one_line(run, compare, tmp_path, monkeypatch, error):
+    fail(monkeypatch, error("first\nsecond \x1b[31m"))
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr == "error: first second [31m\n"
+
+
+def test_debug_shows_where_it_failed(run, compare, tmp_path, monkeypatch):
+    fail(monkeypatch, ValueError("first"))
+    result = run("--debug", "demo", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ValueError)
+
+
+def test_bugs_are_not_hidden(run, compare, tmp_path, monkeypatch):
+    fail(monkeypatch, ZeroDivisionError("a bug"))
+    assert isinstance(run("demo", "--out", tmp_path).exception, ZeroDivisionError)
+
+
+def test_interrupt_exits_130_with_one_line(run, compare, tmp_path, monkeypatch):
+    fail(monkeypatch, KeyboardInterrupt())
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == 130
+    assert result.stderr == "stopped\n"
+
+
+def fail(monkeypatch, error):
+    def compare_on_adult(**options):
+        raise error
+
+    monkeypatch.setattr(sys.modules["fairtransport.paper.comparison"], "compare_on_adult", compare_on_adult)

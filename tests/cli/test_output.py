@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import namedtuple
+
+import pytest
+
+from fairtransport.cli._errors import describe
+from fairtransport.cli._output import prepare_folder
+
+
+def test_makes_the_folder_and_leaves_it_empty(tmp_path):
+    folder = tmp_path / "a" / "b"
+    assert prepare_folder(folder) == folder
+    assert list(folder.iterdir()) == []
+
+
+def test_existing_files_stay(tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    prepare_folder(tmp_path, ["index.html"])
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(NotADirectoryError, match="is a file; choose another --out"):
+        prepare_folder(path)
+    with pytest.raises(OSError, match="Cannot write to the output folder"):
+        prepare_folder(path / "below")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_write_protected(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match=r"Cannot write to the output folder \(Permission denied\)"):
+        prepare_folder(tmp_path)
+
+
+def test_refused_by_the_system(tmp_path, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(13, "Permission denied", "probe")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    with pytest.raises(PermissionError) as error:
+        prepare_folder(tmp_path)
+    assert describe(error.value) == f"Cannot write to the output folder (Permission denied): {tmp_path}"
+
+
+def test_full_disk(tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")  # noqa: PYI024 - what shutil returns
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage(2**30, 2**30, 3 * 2**20))
+    with pytest.raises(OSError, match="has 3 MB of free space; 20 MB are needed"):
+        prepare_folder(tmp_path)
+
+
+def test_a_result_with_the_name_of_a_folder(tmp_path):
+    (tmp_path / "index.html").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"name of a folder.*index\.html"):
+        prepare_folder(tmp_path, ["comparison.csv", "index.html"])
+
+
+def test_errors_without_words_have_at_least_a_name():
+    assert describe(OSError(5, "Input/output error")) == "Input/output error"
+    assert describe(ValueError()) == "ValueError"

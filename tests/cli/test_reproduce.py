@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from fairtransport.cli.reproduce import _figure
+
+
+def test_prints_ours_beside_theirs_and_writes(run, table1, tmp_path):
+    result = run("reproduce", "table1", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert max(len(line) for line in lines if not line.startswith("Written:")) <= 80
+    cells = [line.split() for line in lines]
+    assert ["Adult"] in cells
+    assert ["LR", ".147", "(.142)", ".807", "(.806)"] in cells
+    assert ["COT", ".178±.002", ".048±.004", "(.044)"] in cells
+    assert ["LR", ".144±.012", "(.116)", "7.53±.412", "(7.65)"] in cells
+    assert ["noise", "floor", ".031", "to", ".061"] in cells
+    assert ["noise", "floor", "1.80"] in cells
+    written = [line.removeprefix("Written: ") for line in lines if line.startswith("Written: ")]
+    assert written == [str(tmp_path / "out" / f"table1.{ending}") for ending in ("csv", "md", "json")]
+
+
+def test_options_reach_the_computation(run, table1, tmp_path):
+    run("reproduce", "table1", "--out", tmp_path, "--quick", "--seeds", 3, "--jobs", 2)
+    (options,) = table1
+    assert (options["quick"], options["n_seeds"], options["n_jobs"]) == (True, 3, 2)
+
+
+def test_default_folder_has_the_name(run, table1, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("reproduce", "table1").exit_code == 0
+    assert (tmp_path / "fairtransport-table1" / "table1.csv").is_file()
+
+
+def test_unknown_name_lists_the_known_ones(run, table1):
+    result = run("reproduce", "table9\x1b[31m")
+    assert result.exit_code == 2
+    assert result.stderr == "error: nothing called 'table9\\x1b[31m' to reproduce; known: table1\n"
+    assert table1 == []
+
+
+@pytest.mark.parametrize("option", ["--seeds", "--jobs"])
+def test_counts_start_at_one(run, table1, option):
+    assert run("reproduce", "table1", option, 0).exit_code == 2
+
+
+def test_output_problems_come_before_the_computation(run, table1, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("reproduce", "table1", "--out", tmp_path / "file")
+    assert (result.exit_code, table1) == (1, [])
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.1783, ".178"), (0.0, ".000"), (0.9996, "1.00"), (7.649, "7.65"), (12.34, "12.3"), (-0.5, "-.500")],
+)
+def test_three_digits(value, expected):
+    assert _figure(value) == expected

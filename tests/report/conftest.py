@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport import make_groups
+from fairtransport.metrics import error_rate
+from fairtransport.metrics.disparity import disparities
+from fairtransport.report import Comparison, MethodOutcome
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def build(names=("Female", "Male"), methods=("LR", "COT"), **changes):
+    """A comparison of random scores whose groups move together from the first method to the last."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(240) % len(names)
+    groups = make_groups({"group": [names[code] for code in codes]})
+    y_true = rng.integers(2, size=codes.size)
+    target = rng.beta(1, 3, size=100)
+    outcomes = []
+    for place, method in enumerate(methods):
+        apart = 0.6 * (1 - place / len(methods))
+        scores = np.clip(rng.beta(1, 3, size=codes.size) + apart * codes / len(names), 0, 1)
+        metrics = {
+            "error_rate": error_rate(y_true, scores),
+            **disparities(scores, sensitive_features=groups, target=target),
+        }
+        outcomes.append(MethodOutcome(method, f"Title of {method}", metrics, 1.25, scores))
+    entries = {
+        "dataset": "Toy",
+        "groups": groups,
+        "y_true": y_true,
+        "target": target,
+        "outcomes": tuple(outcomes),
+        "floor": {"strong_pairwise_disparity": 0.05},
+        "settings": {"Split": "75/25", "NumPy": np.__version__},
+    }
+    return Comparison(**{**entries, **changes})
+
+
+@pytest.fixture(name="build")
+def _build():
+    return build
+
+
+@pytest.fixture(scope="session")
+def comparison():
+    return build()
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Names that a page, a spreadsheet, a terminal, a legend or mathtext would act on."""
+    names = (HOSTILE, "=1+1", "\x1b[31mred", "_hidden", "$a_{$", "\u202eright to left", "日本", "x" * 90)
+    one = build(names, methods=("LR", "COT"))
+    outcome = one.outcomes[0]
+    bad = MethodOutcome(
+        f'"><img src=x onerror=alert(1)>{HOSTILE}', "@title", outcome.metrics, 1.0, outcome.scores, "-note\nline"
+    )
+    return build(
+        names, dataset=HOSTILE, outcomes=(bad, one.outcomes[1]), settings={HOSTILE: "{{ 7 * 7 }} </style></svg>"}
+    )

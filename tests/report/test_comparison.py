@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport import make_groups
+from fairtransport.report import METRICS, MethodOutcome
+
+
+def outcome(**changes):
+    entries = {"name": "LR", "title": "", "metrics": dict.fromkeys(METRICS, 0.1), "seconds": 1.0, "scores": [0.1, 0.2]}
+    return MethodOutcome(**{**entries, **changes})
+
+
+def test_outcome_keeps_scores_as_floats():
+    assert outcome(scores=[0, 1]).scores.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"metrics": {"error_rate": 0.1}}, "lacks wasserstein_disparity"),
+        ({"metrics": dict.fromkeys(METRICS, np.nan)}, "no finite number for error_rate"),
+        ({"seconds": np.inf}, "no finite number for seconds"),
+        ({"scores": [0.1, 1.2]}, r"outside \[0, 1\]"),
+    ],
+)
+def test_outcome_refuses(changes, told):
+    with pytest.raises(ValueError, match=told):
+        outcome(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"outcomes": ()}, "outcomes is empty"),
+        ({"outcomes": (outcome(),)}, "has 2 rows"),
+        ({"y_true": np.zeros(3)}, "y_true has 3 rows"),
+        ({"floor": {"SPDD": 0.1}}, "floor has SPDD; allowed are error_rate"),
+        ({"floor": {"strong_pairwise_disparity": np.nan}}, "no finite number"),
+        ({"groups": make_groups(["a"] * 240)}, "at least 2"),
+        ({"target": [0.5, np.nan]}, "target has 1 NaN"),
+    ],
+)
+def test_comparison_refuses(build, changes, told):
+    with pytest.raises(ValueError, match=told):
+        build(**changes)
+
+
+def test_first_is_baseline_last_is_featured(build):
+    comparison = build(methods=("LR", "DPP", "COT"))
+    assert (comparison.baseline.name, comparison.featured.name) == ("LR", "COT")
+
+
+def test_best_names_the_lowest_up_to_the_digits_shown(build):
+    def with_error(name, value):
+        scores = np.full(240, 0.5)
+        return outcome(name=name, metrics={**dict.fromkeys(METRICS, 0.1), "error_rate": value}, scores=scores)
+
+    outcomes = (with_error("a", 0.2), with_error("b", 0.10004), with_error("c", 0.09996))
+    comparison = build(outcomes=outcomes)
+    assert comparison.best("error_rate") == {"b", "c"}
