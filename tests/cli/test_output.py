@@ -50,7 +50,7 @@ def test_refused_by_the_system(tmp_path, monkeypatch):
 
 def test_full_disk(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")  # noqa: PYI024 - what shutil returns
-    monkeypatch.setattr("shutil.disk_usage", lambda path: usage(2**30, 2**30, 3 * 2**20))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(2**30, 2**30, 3 * 2**20))
     with pytest.raises(OSError, match="has 3 MB of free space; 20 MB are needed"):
         prepare_folder(tmp_path)
 

@@ -30,7 +30,7 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     -------
     rich.table.Table
     """
-    table = Table(title=Text(one_line(title)), title_justify="left", title_style="bold", box=None, padding=(0, 1))
+    table = Table(title=Text(one_line(title), style="bold"), title_justify="left", box=None, padding=(0, 1))
     for name in left:
         table.add_column(name, overflow="fold")
     for name in right:

@@ -1,0 +1,174 @@
+"""Long computations in parts: in parallel, interruptible, and never done twice.
+
+A part is a name, its settings and a function. Its result, a dict of arrays, is kept in a file named after a
+digest of name and settings, so a run that was interrupted goes on where it stopped and a changed setting is
+computed anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import zipfile
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport import __version__
+from fairtransport._progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Part", "Result", "Stop", "Stopped", "run_parts"]
+
+Result = dict[str, "NDArray[Any]"]
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """Raised inside a part when the user has asked to stop."""
+
+
+class Stop:
+    """Asked by parts between two pieces of work."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask every running part to stop at its next piece."""
+        self._event.set()
+
+    def check(self) -> None:
+        """Raise when asked to stop."""
+        if self._event.is_set():
+            raise Stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One piece of a long computation.
+
+    Attributes
+    ----------
+    name : str
+        Letters, digits, dots and dashes: it becomes a file's name.
+    settings : dict
+        Everything the result depends on, as JSON can hold it.
+    compute : callable
+        Called with a ``Stop``, returns a dict of arrays.
+    cost : float
+        Expected work, in any unit, for the time left.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    compute: Callable[[Stop], Result]
+    cost: float = field(default=1.0)
+
+    @property
+    def digest(self) -> str:
+        """Short name of the settings and of the version that computes."""
+        told = json.dumps({"name": self.name, "version": __version__, **self.settings}, sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def path(self, folder: Path) -> Path:
+        """Where the result is kept."""
+        return folder / f"{self.name}-{self.digest}.npz"
+
+
+def _load(path: Path) -> Result | None:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # cut off or damaged: computed again
+
+
+def _save(path: Path, result: Result) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **result)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def run_parts(
+    parts: Sequence[Part], *, folder: Path | None = None, n_jobs: int = 1, title: str = "computing", show: bool = False
+) -> dict[str, Result]:
+    """Compute all parts, or read those that are done.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        With distinct names.
+    folder : Path, optional
+        Where results are kept; without it nothing is kept.
+    n_jobs : int, default=1
+        How many parts run at once, as threads: the compiled loops release the interpreter lock.
+    title : str
+        Shown with the bar.
+    show : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    dict
+        Name of a part -> its result, in the order of ``parts``.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C, when the running parts have stopped; finished ones are kept.
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Result] = {}
+    if folder is not None:
+        done = {p.name: found for p in parts if (found := _load(p.path(folder))) is not None}
+    todo = sorted((p for p in parts if p.name not in done), key=lambda p: -p.cost)
+    stop = Stop()
+
+    def compute(part: Part) -> Result:
+        stop.check()
+        result = {name: np.asarray(value) for name, value in part.compute(stop).items()}
+        if folder is not None:
+            _save(part.path(folder), result)
+        return result
+
+    costs = {p.name: p.cost for p in parts}
+    whole = sum(costs.values())
+    with (
+        progress(title, 1000, show=show) as bar,
+        ThreadPoolExecutor(max_workers=max(1, n_jobs)) as pool,
+    ):
+        bar.advance(int(1000 * sum(costs[n] for n in done) / whole))
+        running: dict[Future[Result], Part] = {pool.submit(compute, part): part for part in todo}
+        try:
+            while running:
+                finished, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    part = running.pop(future)
+                    done[part.name] = future.result()
+                    bar.advance(int(1000 * sum(costs[n] for n in done) / whole), f"{len(done)}/{len(parts)} parts")
+        except BaseException:
+            stop.set()
+            for future in running:
+                future.cancel()
+            raise
+    return {p.name: done[p.name] for p in parts}
