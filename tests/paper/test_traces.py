@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from fairtransport import ContinuousTransportClassifier
+from fairtransport.metrics import error_rate, wasserstein_disparity
+from fairtransport.paper.finding import Table
+from fairtransport.paper.runs import Stop, Stopped
+from fairtransport.paper.traces import Evaluator, follow
+
+RNG = np.random.default_rng(0)
+G = RNG.integers(2, size=600)
+X = RNG.normal(size=(600, 3)) + G[:, None] * [1.0, 0, 0]
+Y = (X.sum(axis=1) + RNG.logistic(size=600) > 0.5).astype(int)
+
+
+def make():
+    model = ContinuousTransportClassifier(parity_weight=np.inf, parameter_step=0.05, batch_size=20, random_state=0)
+    trainer = model.make_trainer(X, Y, sensitive_features=G)
+    return model, trainer, Evaluator.build(X, Y, G, model.target_)
+
+
+def test_follow_measures_means_of_iterates():
+    model, trainer, evaluator = make()
+    found = follow(trainer, evaluator, n_updates=40, every=10, stop=Stop())
+    np.testing.assert_array_equal(found["update"], [0, 10, 20, 30, 40])
+    start = model.initial_estimator_.predict_proba(X)[:, 1]
+    wass1 = wasserstein_disparity(start, sensitive_features=G, target=model.target_)
+    assert found["wass1"][0] == pytest.approx(wass1)
+    assert found["error"][0] == pytest.approx(error_rate(Y, start))
+    # The final model is the mean of the second half: what the estimator returns.
+    fitted = ContinuousTransportClassifier(
+        parity_weight=np.inf, parameter_step=0.05, batch_size=20, n_updates=40, random_state=0
+    ).fit(X, Y, sensitive_features=G)
+    np.testing.assert_allclose(found["final_theta"][:, :-1], fitted.coef_, atol=1e-12)
+    scores = fitted.predict_proba(X)[:, 1]
+    assert found["final_error"] == pytest.approx(error_rate(Y, scores))
+
+
+def test_follow_can_be_stopped():
+    _, trainer, evaluator = make()
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        follow(trainer, evaluator, n_updates=40, every=10, stop=stop)
+
+
+def test_table_as_csv():
+    assert Table(("a", "b"), ((1, "x,y"), (2, 'q"'))).to_csv() == 'a,b\n1,"x,y"\n2,"q"""\n'
