@@ -15,15 +15,17 @@ def test_prints_ours_beside_theirs_and_writes(run, table1, tmp_path):
     assert ["LR", ".147", "(.142)", ".807", "(.806)"] in cells
     assert ["COT", ".178±.002", ".048±.004", "(.044)"] in cells
     assert ["LR", ".144±.012", "(.116)", "7.53±.412", "(7.65)"] in cells
-    assert ["noise", "floor", ".031", "to", ".061"] in cells
+    assert ["noise", "floor", ".061"] in cells
     assert ["noise", "floor", "1.80"] in cells
+    assert "COT (anchor)" + 4 * " .178±.012 (.175)" in lines
     written = [line.removeprefix("Written: ") for line in lines if line.startswith("Written: ")]
     assert written == [str(tmp_path / "out" / f"table1.{ending}") for ending in ("csv", "md", "json")]
 
 
 def test_options_reach_the_computation(run, table1, tmp_path):
-    run("reproduce", "table1", "--out", tmp_path, "--quick", "--seeds", 3, "--jobs", 2)
+    result = run("reproduce", "table1", "--out", tmp_path, "--quick", "--seeds", 3, "--jobs", 2)
     (options,) = table1
+    assert "rough" in result.stdout
     assert (options["quick"], options["n_seeds"], options["n_jobs"]) == (True, 3, 2)
 
 
@@ -54,7 +56,7 @@ def test_output_problems_come_before_the_computation(run, table1, tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0.1783, ".178"), (0.0, ".000"), (0.9996, "1.00"), (7.649, "7.65"), (12.34, "12.3"), (-0.5, "-.500")],
+    [(None, ""), (0.1783, ".178"), (0.0, ".000"), (0.9996, "1.00"), (7.649, "7.65"), (12.34, "12.3"), (-0.5, "-.500")],
 )
 def test_three_digits(value, expected):
     assert _figure(value) == expected

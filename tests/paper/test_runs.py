@@ -64,7 +64,7 @@ def test_an_error_in_a_part_reaches_the_caller_and_keeps_the_others(tmp_path):
         run_parts(parts, folder=tmp_path)
     run_parts(parts[:1], folder=tmp_path)
     assert calls == ["a"]
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_ctrl_c_stops_running_parts_and_keeps_finished_ones(tmp_path):

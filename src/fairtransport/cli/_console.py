@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["make_table", "print_path", "print_sentence", "print_table", "spinner"]
 
 
-def make_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
     """Return an empty table.
 
     Parameters
@@ -25,12 +25,20 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     title : str
     left, right : sequence of str
         Columns of text, then columns of numbers.
+    gap : int, default=2
+        Spaces between columns.
 
     Returns
     -------
     rich.table.Table
     """
-    table = Table(title=Text(one_line(title), style="bold"), title_justify="left", box=None, padding=(0, 1))
+    table = Table(
+        title=Text(one_line(title), style="bold"),
+        title_justify="left",
+        box=None,
+        padding=(0, gap, 0, 0),
+        pad_edge=False,
+    )
     for name in left:
         table.add_column(name, overflow="fold")
     for name in right:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,15 @@ from fairtransport.cli._errors import complain
 from fairtransport.cli._output import prepare_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from rich.table import Table
 
+    from fairtransport.paper.table1 import Table1Row
+
 __all__ = ["run_reproduce"]
 
-_KNOWN = ("table1",)
+_KNOWN = {"table1": ("table1.md", "table1.csv", "table1.json")}  # names, and the files they leave
 
 
 def run_reproduce(
@@ -31,7 +33,7 @@ def run_reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", metavar="N", min=1, help="Splits or seeds of each data set.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that work at the same time.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Trainings that run at the same time.")] = 1,
 ) -> None:
     """Compute a table of the paper, ours beside theirs.
 
@@ -44,7 +46,7 @@ def run_reproduce(
     if name not in _KNOWN:
         complain(f"error: nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
         raise typer.Exit(2)
-    folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"))
+    folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), _KNOWN[name])
     from fairtransport.paper.table1 import run_table1  # noqa: PLC0415 - numba takes a while
 
     with progress(name, 100) as bar:
@@ -57,25 +59,21 @@ def run_reproduce(
     written = table.write(folder)
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
         print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
-    print_sentence("Ours ± spread over splits or seeds (the paper's figure). Lower is better.")
+    rough = " Quick run: the figures are rough." if quick else ""
+    print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
         print_path("Written:", path)
 
 
-def _block(dataset: str, rows: Iterable[Any]) -> Table:
-    """One data set: a line for each method, a column for each metric."""
-    cells: dict[str, dict[str, str]] = {}
-    floors: dict[str, list[float]] = {}
-    for row in rows:
-        cells.setdefault(row.method, {})[row.metric] = _cell(row.mean, row.spread, row.published)
-        if row.floor is not None:
-            floors.setdefault(row.metric, []).append(row.floor)
-    metrics = list(dict.fromkeys(metric for line in cells.values() for metric in line))
-    table = make_table(dataset, [""], metrics)
-    for method, line in cells.items():
-        table.add_row(method, *(line.get(metric, "") for metric in metrics))
-    if floors:
-        table.add_row("noise floor", *(_range(floors.get(metric, [])) for metric in metrics), style="dim")
+def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:
+    """One data set: a line for each method, a column for each metric, and the noise floor."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    table = make_table(dataset, [""], metrics, gap=1)
+    for method in dict.fromkeys(row.method for row in rows):
+        cells = {row.metric: _cell(row.mean, row.spread, row.published) for row in rows if row.method == method}
+        table.add_row(method, *(cells.get(metric, "") for metric in metrics))
+    floors = {row.metric: row.floor for row in rows}
+    table.add_row("noise floor", *(_figure(floors[metric]) for metric in metrics), style="dim")
     return table
 
 
@@ -85,15 +83,10 @@ def _cell(mean: float, spread: float | None, published: float | None) -> str:
     return told if published is None else f"{told} ({_figure(published)})"
 
 
-def _range(values: list[float]) -> str:
-    if not values:
-        return ""
-    low, high = _figure(min(values)), _figure(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def _figure(value: float) -> str:
+def _figure(value: float | None) -> str:
     """Three digits: ``.178``, ``1.44``, ``12.3``."""
+    if value is None:
+        return ""
     if abs(value) < 0.9995:
         return f"{value:.3f}".replace("0.", ".", 1)
     return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}"

@@ -67,6 +67,7 @@ class Finding:
     caption: str
     figures: Mapping[str, Any] = field(default_factory=dict)  # file stem -> matplotlib Figure
     tables: Mapping[str, Table] = field(default_factory=dict)  # file stem -> numbers
+    shown: Mapping[str, Table] = field(default_factory=dict)  # short tables to print on the page
     claims: tuple[Claim, ...] = ()
 
 

@@ -8,22 +8,22 @@ computed anew.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-import tempfile
 import threading
 import zipfile
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport import __version__
 from fairtransport._progress import progress
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
@@ -96,16 +96,9 @@ def _load(path: Path) -> Result | None:
 
 
 def _save(path: Path, result: Result) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **result)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    file = io.BytesIO()
+    np.savez(file, **result)  # type: ignore[arg-type]
+    write_atomically(path, file.getvalue())
 
 
 def run_parts(

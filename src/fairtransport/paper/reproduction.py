@@ -1,0 +1,195 @@
+"""The whole paper in one folder: pictures, the numbers behind them, and a page where each claim is one row."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import platform
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtransport import __version__
+from fairtransport._validation import check_choice
+from fairtransport.paper.runs import run_parts
+from fairtransport.report.distributions import draw
+from fairtransport.report.extra import check_extra, load_extra
+from fairtransport.storage import write_atomically
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from fairtransport.paper.finding import Finding, Item
+
+__all__ = ["ITEMS", "Reproduction", "reproduce"]
+
+ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
+"""What can be reproduced, in the order of the page; each is a module of this room."""
+
+_MARKS = {"agrees": "✓", "better": "▲", "differs": "≠"}
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """What was found, and the files that tell it.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        One for each table or figure.
+    files : tuple of Path
+        Everything written; ``index.html`` first.
+    quick : bool
+        Whether it was the short run.
+    """
+
+    findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
+    quick: bool
+
+    @property
+    def tally(self) -> str:
+        """How many claims agree, are bettered, or differ, as a sentence."""
+        return _tally(self.findings)
+
+
+def reproduce(
+    names: Sequence[str], folder: str | os.PathLike[str], *, quick: bool = False, n_jobs: int = 1, show: bool = False
+) -> Reproduction:
+    """Reproduce tables and figures of the paper and write them to a folder.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `ITEMS`.
+    folder : path
+        Gets PNG and SVG of each figure, CSV of the numbers behind it, ``summary.md`` and ``index.html``.
+        Finished computations are kept in ``parts``, so that an interrupted run goes on where it stopped.
+    quick : bool, default=False
+        The same code with fewer updates and seeds.
+    n_jobs : int, default=1
+        Trainings at the same time.
+    show : bool, default=False
+        Show a progress bar with the time left.
+
+    Returns
+    -------
+    Reproduction
+    """
+    for name in names:
+        check_choice(name, ITEMS, name="what to reproduce")
+    check_extra()
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    items: dict[str, Item] = {n: importlib.import_module(f"fairtransport.paper.{n}") for n in ITEMS if n in names}
+    parts = {name: list(item.parts(quick=quick)) for name, item in items.items()}
+    every = [part for several in parts.values() for part in several]
+    results = run_parts(every, folder=home / "parts", n_jobs=n_jobs, title="reproducing the paper", show=show)
+    findings = tuple(
+        item.assemble({part.name: results[part.name] for part in parts[name]}, quick=quick)
+        for name, item in items.items()
+    )
+    files = _write(findings, home, quick=quick)
+    return Reproduction(findings, files, quick)
+
+
+def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Path, ...]:
+    contents: dict[str, bytes] = {}
+    pictures: dict[str, bytes] = {}
+    for finding in findings:
+        for stem, figure in finding.figures.items():
+            pictures[stem] = draw(figure, "png")
+            contents[f"{stem}.png"] = pictures[stem]
+            contents[f"{stem}.svg"] = draw(figure, "svg")
+        for stem, table in finding.tables.items():
+            contents[f"{stem}.csv"] = table.to_csv().encode()
+    contents["summary.md"] = summary(findings, quick=quick).encode()
+    contents["index.html"] = _page(findings, pictures, quick=quick).encode()
+    for name, content in contents.items():
+        write_atomically(home / name, content)
+    return tuple(home / name for name in sorted(contents, key=lambda n: n != "index.html"))
+
+
+def summary(findings: Sequence[Finding], *, quick: bool) -> str:
+    """Tell the findings in Markdown."""
+    lines = ["# The paper, checked", "", _tally(findings)]
+    if quick:
+        lines += ["", "**Quick run: fewer updates and seeds; the figures are rough.**"]
+    lines += ["", "| where | claim, in our words | paper | ours | verdict |", "| --- | --- | --- | --- | --- |"]
+    for finding in findings:
+        for claim in finding.claims:
+            ours = claim.ours + (f" ({claim.reason})" if claim.reason else "")
+            cells = (_short(finding), claim.text, claim.paper or "-", ours, f"{_MARKS[claim.verdict]} {claim.verdict}")
+            lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+    for finding in findings:
+        lines += ["", f"## {finding.title}", ""]
+        lines += [f"![{finding.title}]({stem}.png)" for stem in finding.figures]
+        lines += ["", finding.caption]
+        for stem, table in finding.shown.items():
+            lines += [
+                "",
+                f"<!-- {stem} -->",
+                "| " + " | ".join(table.columns) + " |",
+                "| --- " * len(table.columns) + "|",
+            ]
+            lines += ["| " + " | ".join(map(str, row)) + " |" for row in table.rows]
+    lines += ["", f"fairtransport {__version__}; {_machine()}."]
+    return "\n".join(lines) + "\n"
+
+
+def _page(findings: Sequence[Finding], pictures: dict[str, bytes], *, quick: bool) -> str:
+    jinja2 = load_extra("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fairtransport.paper"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = [finding.name for finding in findings]
+    page: str = environment.get_template("reproduction.html").render(
+        title="Fairness with Continuous Optimal Transport, checked",
+        tally=_tally(findings),
+        quick=quick,
+        marks=_MARKS,
+        findings=[_shown(finding, pictures) for finding in findings],
+        command=("all" if tuple(names) == ITEMS else " ".join(names)) + (" --quick" if quick else ""),
+        version=__version__,
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        machine=_machine(),
+    )
+    return page
+
+
+def _shown(finding: Finding, pictures: dict[str, bytes]) -> dict[str, Any]:
+    def address(stem: str) -> str:
+        return "data:image/png;base64," + base64.b64encode(pictures[stem]).decode()
+
+    return {
+        "name": finding.name,
+        "short": _short(finding),
+        "title": finding.title,
+        "caption": finding.caption,
+        "claims": finding.claims,
+        "pictures": [{"data": address(stem), "alt": f"{finding.title}. {finding.caption}"} for stem in finding.figures],
+        "shown": list(finding.shown.values()),
+        "files": [f"{stem}.csv" for stem in finding.tables],
+    }
+
+
+def _short(finding: Finding) -> str:
+    return finding.title.partition(":")[0]
+
+
+def _tally(findings: Sequence[Finding]) -> str:
+    counts = Counter(claim.verdict for finding in findings for claim in finding.claims)
+    total = sum(counts.values())
+    parts = [f"{counts['agrees']} agree", f"{counts['better']} come out better", f"{counts['differs']} differ"]
+    return f"Of {total} claims checked, {', '.join(parts[:-1])} and {parts[-1]}."
+
+
+def _machine() -> str:
+    return f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport.metrics import error_rate, wasserstein_disparity
+from fairtransport.paper import comparison as module
+from fairtransport.paper.comparison import compare_on_adult
+from fairtransport.paper.setups import german_splits
+from fairtransport.report import verdict
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The comparison on a small stand-in for Adult; also what it said on the way."""
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "adult_split", lambda: german_splits(1)[0])
+        return compare_on_adult(quick=True, random_state=3, progress=said.append), said
+
+
+def test_methods_in_the_order_of_the_page(small):
+    comparison, said = small
+    assert [outcome.name for outcome in comparison.outcomes] == ["LR", "DPP", "DOT", "COT"]
+    trained = ["Training LR", "Training DPP", "Training DOT", "Training COT"]
+    assert said == ["Reading Adult", *trained, "Measuring"]
+
+
+def test_metrics_are_those_of_the_scores(small):
+    comparison, _ = small
+    for outcome in comparison.outcomes:
+        assert outcome.metrics["error_rate"] == error_rate(comparison.y_true, outcome.scores)
+        # The page's target has 4,096 values of equal mass, the exact one as many as there are levels.
+        assert outcome.metrics["wasserstein_disparity"] == pytest.approx(
+            wasserstein_disparity(outcome.scores, sensitive_features=comparison.groups, target=comparison.target),
+            abs=1e-3,
+        )
+
+
+def test_says_how_it_was_made(small):
+    comparison, _ = small
+    assert comparison.target.size == 4096
+    assert comparison.settings["Seed"] == "3"
+    assert "quick" in comparison.settings["Training"]
+    assert set(comparison.floor) == set(comparison.baseline.metrics) - {"error_rate"}
+    assert "pairwise disparity" in verdict(comparison)
+
+
+def test_seeds_are_followed(small, monkeypatch):
+    comparison, _ = small
+    monkeypatch.setattr(module, "adult_split", lambda: german_splits(1)[0])
+    same, other = (compare_on_adult(quick=True, random_state=seed) for seed in (3, 4))
+    np.testing.assert_array_equal(same.featured.scores, comparison.featured.scores)
+    assert not np.array_equal(other.featured.scores, comparison.featured.scores)
+
+
+@pytest.mark.paper
+def test_on_adult():
+    comparison = compare_on_adult()
+    lr, _, _, cot = comparison.outcomes
+    assert comparison.groups.n_rows == 15_507
+    assert cot.metrics["strong_pairwise_disparity"] < 0.1 * lr.metrics["strong_pairwise_disparity"]
+    assert cot.metrics["error_rate"] < lr.metrics["error_rate"] + 0.035
+    assert sum(outcome.seconds for outcome in comparison.outcomes) < 60

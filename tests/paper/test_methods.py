@@ -1,0 +1,115 @@
+"""The methods on one small split of German Credit, with a few updates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
+from fairtransport.paper import methods
+from fairtransport.paper.methods import METHODS, SETTINGS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper.setups import communities_splits, german_splits
+from fairtransport.transport.targets import resolve_target
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return prepare(german_splits(1)[0])
+
+
+def test_problem_is_logistic_regression_with_a_fixed_target(problem):
+    split = problem.split
+    assert problem.model.get_params()["C"] == 1.0
+    np.testing.assert_array_equal(problem.train_scores, problem.model.predict_proba(split.X_train)[:, 1])
+    np.testing.assert_array_equal(problem.test_scores, problem.model.predict_proba(split.X_test)[:, 1])
+    # Two groups: the barycenter lies half way, so that both distances are equal.
+    halves = [problem.train_scores[rows] for rows in split.groups_train.rows]
+    expected = resolve_target("barycenter", [methods.Sample.from_values(half) for half in halves], [1, 1])
+    np.testing.assert_array_equal(problem.target.values, expected.values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_brings_groups_together(problem, method):
+    fit = fit_method(method, problem, quick=True)
+    assert fit.method == method
+    assert fit.scores.shape == (250,)
+    assert fit.seconds > 0
+    assert (fit.scores >= 0).all()
+    assert (fit.scores <= 1).all()
+    before = strong_pairwise_disparity(problem.test_scores, sensitive_features=problem.split.groups_test)
+    after = strong_pairwise_disparity(fit.scores, sensitive_features=problem.split.groups_test)
+    assert after == before if method == "LR" else after < 0.7 * before
+
+
+def test_only_training_draws(problem):
+    for method, drawn in {"DPP": False, "DOT": True, "COT (anchor)": True}.items():
+        first, again, other = (fit_method(method, problem, random_state=seed, quick=True).scores for seed in (0, 0, 1))
+        np.testing.assert_array_equal(first, again)
+        assert np.array_equal(first, other) != drawn
+
+
+@pytest.mark.parametrize("dataset", ["Adult", "German", "Communities (each)"])
+def test_paper_is_without_anchor_and_anchor_is_the_default(problem, dataset):
+    made = {
+        method: methods._make(method, dataset, problem.model, random_state=3, quick=False)
+        for method in ("DOT", "COT (paper)", "DOT (anchor)", "COT (anchor)")
+    }
+    assert np.isinf(made["DOT"].parity_weight)
+    assert np.isinf(made["COT (paper)"].parity_weight)
+    for method, default in {
+        "DOT (anchor)": DiscreteTransportClassifier(problem.model, random_state=3),
+        "COT (anchor)": ContinuousTransportClassifier(problem.model, random_state=3),
+    }.items():
+        assert made[method].get_params() == default.get_params()
+
+
+def test_quick_is_a_tenth(problem):
+    full, quick = (
+        methods._make("COT (paper)", "German", problem.model, random_state=0, quick=quick) for quick in (False, True)
+    )
+    assert quick.n_updates == full.n_updates // 10 == SETTINGS["German"]["COT (paper)"]["n_updates"] // 10
+
+
+def test_measures_against_the_target_aimed_at(problem):
+    for method in ("DPP", "DPP (W2)"):
+        fit = fit_method(method, problem)
+        groups = problem.split.groups_test
+        expected = wasserstein_disparity(fit.scores, sensitive_features=groups, target=fit.target)
+        assert measure(fit, problem)["wasserstein_disparity"] == expected
+    assert fit.target is not problem.target
+
+
+def test_floor_is_that_of_the_metrics(problem):
+    fit = fit_method("DPP", problem)
+    floor = shuffled_floor(fit, problem, n_shuffles=5, random_state=4)
+    expected = noise_floor(
+        strong_pairwise_disparity,
+        fit.scores,
+        sensitive_features=problem.split.groups_test,
+        n_shuffles=5,
+        random_state=4,
+    )
+    assert floor["strong_pairwise_disparity"] == pytest.approx(expected.mean)
+    assert set(floor) == set(measure(fit, problem)) - {"error_rate"}
+
+
+def test_repair_of_overlapping_groups_makes_each_alike():
+    problem = prepare(communities_splits(1, grouping="each")[0])
+    fit = fit_method("DPP", problem)
+    floor = shuffled_floor(fit, problem)
+    assert measure(fit, problem)["strong_pairwise_disparity"] < 1.5 * floor["strong_pairwise_disparity"]
+
+
+def test_ctrl_c_ends_the_table(problem, monkeypatch):
+    def interrupted(self, *args, **kwargs):
+        self.outcome_ = "interrupted after 7 of 20 updates; the best model so far is kept"
+
+    monkeypatch.setattr(ContinuousTransportClassifier, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit_method("COT (anchor)", problem)
+
+
+def test_unknown_method_is_named(problem):
+    with pytest.raises(ValueError, match="method must be one of"):
+        fit_method("XGB", problem)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from fairtransport.paper.published import METRICS, PUBLISHED, published_value
+from fairtransport.report.comparison import METRICS as REPORTED
+
+
+def test_metrics_are_those_of_the_report():
+    assert {word: name for name, word in REPORTED.items()} == dict(METRICS)
+
+
+def test_every_method_has_every_metric():
+    assert list(PUBLISHED) == ["Adult", "German", "Communities"]
+    for methods in PUBLISHED.values():
+        assert list(methods) == ["LR", "DOT", "DPP", "COT"]
+        for figures in methods.values():
+            assert list(figures) == list(METRICS)
+
+
+def test_sums_of_the_printed_columns():
+    # Added up by hand from Table 1, so that one mistyped digit shows.
+    sums = {
+        dataset: [round(sum(m[metric] for m in methods.values()), 3) for metric in METRICS]
+        for dataset, methods in PUBLISHED.items()
+    }
+    assert sums == {
+        "Adult": [0.662, 0.388, 0.486, 0.947],
+        "German": [1.020, 0.212, 0.173, 0.173],
+        "Communities": [1.094, 2.221, 1.941, 10.246],
+    }
+
+
+def test_nobody_can_change_them():
+    with pytest.raises(TypeError):
+        PUBLISHED["Adult"]["LR"]["SDD"] = 0.0  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (("Adult", "COT (paper)", "SPDD"), 0.044),
+        (("Communities (each)", "DPP (W2)", "Wass1"), 0.356),
+        (("German", "DOT", "Err-.5"), 0.282),
+        (("German", "EquiPy", "Err-.5"), None),
+        (("Compas", "DOT", "Err-.5"), None),
+        (("Adult", "DOT", "AUC"), None),
+    ],
+)
+def test_value_of_a_variant(asked, expected):
+    assert published_value(*asked) == expected

@@ -1,0 +1,182 @@
+"""The table's machinery, on few splits with few updates; the figures themselves are in ``test_figures.py``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from fairtransport.paper import table1
+from fairtransport.paper.methods import fit_method, measure, prepare
+from fairtransport.paper.published import METRICS
+from fairtransport.paper.setups import german_splits
+from fairtransport.paper.table1 import DATASETS, TABLE_METHODS, Table1, Table1Row, run_table1
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return []
+
+
+@pytest.fixture(scope="module")
+def german(seen):
+    return run_table1(quick=True, n_seeds=2, datasets=["German"], progress=lambda *told: seen.append(told))
+
+
+def test_has_a_row_for_every_method_and_metric(german):
+    keys = [(row.method, row.metric) for row in german.rows]
+    assert keys == [(method, metric) for method in TABLE_METHODS for metric in METRICS]
+    assert {row.n for row in german.rows} == {2}
+    assert all(np.isfinite(row.mean) and row.spread > 0 for row in german.rows)
+
+
+def test_figures_are_those_of_the_methods(german):
+    for method in ("LR", "DPP (W2)", "COT (anchor)"):
+        runs = []
+        for seed, split in enumerate(german_splits(2)):
+            problem = prepare(split)
+            runs.append(measure(fit_method(method, problem, random_state=seed, quick=True), problem))
+        for metric, name in METRICS.items():
+            values = [run[name] for run in runs]
+            row = german.value("German", method, metric)
+            assert row.mean == pytest.approx(np.mean(values))
+            assert row.spread == pytest.approx(np.std(values, ddof=1))
+
+
+def test_published_and_floor_stand_beside(german):
+    row = german.value("German", "COT (anchor)", "SPDD")
+    assert row.published == 0.027
+    assert 0.01 < row.floor < 0.06
+    assert german.value("German", "LR", "SPDD").floor == row.floor
+    assert german.value("German", "LR", "Err-.5").floor is None
+    with pytest.raises(KeyError):
+        german.value("German", "LR", "AUC")
+
+
+def test_progress_counts_every_training(german, seen):
+    total = 2 * len(TABLE_METHODS)
+    assert [done for done, _, _ in seen] == list(range(1, total + 1))
+    assert {whole for _, whole, _ in seen} == {total}
+    assert seen[-1][2] == "German, COT (anchor)"
+
+
+def test_does_not_depend_on_the_number_of_jobs(german):
+    again = run_table1(quick=True, n_seeds=2, n_jobs=2, datasets=["German"])
+    assert again.rows == german.rows
+
+
+def test_adult_has_seeds_only_where_chance_has_a_part(monkeypatch):
+    monkeypatch.setattr(table1, "adult_split", lambda: german_splits(1)[0])  # a small stand-in
+    table = run_table1(quick=True, n_seeds=2, datasets=["Adult"])
+    counts = {row.method: row.n for row in table.rows}
+    assert counts == {"LR": 1, "DPP": 1, "DPP (W2)": 1, "DOT": 2, "COT (paper)": 2, "COT (anchor)": 2}
+    assert table.value("Adult", "LR", "SPDD").spread == 0.0
+    assert table.value("Adult", "COT (anchor)", "SPDD").spread > 0.0
+
+
+def test_all_data_sets_by_default(monkeypatch):
+    monkeypatch.setattr(table1, "adult_split", lambda: german_splits(1)[0])
+    monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
+    asked = []
+    monkeypatch.setattr(
+        table1, "communities_splits", lambda n, grouping: asked.append((n, grouping)) or german_splits(n)
+    )
+    table = run_table1(quick=False, n_seeds=1)
+    assert tuple(dict.fromkeys(row.dataset for row in table.rows)) == DATASETS
+    assert asked == [(1, "crossed"), (1, "each")]
+    asked.clear()
+    monkeypatch.setattr(table1, "german_splits", lambda n: asked.append(n) or german_splits(1))
+    run_table1()
+    assert asked == [20, (10, "crossed"), (10, "each")]
+
+
+def test_an_error_in_one_training_ends_the_table(monkeypatch):
+    def fails(*args, **kwargs):
+        raise RuntimeError("no more memory")
+
+    monkeypatch.setattr(table1, "fit_method", fails)
+    for n_jobs in (1, 2):
+        with pytest.raises(RuntimeError, match="no more memory"):
+            run_table1(quick=True, datasets=["German"], n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "word"),
+    [
+        ({"datasets": ["Compas"]}, ValueError, "datasets"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+        ({"n_seeds": 0}, ValueError, "n_seeds"),
+        ({"n_seeds": 1.5}, TypeError, "n_seeds"),
+    ],
+)
+def test_bad_input_is_named(options, error, word):
+    with pytest.raises(error, match=word):
+        run_table1(**options)
+
+
+@pytest.fixture
+def table():
+    return Table1(
+        (
+            Table1Row("Adult", "LR", "Err-.5", 0.1475, 0.0, 1, 0.142, None),
+            Table1Row("Adult", "LR", "Wass1", 0.3142, 0.0, 1, 0.313, 0.0281),
+            Table1Row("Adult", "LR", "SDD", 0.4276, 0.0, 1, 0.426, 0.0252),
+            Table1Row("Adult", "LR", "SPDD", 1.8074, 0.0, 1, 1.806, 0.0611),
+            Table1Row("Adult", "COT (paper)", "Err-.5", 0.1702, 0.0021, 5, 0.175, None),
+            Table1Row("Adult", "COT (paper)", "Wass1", 0.0292, 0.001, 5, 0.023, 0.0281),
+            Table1Row("Adult", "COT (paper)", "SDD", 0.0195, 0.004, 5, 0.02, 0.0252),
+            Table1Row("Adult", "COT (paper)", "SPDD", 0.0507, 0.0006, 5, None, 0.0611),
+        )
+    )
+
+
+def test_markdown(table):
+    lines = table.to_markdown().splitlines()
+    assert "| | Err-.5 | Wass1 | SDD | SPDD | runs |" in lines
+    assert "| LR | .147 (.142) | .314 (.313) | .428 (.426) | 1.807 (1.806) | 1 |" in lines
+    assert (
+        "| COT (paper) | **.170 ± .002** (.175) | .029 ± .001 (.023) | .019 ± .004 (.020) | .051 ± .001 | 5 |" in lines
+    )
+    assert "| noise floor |  | .028 | .025 | .061 | |" in lines
+    assert "Quick run" not in table.to_markdown()
+    assert "Quick run" in Table1(table.rows, quick=True).to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("method", "mean", "spread", "n", "published", "beyond"),
+    [
+        ("COT (anchor)", 0.170, 0.0, 1, 0.175, True),
+        ("COT (anchor)", 0.1748, 0.0, 1, 0.175, False),  # the paper prints three digits
+        ("COT (anchor)", 0.170, 0.02, 4, 0.175, False),  # within the standard error
+        ("COT (anchor)", 0.170, 0.02, 100, 0.175, True),
+        ("COT (anchor)", 0.170, 0.0, 1, None, False),
+        ("LR", 0.1, 0.0, 1, 0.175, False),
+    ],
+)
+def test_beyond_the_paper(method, mean, spread, n, published, beyond):
+    assert Table1Row("Adult", method, "Err-.5", mean, spread, n, published, None).beyond is beyond
+
+
+def test_csv_and_json_hold_every_digit(table):
+    lines = list(csv.DictReader(io.StringIO(table.to_csv())))
+    told = json.loads(table.to_json())
+    assert told["quick"] is False
+    for row, line, entry in zip(table.rows, lines, told["rows"], strict=True):
+        assert (line["dataset"], line["method"], line["metric"]) == (row.dataset, row.method, row.metric)
+        assert (float(line["mean"]), int(line["n"])) == (row.mean, row.n)
+        assert line["floor"] == ("" if row.floor is None else str(row.floor))
+        assert line["beyond"] == str(row.beyond)
+        beyond = entry.pop("beyond")
+        assert Table1Row(**entry) == row
+        assert beyond == row.beyond
+
+
+def test_write(table, tmp_path):
+    written = table.write(tmp_path)
+    assert [path.name for path in written] == ["table1.md", "table1.csv", "table1.json"]
+    assert written[0].read_text(encoding="utf-8") == table.to_markdown()
+    assert written[1].read_text(encoding="utf-8") == table.to_csv()
+    assert written[2].read_text(encoding="utf-8") == table.to_json()
