@@ -94,3 +94,8 @@ def table1(monkeypatch):
     module.run_table1 = run_table1
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return calls
+
+
+@pytest.fixture
+def table1_row():
+    return Row

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import sys
+from inspect import signature
 
 import pytest
 
+from fairtransport.paper.comparison import compare_on_adult
 from fairtransport.report import verdict
 
 
@@ -93,6 +95,21 @@ def test_interrupt_exits_130_with_one_line(run, compare, tmp_path, monkeypatch):
     result = run("demo", "--out", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "stopped\n"
+
+
+def test_stand_in_has_the_interface_of_the_real_one():
+    assert set(signature(compare_on_adult).parameters) == {"quick", "random_state", "progress"}
+
+
+@pytest.mark.paper
+def test_real_training(run, tmp_path):
+    result = run("demo", "--out", tmp_path, "--quick")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "index.html").stat().st_size < 3_000_000
+    lr, *_, cot = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["methods"]
+    # The paper's Table 1 has 0.806 without parity; a tenth of the updates brings COT near its 0.05.
+    assert lr["metrics"]["strong_pairwise_disparity"] == pytest.approx(0.807, abs=0.005)
+    assert cot["metrics"]["strong_pairwise_disparity"] < 0.15
 
 
 def fail(monkeypatch, error):

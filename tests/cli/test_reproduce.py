@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import fields
+from inspect import signature
+
 import pytest
 
 from fairtransport.cli.reproduce import _figure
+from fairtransport.paper.table1 import Table1Row, run_table1
 
 
 def test_prints_ours_beside_theirs_and_writes(run, table1, tmp_path):
@@ -40,6 +44,11 @@ def test_unknown_name_lists_the_known_ones(run, table1):
     assert result.exit_code == 2
     assert result.stderr == "error: nothing called 'table9\\x1b[31m' to reproduce; known: table1\n"
     assert table1 == []
+
+
+def test_stand_in_has_the_interface_of_the_real_one(table1_row):
+    assert {"quick", "n_seeds", "n_jobs", "progress"} <= set(signature(run_table1).parameters)
+    assert {field.name for field in fields(table1_row)} <= {field.name for field in fields(Table1Row)}
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])

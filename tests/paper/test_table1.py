@@ -78,18 +78,13 @@ def test_adult_has_seeds_only_where_chance_has_a_part(monkeypatch):
 
 
 def test_all_data_sets_by_default(monkeypatch):
-    monkeypatch.setattr(table1, "adult_split", lambda: german_splits(1)[0])
+    small, asked = german_splits(1), []
+    monkeypatch.setattr(table1, "adult_split", lambda: small[0])
+    monkeypatch.setattr(table1, "german_splits", lambda n: asked.append(n) or small)
+    monkeypatch.setattr(table1, "communities_splits", lambda n, grouping: asked.append((n, grouping)) or small)
     monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
-    asked = []
-    monkeypatch.setattr(
-        table1, "communities_splits", lambda n, grouping: asked.append((n, grouping)) or german_splits(n)
-    )
-    table = run_table1(quick=False, n_seeds=1)
+    table = run_table1()
     assert tuple(dict.fromkeys(row.dataset for row in table.rows)) == DATASETS
-    assert asked == [(1, "crossed"), (1, "each")]
-    asked.clear()
-    monkeypatch.setattr(table1, "german_splits", lambda n: asked.append(n) or german_splits(1))
-    run_table1()
     assert asked == [20, (10, "crossed"), (10, "each")]
 
 

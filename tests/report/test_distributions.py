@@ -6,6 +6,7 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 from fairtransport.metrics.disparity import disparities
 from fairtransport.report import distribution_figure
@@ -41,7 +42,7 @@ def test_lines_are_the_shares_above_each_threshold(comparison):
 def test_area_of_the_gaps_is_the_disparity(comparison):
     # The lower panels show what wasserstein_disparity adds up; 1 % is what the grid of thresholds costs.
     gap = distribution_figure(comparison).axes[2]
-    area = sum(np.trapezoid(np.abs(line.get_ydata()), line.get_xdata()) for line in gap.lines[1:]) / 100
+    area = sum(trapezoid(np.abs(line.get_ydata()), line.get_xdata()) for line in gap.lines[1:]) / 100
     exact = disparities(comparison.outcomes[0].scores, sensitive_features=comparison.groups, target=comparison.target)[
         "wasserstein_disparity"
     ]

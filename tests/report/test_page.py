@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
+import sklearn
 
+import fairtransport
 from fairtransport.report import verdict, write_comparison
 from fairtransport.report.page import FILES, _replace, render_page
 
@@ -101,7 +103,8 @@ def test_shares_above_one_half(page, comparison):
 def test_settings_versions_and_date(page):
     text = words(page)
     assert "Split 75/25" in text
-    assert "2024-02-29 12:30 UTC, fairtransport" in text
+    assert f"2024-02-29 12:30 UTC, fairtransport {fairtransport.__version__}, Python 3." in text
+    assert f"scikit-learn {sklearn.__version__}" in text
 
 
 def test_light_dark_print_and_narrow(page):

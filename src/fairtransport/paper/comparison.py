@@ -67,7 +67,7 @@ def compare_on_adult(
         {
             "Data": "Adult (UCI), people whose race is Black or White, official split into training and test rows",
             "Groups": "race and sex, crossed",
-            "Features": f"{split.X_train.shape[1]} columns, race and sex among them: numbers standardised, words one-hot",
+            "Features": f"{split.X_train.shape[1]} columns with race and sex: numbers standardised, words one-hot",
             "Rows": f"{split.X_train.shape[0]:,} training, {split.X_test.shape[0]:,} test",
             "Target": "Wasserstein-1 barycenter of the groups with equal weights, fixed at LR's training scores",
             "Training": "library defaults" + (", a tenth of the updates (quick)" if quick else ""),

@@ -23,8 +23,8 @@ from fairtransport._progress import progress
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
-import tempfile
+import platform
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from fairtransport.report.saved import to_csv, to_json
 from fairtransport.report.style import THEMES, GroupStyle, group_styles
 from fairtransport.report.text import count_word, one_line, three_digits
 from fairtransport.report.verdict import verdict
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from fairtransport.report.comparison import Comparison
@@ -62,7 +64,7 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
-        _replace(home / name, content)
+        write_atomically(home / name, content)
     return home / "index.html"
 
 
@@ -114,6 +116,7 @@ def _collect(comparison: Comparison, written: datetime) -> dict[str, Any]:
         "settings": [(one_line(key), one_line(value)) for key, value in comparison.settings.items()],
         "rows": f"{comparison.groups.n_rows:,}",
         "version": __version__,
+        "software": ", ".join(f"{name} {found}" for name, found in _software().items()),
         "written": written.strftime("%Y-%m-%d %H:%M %Z").strip(),
     }
 
@@ -167,19 +170,11 @@ def _alternative(comparison: Comparison) -> str:
     )
 
 
+def _software() -> dict[str, str]:
+    """Name the versions that the figures depend on."""
+    names = ("numpy", "scipy", "scikit-learn", "numba")
+    return {"Python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+
+
 def _data_address(svg: bytes) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write beside the file and rename, so that a full disk leaves no half page."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
