@@ -11,7 +11,7 @@ import sklearn
 
 import fairtransport
 from fairtransport.report import verdict, write_comparison
-from fairtransport.report.page import FILES, _replace, render_page
+from fairtransport.report.page import FILES, render_page
 
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
@@ -131,20 +131,6 @@ def test_files(comparison, tmp_path):
     assert {path.name for path in folder.iterdir()} == set(FILES)
     assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_failed_write_leaves_the_old_file_and_no_scrap(tmp_path, monkeypatch):
-    path = tmp_path / "index.html"
-    _replace(path, b"old")
-
-    def refuse(self, target):
-        raise OSError(28, "No space left on device", str(target))
-
-    monkeypatch.setattr("pathlib.Path.replace", refuse)
-    with pytest.raises(OSError, match="No space left"):
-        _replace(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_without_jinja2_the_error_says_what_to_install(comparison, monkeypatch):

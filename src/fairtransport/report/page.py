@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import platform
 from datetime import UTC, datetime
 from importlib import metadata
@@ -23,6 +22,8 @@ from fairtransport.report.verdict import verdict
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
+    import os
+
     from fairtransport.report.comparison import Comparison
 
 __all__ = ["FILES", "render_page", "write_comparison"]
