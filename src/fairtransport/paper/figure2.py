@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from fairtransport.paper.runs import Result, Stop
 
-__all__ = ["assemble", "parts", "run_on_adult", "shown", "start_figure"]
+__all__ = ["assemble", "parts", "run_on_adult", "three_digits", "start_figure"]
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.
@@ -238,6 +238,17 @@ def _batch_table(cells: _Cells, quick: bool) -> Table:
     return Table(head, tuple(rows))
 
 
+def _short_table(cells: _Cells, quick: bool) -> Table:
+    """Means by batch size, for the page."""
+    shown = (("race-sex", "wass1", "Wass1"), ("race-sex", "error", "Err-.5"), ("sex", "wass1", "Wass1, sex only"))
+    rows: list[tuple[str, ...]] = []
+    for batch in _batches(quick):
+        means = [getattr(cells[panel, m, batch], what).mean() for panel, what, _ in shown for m in _METHODS]
+        rows.append((str(batch), *map(three_digits, means)))
+    head = tuple(f"{method}: {title}" for _, _, title in shown for method in _METHODS)
+    return Table(("Batch size", *head), tuple(rows))
+
+
 def _trace_table(cells: _Cells) -> Table:
     rows = []
     for method, batch, traces in _traced(cells):
@@ -256,7 +267,7 @@ def _traced(cells: _Cells) -> Iterator[tuple[str, int, Mapping[str, NDArray[np.f
 # ---------------------------------------------------------------- claims
 
 
-def shown(value: float) -> str:
+def three_digits(value: float) -> str:
     """Write a figure as the paper does.
 
     Parameters
@@ -269,7 +280,7 @@ def shown(value: float) -> str:
 
     Examples
     --------
-    >>> shown(0.0451), shown(1.2)
+    >>> three_digits(0.0451), three_digits(1.2)
     ('.045', '1.200')
     """
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
@@ -283,7 +294,7 @@ def _pairs(cells: _Cells, panel: str, batches: list[int], what: str) -> str:
     told = []
     for batch in batches:
         cot, dot = (getattr(cells[panel, method, batch], what).mean() for method in _METHODS)
-        told.append(f"batch {batch}: DOT {shown(dot)}, COT {shown(cot)}")
+        told.append(f"batch {batch}: DOT {three_digits(dot)}, COT {three_digits(cot)}")
     return "; ".join(told)
 
 
@@ -295,7 +306,7 @@ def _small_batches(cells: _Cells, panel: str, batches: list[int], where: str) ->
         _pairs(cells, panel, batches, "wass1"),
         _verdict(holds=min(gaps) > 0),
         f"Decided at each batch size up to {_SMALL}: DOT's lowest seed minus COT's highest is "
-        f"{shown(min(gaps))} or more. A batch's own quantiles draw every group to the middle of the target; COT's "
+        f"{three_digits(min(gaps))} or more. A batch's own quantiles draw every group to the middle of the target; COT's "
         "gradient has no such bias.",
     )
 
@@ -303,14 +314,14 @@ def _small_batches(cells: _Cells, panel: str, batches: list[int], where: str) ->
 def _large_batches(cells: _Cells, panel: str, batches: list[int], where: str) -> Claim:
     gaps = [abs(cells[panel, "DOT", b].wass1.mean() - cells[panel, "COT", b].wass1.mean()) for b in batches]
     published = PUBLISHED["Adult"]
-    paper = f"Table 1: DOT {shown(published['DOT']['Wass1'])}, COT {shown(published['COT']['Wass1'])}"
+    paper = f"Table 1: DOT {three_digits(published['DOT']['Wass1'])}, COT {three_digits(published['COT']['Wass1'])}"
     return Claim(
         f"{where}: with large batches the two are similar.",
         paper if panel == "race-sex" else "",
         _pairs(cells, panel, batches, "wass1"),
         _verdict(holds=max(gaps) <= _SIMILAR),
-        f"Decided from batch size {_LARGE} on: the means differ by {shown(max(gaps))} at most; similar is "
-        f"{shown(_SIMILAR)} or less.",
+        f"Decided from batch size {_LARGE} on: the means differ by {three_digits(max(gaps))} at most; similar is "
+        f"{three_digits(_SIMILAR)} or less.",
     )
 
 
@@ -352,10 +363,10 @@ def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
         _higher_error(cells, "sex", "Sex only"),
         Claim(
             "The magenta star: Wass1 of logistic regression.",
-            shown(published),
-            shown(start),
+            three_digits(published),
+            three_digits(start),
             _verdict(holds=abs(start - published) <= _SIMILAR),
-            f"Decided by a difference of {shown(_SIMILAR)} or less from the paper's Table 1.",
+            f"Decided by a difference of {three_digits(_SIMILAR)} or less from the paper's Table 1.",
         ),
     )
 
@@ -485,7 +496,8 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "Bottom: Wass1 and Err-.5 along the updates, batch sizes 10 and 20. Lines are means, bands lowest to highest, "
         f"over {len(_seeds(quick))} seeds; every point is of the mean of the second half of the iterates, or of the "
         "iterates since the point before.",
-        {"figure2": _figure(cells, quick)},
-        {"figure2": _batch_table(cells, quick), "figure2-evolution": _trace_table(cells)},
-        _claims(cells, quick),
+        figures={"figure2": _figure(cells, quick)},
+        tables={"figure2": _batch_table(cells, quick), "figure2-evolution": _trace_table(cells)},
+        shown={"figure2": _short_table(cells, quick)},
+        claims=_claims(cells, quick),
     )

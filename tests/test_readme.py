@@ -1,0 +1,18 @@
+"""What the README shows works."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_python_example_runs_and_parity_improves(capsys):
+    code = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code.group(1), "README.md", "exec"), {})  # noqa: S102 - our own text
+    printed = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert float(printed["after"]) < float(printed["before"]) / 2
+
+
+def test_links_and_pictures_exist():
+    for address in re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8")):
+        assert (README.parent / address).exists(), address
