@@ -69,7 +69,7 @@ def test_does_not_depend_on_the_number_of_jobs(german):
 
 
 def test_adult_has_seeds_only_where_chance_has_a_part(monkeypatch):
-    monkeypatch.setattr(table1, "adult_split", lambda: german_splits(1)[0])  # a small stand-in
+    monkeypatch.setattr(table1, "adult_split", lambda _: german_splits(1)[0])  # a small stand-in
     table = run_table1(quick=True, n_seeds=2, datasets=["Adult"])
     counts = {row.method: row.n for row in table.rows}
     assert counts == {"LR": 1, "DPP": 1, "DPP (W2)": 1, "DOT": 2, "COT (paper)": 2, "COT (anchor)": 2}
@@ -79,13 +79,22 @@ def test_adult_has_seeds_only_where_chance_has_a_part(monkeypatch):
 
 def test_all_data_sets_by_default(monkeypatch):
     small, asked = german_splits(1), []
-    monkeypatch.setattr(table1, "adult_split", lambda: small[0])
+    monkeypatch.setattr(table1, "adult_split", lambda _: small[0])
     monkeypatch.setattr(table1, "german_splits", lambda n: asked.append(n) or small)
     monkeypatch.setattr(table1, "communities_splits", lambda n, grouping: asked.append((n, grouping)) or small)
     monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
     table = run_table1()
     assert tuple(dict.fromkeys(row.dataset for row in table.rows)) == DATASETS
     assert asked == [20, (10, "crossed"), (10, "each")]
+
+
+def test_binned_adult_stands_beside_the_same_figures(monkeypatch):
+    asked = []
+    monkeypatch.setattr(table1, "adult_split", lambda encoding: asked.append(encoding) or german_splits(1)[0])
+    monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
+    table = run_table1(datasets=["Adult", "Adult (binned)"])
+    assert asked == ["standard", "binned"]
+    assert table.value("Adult (binned)", "DPP", "SPDD").published == 0.043
 
 
 def test_an_error_in_one_training_ends_the_table(monkeypatch):

@@ -196,13 +196,15 @@ def test_draws_are_uniform():
     assert np.abs(counts - 10_000).max() < 400  # four standard deviations
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 48, 49, 50, 333])
-def test_sort(n):
-    keys = np.round(np.random.default_rng(n).random(n), 2)
-    order = np.empty(n, np.int64)
-    _sort_positions(keys, order)
+@pytest.mark.parametrize("n", [1, 2, 5, 100, 333])
+@pytest.mark.parametrize("spread", [1.0, 1e-9])
+def test_sort(n, spread):
+    rng = np.random.default_rng(n)
+    keys = np.r_[0.0, 1.0, np.round(rng.random(n), 2), spread * rng.random(n)]
+    order, spare, digits = (np.empty(len(keys), np.int64) for _ in range(3))
+    _sort_positions(keys, order, spare, digits, np.empty(256, np.int64))
     np.testing.assert_array_equal(keys[order], np.sort(keys))
-    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(keys)))
 
 
 def test_alias_table_has_the_right_shares():

@@ -107,7 +107,8 @@ def _workspace(
         room(*shape), places(batch), room(batch), room(batch),  # gradient, rows, scores, target scores
         places(batch), room(batch), places(batch), room(batch), places(n_cells), places(n_cells),  # cells
         room(n_cells, 6), room(n_cells, 6), room(n_cells, 6), room(n_cells, 6), room(width), room(6, width),  # duals
-        room(batch), room(batch), room(batch), room(batch), places(batch), places(batch),  # pairs
+        room(batch), room(batch), room(batch), room(batch),  # pairs
+        places(batch), places(batch), places(batch), places(batch), places(256),  # sorting
     )  # fmt: skip
 
 

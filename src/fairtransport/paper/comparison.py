@@ -71,7 +71,7 @@ def compare_on_adult(
             "Rows": f"{split.X_train.shape[0]:,} training, {split.X_test.shape[0]:,} test",
             "Target": "Wasserstein-1 barycenter of the groups with equal weights, fixed at LR's training scores",
             "Training": "library defaults" + (", a tenth of the updates (quick)" if quick else ""),
-            "Noise floor": "DPP's scores with group membership shuffled, mean of 20 shuffles",
+            "Noise floor": "DPP's scores with group membership shuffled, mean of 200 shuffles",
             "Seed": str(random_state),
             "Version": f"fairtransport {__version__}",
         },

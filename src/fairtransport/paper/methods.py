@@ -235,7 +235,7 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
     return {"error_rate": error, **disparities(fit.scores, sensitive_features=groups, target=fit.target)}
 
 
-def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 20, random_state: int = 0) -> dict[str, float]:
+def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_state: int = 0) -> dict[str, float]:
     """Compute the three disparities with group membership shuffled: what chance alone shows on these test rows.
 
     Parameters
@@ -244,7 +244,7 @@ def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 20, random_s
         A method that reaches the target, such as DPP: then the floor is that of perfect parity.
     problem : Problem
         The same that was fitted.
-    n_shuffles : int, default=20
+    n_shuffles : int, default=200
         The floor is the mean over as many shuffles.
     random_state : int, default=0
         Seed of the shuffles.
