@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fairtransport.metrics.ordered import OrderedScores, order_scores
+from fairtransport.metrics.ordered import OrderedScores, Totals, order_scores
 from fairtransport.transport.line import wasserstein
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
@@ -79,7 +80,7 @@ def wasserstein_disparity(
     ordered = order_scores(
         scores, sensitive_features, sample_weight, grouping=grouping, missing=missing, min_size=min_size
     )
-    return _to_target(ordered, target)
+    return _to_target(ordered, target, ordered.sums)
 
 
 def strong_demographic_disparity(
@@ -123,7 +124,7 @@ def strong_demographic_disparity(
     ordered = order_scores(
         scores, sensitive_features, sample_weight, grouping=grouping, missing=missing, min_size=min_size
     )
-    return _to_everyone(ordered.distances())
+    return ordered.sums().to_everyone
 
 
 def strong_pairwise_disparity(
@@ -166,7 +167,7 @@ def strong_pairwise_disparity(
     ordered = order_scores(
         scores, sensitive_features, sample_weight, grouping=grouping, missing=missing, min_size=min_size
     )
-    return _between_pairs(ordered.distances())
+    return ordered.sums().between_pairs
 
 
 def pairwise_distances(
@@ -210,7 +211,7 @@ def pairwise_distances(
     ordered = order_scores(
         scores, sensitive_features, sample_weight, grouping=grouping, missing=missing, min_size=min_size
     )
-    return ordered.distances()[:-1, :-1]
+    return ordered.distances()
 
 
 def disparities(
@@ -255,30 +256,18 @@ def disparities(
     ordered = order_scores(
         scores, sensitive_features, sample_weight, grouping=grouping, missing=missing, min_size=min_size
     )
-    distances = ordered.distances()
+    sums = ordered.sums()
     return {
-        "wasserstein_disparity": _to_target(ordered, target),
-        "strong_demographic_disparity": _to_everyone(distances),
-        "strong_pairwise_disparity": _between_pairs(distances),
+        "wasserstein_disparity": _to_target(ordered, target, lambda: sums),
+        "strong_demographic_disparity": sums.to_everyone,
+        "strong_pairwise_disparity": sums.between_pairs,
     }
 
 
-def _to_target(ordered: OrderedScores, target: Any) -> float:
+def _to_target(ordered: OrderedScores, target: Any, sums: Callable[[], Totals]) -> float:
+    """Sum of the groups' distances to a target; two targets are among the sums that one pass gives."""
+    if isinstance(target, str) and target in {"barycenter", "pooled"}:
+        return sums().to_barycenter if target == "barycenter" else sums().to_everyone
     samples, groups = ordered.samples(), ordered.groups
-    aim = resolve_target(
-        target,
-        samples,
-        ordered.sizes,
-        labels=groups.labels,
-        names=groups.names,
-        everyone=ordered.everyone(),
-    )
+    aim = resolve_target(target, samples, ordered.sizes, labels=groups.labels, names=groups.names)
     return sum(wasserstein(sample, aim) for sample in samples)
-
-
-def _to_everyone(distances: NDArray[np.float64]) -> float:
-    return float(distances[-1].sum())
-
-
-def _between_pairs(distances: NDArray[np.float64]) -> float:
-    return float(np.triu(distances[:-1, :-1]).sum())

@@ -59,16 +59,14 @@ def error_rate(
     cut = check_real(threshold, name="threshold", most=1.0)
     positive = _positives(y_true, pos_label, size=values.size)
     weights = check_weights(sample_weight, size=values.size)
-    return float(np.average((values > cut) != positive, weights=weights))
+    wrong = (values > cut) != positive
+    return np.count_nonzero(wrong) / wrong.size if weights is None else float(np.average(wrong, weights=weights))
 
 
 def _positives(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bool_]:
     """Rows of the positive class."""
     labels = _check_labels(y_true, size=size)
-    try:
-        classes = np.unique(labels)
-    except TypeError:
-        raise ValueError("y_true mixes labels of several types; use two labels of one type.") from None
+    classes = _classes(labels)
     if classes.size > 2:
         raise ValueError(f"y_true has {classes.size} classes; error_rate needs two, such as 0 and 1.")
     if pos_label is not None:
@@ -81,6 +79,18 @@ def _positives(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bo
     if classes.size == 1:
         raise ValueError("y_true has one class only; say with pos_label which class is the positive one.")
     return np.asarray(labels == classes[1], dtype=bool)
+
+
+def _classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels, sorted; two numbers are found without a sort."""
+    if labels.dtype.kind in "biuf":
+        ends = np.unique([labels.min(), labels.max()])
+        if sum(np.count_nonzero(labels == end) for end in ends) == labels.size:
+            return ends
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise ValueError("y_true mixes labels of several types; use two labels of one type.") from None
 
 
 def _check_labels(y_true: ArrayLike, *, size: int) -> NDArray[Any]:
@@ -99,6 +109,8 @@ def _check_labels(y_true: ArrayLike, *, size: int) -> NDArray[Any]:
 
 def _count_missing(labels: NDArray[Any]) -> int:
     """Count None, NaN, NaT and pandas.NA; NaN and NaT differ from themselves."""
+    if labels.dtype.kind in "biu":
+        return 0
     if labels.dtype.kind != "O":
         return int(np.count_nonzero(labels != labels))  # noqa: PLR0124
     return sum(map(_is_missing, labels))

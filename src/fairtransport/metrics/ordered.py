@@ -10,15 +10,33 @@ import numpy as np
 from fairtransport._validation import check_scores, check_weights
 from fairtransport.groups import make_groups
 from fairtransport.transport.line import Sample
+from fairtransport.transport.sweeps import (
+    areas_between_groups,
+    fixed,
+    group_areas,
+    lowest_positive,
+    mark_rows,
+    pack_keys,
+    unpack_keys,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.groups import Groups
 
-__all__ = ["OrderedScores", "order_scores"]
+__all__ = ["OrderedScores", "Totals", "order_scores"]
 
-_CELLS = 1 << 17  # groups times distinct scores at a time: their distribution functions stay in the cache
+_KEY_BITS = 64  # of the number that holds a score and its group
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums of Wasserstein-1 distances: of the groups to their barycenter, to everyone, and to one another."""
+
+    to_barycenter: float
+    to_everyone: float
+    between_pairs: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,78 +46,83 @@ class OrderedScores:
     Parameters
     ----------
     groups : Groups
-    points : array
-        The distinct scores, ascending.
-    places : tuple of arrays
-        For each group, and last for everyone, the place of each row's score among ``points``, ascending.
-    masses : tuple of arrays, or None
-        The rows' weights, in the order of ``places``; None where all weigh the same.
+    values : array of shape (n_entries,)
+        Scores, ascending: one entry for each row, or, where groups overlap or leave rows out, one for each
+        group of each row and one more for everyone.
+    codes : array of shape (n_entries,)
+        The group of each entry; the number of groups for everyone's.
+    masses : array of shape (n_entries,), or None
+        The weight of each entry; None where all are equal.
+    totals : array of shape (n_groups + 1,)
+        Each group's number of rows, or their total weight, and everyone's.
+    separate : bool
+        Whether everyone has entries apart from the groups'.
     """
 
     groups: Groups
-    points: NDArray[np.float64]
-    places: tuple[NDArray[np.int64], ...]
-    masses: tuple[NDArray[np.float64], ...] | None
+    values: NDArray[np.float64]
+    codes: NDArray[Any]
+    masses: NDArray[np.float64] | None
+    totals: NDArray[np.float64]
+    separate: bool
 
     def __repr__(self) -> str:
-        return f"OrderedScores({self.places[-1].size} rows in {len(self.groups)} groups)"
+        return f"OrderedScores({self.groups.n_rows} rows in {len(self.groups)} groups)"
 
     @property
     def sizes(self) -> NDArray[np.float64]:
         """Each group's number of rows, or their total weight."""
-        return self._totals()[:-1]
+        return self.totals[:-1]
 
     def samples(self) -> list[Sample]:
         """Return the distribution of each group's scores."""
-        return [self._sample(place) for place in range(len(self.places) - 1)]
+        n_groups = len(self.groups)
+        short = self.codes.astype(np.min_scalar_type(n_groups))  # NumPy sorts short integers by radix
+        order = np.argsort(short, kind="stable")
+        ends = np.cumsum(np.bincount(self.codes, minlength=n_groups + 1))[:-1]
+        return [self._sample(places) for places in np.split(order, ends)[:n_groups]]
 
     def everyone(self) -> Sample:
         """Return the distribution of all rows, each counted once even where groups overlap."""
-        return self._sample(-1)
+        return self._sample(self.codes == len(self.groups) if self.separate else slice(None))
 
     def distances(self) -> NDArray[np.float64]:
-        r"""Return W1 between any two of the groups and, in the last row and column, everyone.
+        r"""Return W1 between any two of the groups.
 
         Notes
         -----
         The distance is the area between two distribution functions, which are constant between neighbouring
-        points v:
+        scores v:
 
         .. math:: W_1(S_a, S_b) = \sum_i |F_a(v_i) - F_b(v_i)| \, (v_{i+1} - v_i).
         """
-        gaps = np.diff(self.points)
-        totals = self._totals()
-        reached = np.zeros(len(self.places))
-        areas = np.zeros((len(self.places), len(self.places)))
-        step = max(1, _CELLS // len(self.places))
-        for start in range(0, gaps.size, step):
-            stop = min(start + step, gaps.size)
-            mass = self._running_mass(start, stop, reached)
-            reached = mass[:, -1].copy()
-            cdf = np.divide(mass, totals[:, None], out=mass)
-            for one in range(len(cdf) - 1):
-                areas[one, one + 1 :] += np.abs(cdf[one + 1 :] - cdf[one]) @ gaps[start:stop]
-        return areas + areas.T
+        return areas_between_groups(self.values, self.codes, self.masses, self.totals)
 
-    def _running_mass(self, start: int, stop: int, reached: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each group's mass at or below the points from start to stop, given the mass below them."""
-        mass = np.empty((len(self.places), stop - start))
-        for group, places in enumerate(self.places):
-            low, high = np.searchsorted(places, (start, stop))
-            weights = None if self.masses is None else self.masses[group][low:high]
-            jumps = np.bincount(places[low:high] - start, weights=weights, minlength=stop - start)
-            np.cumsum(jumps, out=mass[group])
-        mass += reached[:, None]
-        return mass
+    def sums(self) -> Totals:
+        r"""Return three sums of distances from one pass over the scores.
 
-    def _totals(self) -> NDArray[np.float64]:
-        if self.masses is None:
-            return np.array([places.size for places in self.places], dtype=np.float64)
-        return np.array([masses.sum() for masses in self.masses])
+        Notes
+        -----
+        With :math:`F_{(1)} \le \dots \le F_{(G)}` the groups' distribution functions in order, at each v anew,
+        and F everyone's, the sum over pairs needs no pair:
 
-    def _sample(self, group: int) -> Sample:
-        weights = None if self.masses is None else self.masses[group]
-        return Sample.from_sorted(self.points[self.places[group]], weights)
+        .. math:: \sum_{a < b} |F_a - F_b| = \sum_k (2k - G - 1) \, F_{(k)}.
+
+        Nor does the distance to the barycenter need the barycenter. Its quantile function is the median of the
+        groups', so its distribution function is a median of theirs; where G is even and it lies between the two
+        middle ones, the sum of the distances to it is the same wherever it lies:
+
+        .. math:: \sum_a |F_a - \operatorname{median} F| = \sum_k \operatorname{sign}(2k - G - 1) \, F_{(k)}.
+        """
+        ranked, to_everyone = group_areas(self.values, self.codes, self.masses, self.totals, self.separate)
+        half = ranked.size // 2
+        # The k-th highest less the k-th lowest: rounding may not turn a distance negative.
+        spread = np.maximum(ranked[::-1][:half] - ranked[:half], 0.0)
+        times = ranked.size - 1 - 2 * np.arange(half)
+        return Totals(float(spread.sum()), float(to_everyone), float(times @ spread))
+
+    def _sample(self, places: Any) -> Sample:
+        return Sample.from_sorted(self.values[places], None if self.masses is None else self.masses[places])
 
 
 def order_scores(
@@ -131,8 +154,8 @@ def order_scores(
     Examples
     --------
     >>> ordered = order_scores([0.75, 0.25, 0.25], ["a", "b", "a"])
-    >>> ordered.points
-    array([0.25, 0.75])
+    >>> ordered.values
+    array([0.25, 0.25, 0.75])
     >>> float(ordered.distances()[0, 1])  # half of group a lies 0.5 above group b
     0.25
     """
@@ -142,22 +165,55 @@ def order_scores(
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
 
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    is_new = np.append(True, ascending[1:] != ascending[:-1])
-    place = np.cumsum(is_new) - 1
-    picks = [*(_positions(rows, order) for rows in groups.rows), np.arange(order.size)]
-    masses = None
-    if weights is not None:
-        masses = tuple(weights[order[pick]] for pick in picks)
-        without = sum(not mass.sum() > 0 for mass in masses)
-        if without:
-            raise ValueError(f"sample_weight is zero in all rows of {without} of {len(groups)} groups.")
-    return OrderedScores(groups, ascending[is_new], tuple(place[pick] for pick in picks), masses)
+    codes, rows = _entries(groups)
+    separate = rows is not None
+    if rows is not None:
+        values = values[rows]
+        weights = None if weights is None else weights[rows]
+    if weights is None:
+        totals = np.append(groups.counts, groups.n_rows).astype(np.float64)
+        ascending, ordered_codes = _sort_with_codes(values, codes, len(groups))
+        return OrderedScores(groups, ascending, ordered_codes, None, totals, separate)
+
+    order = np.argsort(values)
+    ordered_codes, masses = codes[order], weights[order]
+    totals = np.bincount(ordered_codes, weights=masses, minlength=len(groups) + 1)
+    if not separate:
+        totals[-1] = masses.sum()
+    without = int(np.count_nonzero(~(totals[:-1] > 0)))
+    if without:
+        raise ValueError(f"sample_weight is zero in all rows of {without} of {len(groups)} groups.")
+    return OrderedScores(groups, values[order], ordered_codes, masses, totals, separate)
 
 
-def _positions(rows: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the rows of a group stand in the common order, ascending: no second sort."""
-    member = np.zeros(order.size, dtype=bool)
-    member[rows] = True
-    return np.flatnonzero(member[order])
+def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """Each entry's code and row; None for the rows where every row is in one group, and so is its own entry."""
+    n_groups, counts = len(groups), groups.counts
+    kind = np.uint8 if n_groups < 256 else np.int32
+    if counts.sum() == groups.n_rows:
+        codes = np.full(groups.n_rows, n_groups, dtype=kind)
+        for code, members in enumerate(groups.rows):
+            mark_rows(codes, fixed(members), code)
+        if codes.max() < n_groups:
+            return codes, None
+    rows = np.concatenate([*groups.rows, np.arange(groups.n_rows)])
+    return np.repeat(np.arange(n_groups + 1, dtype=kind), np.append(counts, groups.n_rows)), rows
+
+
+def _sort_with_codes(
+    values: NDArray[np.float64], codes: NDArray[Any], highest_code: int
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Sort scores and their codes along with them, by one sort of numbers where a number can hold both."""
+    highest = values.max()
+    lowest = values.min() or min(lowest_positive(fixed(values)), highest)
+    low, high = np.array([lowest, highest]).view(np.uint64)
+    shift = np.uint64(highest_code.bit_length())
+    if int(high - low + 1).bit_length() + shift > _KEY_BITS:
+        order = np.argsort(values)
+        return values[order], codes[order]
+    keys = np.empty(values.size, dtype=np.uint64)
+    pack_keys(fixed(values).view(np.uint64), codes, low, shift, keys)
+    keys.sort()
+    ordered_codes = np.empty_like(codes)
+    unpack_keys(keys, ordered_codes, low, shift)
+    return keys.view(np.float64), ordered_codes

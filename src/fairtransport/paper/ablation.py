@@ -64,14 +64,14 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("l2", True, 0.1, 10.0),
-    _Kind("entropy", True, 0.03, 1.0),
+    _Kind("l2", True, 0.1, 3.0),
+    _Kind("entropy", True, 0.05, 0.5),
     _Kind("l2", False, 0.003, 10.0),
     _Kind("entropy", False, 0.03, 0.1),
 )
 # Where training is steady: strengths and dual steps over strength, at 50 features and variance .1.
 _STRENGTHS, _QUICK_STRENGTHS = (0.1, 0.03, 0.01, 0.003), (0.1, 0.01)
-_RATIOS, _QUICK_RATIOS = (0.1, 1.0, 10.0), (0.1, 10.0)
+_RATIOS, _QUICK_RATIOS = (0.1, 1.0, 10.0), (1.0, 10.0)
 _FINE = 0.05  # a run whose Wass1 stays below this over its second half has succeeded
 _STYLES = MappingProxyType(
     {

@@ -186,7 +186,7 @@ def _value_table(curves: _AllCurves) -> Table:
         bound = _W1 + _SETTINGS["strength"] * _REGULARIZERS[regularizer]
         numbers = (_say(own.value.mean()), _say(np.ptp(own.value)), _say(bound), *map(_say, own.surplus))
         rows.append((_WORDS[regularizer], constraint, *numbers))
-    head = ("Regularization", "Duals", "Dual value", "Range over seeds", "Least possible", "Surplus of X", "Surplus of Y")
+    head = ("Regularization", "Duals", "Dual value", "Range over seeds", "W1 and bias", "Surplus of X", "Surplus of Y")
     return Table(head, tuple(rows))
 
 
@@ -225,17 +225,17 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
             "0",
             f"largest absolute sum {opposite:.1e}; without the constraint {_say(free)}",
             _verdict(holds=opposite <= 1e-9),
-            "Decided by a sum of 1e-9 or less. Without the constraint the duals sum to less than zero where there is "
-            "little mass of either.",
+            "Decided by a sum of 1e-9 or less. Without the constraint nothing ties a dual down where its own "
+            "distribution has no mass.",
         ),
         Claim(
             "The dual objective is the distance of the two distributions.",
             "W1 = 2",
             _list(curves, lambda own: _say(own.value.mean())),
             _verdict(holds=max(misses) <= _NEAR),
-            f"Regularization of strength {strength:g} moves the value to {_say(_W1 + strength)} (L2) or "
-            f"{_say(_W1 - strength)} (entropy) and a little more. Decided by a difference of {_NEAR:g} or less "
-            f"from these; the largest is {_say(max(misses))}.",
+            f"Regularization of strength {strength:g} makes of it at least {_say(_W1 + strength)} (L2) or "
+            f"{_say(_W1 - strength)} (entropy); the constraint lowers it again. Decided by a difference of {_NEAR:g} "
+            f"or less from these; the largest is {_say(max(misses))}.",
         ),
     )
 
@@ -265,7 +265,8 @@ def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> An
             left.stairs(share, _BINS, color=_STYLES[name].colour, linewidth=1.6, linestyle=dashes, label=label)
         left.set_title("Samples", fontsize=10, loc="left")
         left.set_ylabel(f"Share of samples (%) in bins of {_BINS[1] - _BINS[0]:.1f}", fontsize=9)
-        left.set_ylim(0, 1.3 * max(float(share.max()) for share in shares.values()))
+        left.set_yticks(np.arange(0, 9, 2))
+        left.set_ylim(0, 1.22 * max(float(share.max()) for share in shares.values()))
         left.legend(fontsize=8.5, frameon=False, loc="upper center", ncols=2, handlelength=2.0, columnspacing=1.2)
         _draw_duals(center, curves, "free")
         _draw_duals(right, curves, "opposite")

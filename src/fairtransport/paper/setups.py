@@ -90,12 +90,12 @@ def adult_split(encoding: str = "standard") -> Split:
     -----
     ``"standard"``: the six numeric columns standardised and the eight categorical ones, race and sex among
     them, one-hot with missing as a category: 104 columns, for which logistic regression errs on .1475 of the
-    test rows (.142 in the paper, which does not say what its features are).
+    test rows (.142 in the paper, which does not say how it encodes them).
 
     ``"binned"``: age and hours in twelve bins of equal width, and beside the standardised capital gain and loss
-    an indicator for each of their amounts that at least ten training rows share: tax forms round, and the same
-    amount tells much about the income. Chosen among eight encodings by cross-validation on the training rows
-    (error .130, against .149 with ``"standard"``).
+    an indicator for each amount that at least ten training rows share; the rest is as above: 214 columns. It had
+    the lowest error of nine encodings in cross-validation on the training rows (.130; ``"standard"`` .149). On
+    the test rows logistic regression then errs on .129, less than in the paper.
 
     Examples
     --------

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
+from fairtransport.transport.sweeps import (
+    area_between,
+    fill_guide,
+    fixed,
+    image_of_masses,
+    map_points,
+    places_of_levels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +38,8 @@ __all__ = [
     "quantile_map",
     "wasserstein",
 ]
+
+_MOST_CELLS = 1 << 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +124,7 @@ class Sample:
         wanted = np.asarray(levels, dtype=np.float64)
         if not np.all((wanted >= 0) & (wanted <= 1)):
             raise ValueError("levels must lie within [0, 1].")
-        return self.values[np.searchsorted(self.levels, wanted, side="left")]
+        return self.values[places_of_levels(fixed(self.levels), fixed(wanted.ravel())).reshape(wanted.shape)]
 
     def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> NDArray[np.float64]:
         """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
@@ -187,15 +197,25 @@ class QuantileMap:
         where = np.asarray(points, dtype=np.float64)
         if not np.all(np.isfinite(where)):
             raise ValueError("points must be finite; remove or impute NaN and infinite values first.")
-        last = self.knots.size - 1
-        right = np.searchsorted(self.knots, where, side="right")
-        left = np.maximum(right - 1, 0)
-        right = np.minimum(right, last)
-        # Not np.interp, whose rounding can overshoot the next knot: this keeps the order to the last bit.
-        gap = self.knots[right] - self.knots[left]
-        step = np.where(gap > 0, where - self.knots[left], 0.0) / np.where(gap > 0, gap, 1.0)
-        images = self.images[left] + step * (self.images[right] - self.images[left])
-        return np.minimum(images, self.images[right])
+        images = np.empty(where.size)
+        map_points(fixed(where.ravel()), *self._index, images)
+        return images.reshape(where.shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed
+
+    @cached_property
+    def _index(self) -> tuple[NDArray[np.float64], NDArray[np.int32], float]:
+        """Knots beside their images, and where in them to begin: two cells of equal width for each knot."""
+        width = self.knots[-1] - self.knots[0]
+        n_cells = min(2 * self.knots.size, _MOST_CELLS)
+        with np.errstate(over="ignore", divide="ignore"):
+            scale = n_cells / width
+        if not (np.isfinite(scale) and scale > 0):  # one knot, or a range that floats cannot divide: one cell
+            n_cells, scale = 1, 0.0
+        guide = np.empty(n_cells + 1, dtype=np.int32)
+        fill_guide(fixed(self.knots), float(scale), guide)
+        return np.column_stack((self.knots, self.images)), guide, float(scale)
 
 
 def wasserstein(
@@ -238,9 +258,7 @@ def wasserstein(
     source = as_sample(x, x_weights, name="x")
     target = as_sample(y, y_weights, name="y")
     if power == 1.0:
-        points = _merge(source.values, target.values)
-        below = points[:-1]
-        return float(np.abs(source.cdf(below) - target.cdf(below)) @ np.diff(points))
+        return area_between(*map(fixed, (source.values, source.levels, target.values, target.levels)))
     grid = level_grid([source, target])
     moved = np.abs(source.quantile(grid) - target.quantile(grid))
     farthest = float(moved.max())
@@ -333,15 +351,8 @@ def quantile_map(
     last_of_tie = np.append(np.flatnonzero(start.values[1:] != start.values[:-1]), len(start) - 1)
     knots, tops = start.values[last_of_tie], start.levels[last_of_tie]
 
-    grid = level_grid([start, goal])
-    mass, reached = np.diff(grid, prepend=0.0), goal.quantile(grid)
-    ends = np.searchsorted(grid, tops, side="left")  # every top is on the grid
-    begins = np.append(0, ends[:-1] + 1)
-    # The mean is taken above the lowest value reached, so that a knot with one image gets it to the last bit.
-    lowest, highest = reached[begins], reached[ends]
-    rise = mass * (reached - np.repeat(lowest, ends - begins + 1))
-    images = lowest + np.add.reduceat(rise, begins) / np.add.reduceat(mass, begins)
-    return QuantileMap(knots, np.minimum(images, highest))
+    images = image_of_masses(fixed(tops), fixed(goal.levels), fixed(goal.values))
+    return QuantileMap(knots, images)
 
 
 def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, name: str) -> Sample:

@@ -1,12 +1,12 @@
-"""Compiled passes over sorted scores: areas between distribution functions, and monotone maps.
+"""Compiled passes over sorted numbers: areas between distribution functions, quantiles and monotone maps.
 
 Each function here has a plain NumPy twin in ``tests/transport/test_sweeps.py`` that says what it computes.
-All release the interpreter lock, and none needs memory that grows with the number of groups times that of scores.
+All release the interpreter lock, and none needs memory for groups times scores.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numba import njit
@@ -14,20 +14,34 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Array = TypeVar("Array", bound="NDArray[Any]")
+
 __all__ = [
     "area_between",
     "areas_between_groups",
     "fill_guide",
+    "fixed",
     "group_areas",
+    "image_of_masses",
+    "lowest_positive",
     "map_points",
     "mark_rows",
     "pack_keys",
-    "positive_span",
+    "places_of_levels",
     "unpack_keys",
 ]
 
-_ONE, _ZERO = np.uint64(1), np.uint64(0)
+_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 _BLOCK = 256  # gaps summed on their own before they join the total, so that rounding does not grow with n
+_AHEAD = 64  # points whose memory is asked for before the first of them is mapped
+_SCAN = 8  # knots few enough to be scanned
+
+
+def fixed(array: Array) -> Array:
+    """Return a contiguous, read-only view: the one kind of input that the passes below are compiled for."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 # --------------------------------------------------------------------------- a score and its group in one number
@@ -37,50 +51,56 @@ _BLOCK = 256  # gaps summed on their own before they join the total, so that rou
 # such keys, as fast as one sort of the scores, carries the groups along.
 
 
-@njit(cache=True, nogil=True)
-def positive_span(bits: NDArray[np.uint64]) -> tuple[int, int]:
-    """Lowest and highest of the numbers above 0; (0, 0) where there are none."""
-    lowest, highest = ~_ZERO, _ZERO
-    for one in bits:
-        lowest = min(lowest, one - _ONE)  # 0 becomes the greatest of all
-        highest = max(highest, one)
-    return (lowest + _ONE, highest) if highest > _ZERO else (_ZERO, _ZERO)
-
-
-@njit(cache=True, nogil=True)
-def pack_keys(keys: NDArray[np.uint64], codes: NDArray[np.int32], lowest: np.uint64, shift: np.uint64) -> None:
-    """Turn the bits of scores, in place, into their rank among all floats from ``lowest``, with the code below.
-
-    0 has rank 0 and ``lowest`` has rank 1.
-    """
-    for i in range(keys.shape[0]):
-        rank = keys[i] - lowest + _ONE if keys[i] > _ZERO else _ZERO
-        keys[i] = (rank << shift) | np.uint64(codes[i])
-
-
-@njit(cache=True, nogil=True)
-def unpack_keys(keys: NDArray[np.uint64], codes: NDArray[np.int32], lowest: np.uint64, shift: np.uint64) -> None:
-    """Undo `pack_keys`: the keys become bits of scores again, in place, and their codes go into ``codes``."""
-    mask = (_ONE << shift) - _ONE
-    for i in range(keys.shape[0]):
-        rank = keys[i] >> shift
-        codes[i] = np.int32(keys[i] & mask)
-        keys[i] = rank - _ONE + lowest if rank > _ZERO else _ZERO
-
-
-@njit(cache=True, nogil=True)
-def mark_rows(codes: NDArray[np.int32], rows: NDArray[np.int64], code: int) -> None:
+@njit(cache=True, nogil=True, error_model="numpy")
+def mark_rows(codes: NDArray[Any], rows: NDArray[np.int64], code: int) -> None:
     """Write ``code`` at each of the rows."""
     for row in rows:
         codes[row] = code
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def lowest_positive(values: NDArray[np.float64]) -> float:
+    """Return the lowest of the values above 0; infinity where there is none."""
+    lowest = np.inf
+    for value in values:
+        if 0.0 < value < lowest:
+            lowest = value
+    return lowest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pack_keys(
+    bits: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64, keys: NDArray[np.uint64]
+) -> None:
+    """Put the rank of each score among all floats from ``lowest``, and below it the code, into ``keys``.
+
+    ``bits`` are the scores' and ``lowest`` those of the lowest positive one, whose rank is 1. 0 and -0 have rank 0.
+    """
+    for i in range(bits.shape[0]):
+        rank = bits[i] - lowest + _ONE if _ZERO < bits[i] < _SIGN else _ZERO
+        keys[i] = (rank << shift) | np.uint64(codes[i])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unpack_keys(keys: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64) -> None:
+    """Undo `pack_keys`: the keys become the bits of scores, in place, and their codes go into ``codes``."""
+    mask = (_ONE << shift) - _ONE
+    for i in range(keys.shape[0]):
+        rank = keys[i] >> shift
+        codes[i] = keys[i] & mask
+        keys[i] = rank - _ONE + lowest if rank > _ZERO else _ZERO
+
+
 # --------------------------------------------------------------------------------------- areas between functions
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def group_areas(
-    values: NDArray[np.float64], codes: NDArray[np.int32], masses: NDArray[np.float64], totals: NDArray[np.float64]
+    values: NDArray[np.float64],
+    codes: NDArray[Any],
+    masses: NDArray[np.float64] | None,
+    totals: NDArray[np.float64],
+    separate: bool,
 ) -> tuple[NDArray[np.float64], float]:
     r"""Areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
 
@@ -89,11 +109,13 @@ def group_areas(
     values : array of shape (n,)
         Scores of all groups, ascending.
     codes : array of shape (n,)
-        The group of each; G, the number of groups, for one of no group.
-    masses : array of shape (n,) or (0,)
-        Their weights; empty where all are 1.
+        The group of each; G, the number of groups, for an entry of no group.
+    masses : array of shape (n,), or None
+        Their weights; None where all are 1.
     totals : array of shape (G + 1,)
-        Each group's mass, and everyone's. A negative last entry says that only entries of code G are everyone's.
+        Each group's mass, and everyone's.
+    separate : bool
+        Whether everyone is the entries of code G only, and not all entries.
 
     Returns
     -------
@@ -109,8 +131,6 @@ def group_areas(
     those that it overtakes.
     """
     n_groups = totals.shape[0] - 1
-    weighted, separate = masses.shape[0] > 0, totals[n_groups] < 0.0
-    everyone = abs(totals[n_groups])
     mass, held = np.zeros(n_groups), 0.0
     level = np.zeros(n_groups + 1)  # ascending
     level[n_groups] = np.inf
@@ -121,10 +141,12 @@ def group_areas(
         part[:] = 0.0
         part_apart = 0.0
         for i in range(start, min(start + _BLOCK, values.shape[0] - 1)):
-            group, weight = codes[i], masses[i] if weighted else 1.0
-            if group == n_groups or not separate:
+            group, weight = codes[i], 1.0 if masses is None else masses[i]
+            if group == n_groups:
                 held += weight
-            if group < n_groups:
+            else:
+                if not separate:
+                    held += weight
                 mass[group] += weight
                 reached = mass[group] / totals[group]
                 k = place[group]
@@ -137,7 +159,7 @@ def group_areas(
                 level[k] = reached
             gap = values[i + 1] - values[i]
             if gap > 0.0:
-                middle, distance = held / everyone, 0.0
+                middle, distance = held / totals[n_groups], 0.0
                 for j in range(n_groups):
                     above = level[j] - middle
                     part[j] += gap * above
@@ -148,9 +170,9 @@ def group_areas(
     return ranked, apart
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def areas_between_groups(
-    values: NDArray[np.float64], codes: NDArray[np.int32], masses: NDArray[np.float64], totals: NDArray[np.float64]
+    values: NDArray[np.float64], codes: NDArray[Any], masses: NDArray[np.float64] | None, totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Area between the distribution functions of any two groups; the parameters are those of `group_areas`.
 
@@ -158,7 +180,6 @@ def areas_between_groups(
     that of groups times scores, not pairs times scores.
     """
     n_groups = totals.shape[0] - 1
-    weighted = masses.shape[0] > 0
     mass, level = np.zeros(n_groups), np.zeros(n_groups)
     moved = np.full(n_groups, values[0])  # where each function was lifted last
     areas = np.zeros((n_groups, n_groups))
@@ -169,7 +190,7 @@ def areas_between_groups(
         for other in range(n_groups):
             gap = values[i] - max(moved[group], moved[other])
             areas[group, other] += gap * abs(level[group] - level[other])
-        mass[group] += masses[i] if weighted else 1.0
+        mass[group] += 1.0 if masses is None else masses[i]
         level[group] = mass[group] / totals[group]
         moved[group] = values[i]
     for one in range(n_groups):
@@ -180,7 +201,7 @@ def areas_between_groups(
     return areas
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def area_between(
     values: NDArray[np.float64],
     levels: NDArray[np.float64],
@@ -203,3 +224,117 @@ def area_between(
             other_level = other_levels[j]
             j += 1
     return area
+
+
+# ------------------------------------------------------------------------------------------------- quantiles, maps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def places_of_levels(levels: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Do what ``np.searchsorted(levels, wanted, side="left")`` does, in one pass where ``wanted`` ascends."""
+    places = np.empty(wanted.shape[0], np.int64)
+    at, n_levels = 0, levels.shape[0]
+    for i in range(wanted.shape[0]):
+        low, high, step = at, at, 1
+        if at > 0 and levels[at - 1] >= wanted[i]:
+            low, high = 0, at - 1
+        else:
+            while high < n_levels and levels[high] < wanted[i]:
+                low, high, step = high + 1, high + step, 2 * step
+            high = min(high, n_levels)
+        while low < high:
+            middle = (low + high) >> 1
+            if levels[middle] < wanted[i]:
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = at = low
+    return places
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def image_of_masses(
+    tops: NDArray[np.float64], levels: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean of a quantile function between neighbours of 0 and ``tops``: ascending levels, the last exactly 1.
+
+    The quantile function is ``values[j]`` on the levels above ``levels[j - 1]``, up to ``levels[j]``.
+    """
+    images = np.empty(tops.shape[0])
+    at, j = 0.0, 0
+    for i in range(tops.shape[0]):
+        lowest, mass, rise = values[j], 0.0, 0.0
+        while True:
+            edge = min(levels[j], tops[i])
+            mass += edge - at
+            rise += (edge - at) * (values[j] - lowest)
+            at = edge
+            if levels[j] >= tops[i]:
+                break
+            j += 1
+        # The mean is taken above the lowest value, so that a mass with one image gets it to the last bit.
+        images[i] = min(lowest + rise / mass, values[j])
+        if levels[j] == tops[i]:
+            j += 1
+    return images
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
+    """Index ascending knots: those of cell ``int((knot - knots[0]) * scale)`` begin at ``guide[cell]``."""
+    last = guide.shape[0] - 2
+    reached = 0
+    guide[0] = 0
+    for i in range(knots.shape[0]):
+        cell = min(int((knots[i] - knots[0]) * scale), last)
+        for skipped in range(reached + 1, cell + 1):
+            guide[skipped] = i
+        reached = cell
+    for skipped in range(reached + 1, last + 2):
+        guide[skipped] = knots.shape[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def map_points(
+    points: NDArray[np.float64],
+    table: NDArray[np.float64],
+    guide: NDArray[np.int32],
+    scale: float,
+    images: NDArray[np.float64],
+) -> float:
+    """Map points linearly between the knots ``table[:, 0]`` with images ``table[:, 1]``, constantly beyond them.
+
+    The work is waiting for memory, so some points at a time are looked up in three rounds: where their knots are,
+    the knots, the images. What the second round sums means nothing, and is returned so that it is done.
+    """
+    last, cells = table.shape[0] - 1, guide.shape[0] - 1
+    lowest, highest = table[0, 0], table[last, 0]
+    begin, end = np.empty(_AHEAD, np.int64), np.empty(_AHEAD, np.int64)
+    touched = 0.0
+    for start in range(0, points.shape[0], _AHEAD):
+        n_now = min(_AHEAD, points.shape[0] - start)
+        for t in range(n_now):
+            point = min(max(points[start + t], lowest), highest)
+            cell = min(int((point - lowest) * scale), cells - 1) if scale > 0.0 else 0
+            begin[t], end[t] = guide[cell], guide[cell + 1]
+        for t in range(n_now):
+            touched += table[max(begin[t] - 1, 0), 1] + table[min(begin[t] + 2, last), 0]
+        for t in range(n_now):
+            point = points[start + t]
+            low, high = begin[t], end[t]
+            while high - low > _SCAN:
+                middle = (low + high) >> 1
+                if table[middle, 0] <= point:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < high and table[low, 0] <= point:
+                low += 1
+            left, right = max(low - 1, 0), min(low, last)
+            image = table[right, 1]
+            if right > left:
+                share = (point - table[left, 0]) / (table[right, 0] - table[left, 0])
+                # Rounding may not overshoot the next knot: the order is kept to the last bit.
+                image = min(table[left, 1] + share * (table[right, 1] - table[left, 1]), image)
+            images[start + t] = image
+    return touched
