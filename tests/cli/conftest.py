@@ -87,7 +87,6 @@ def table1(monkeypatch):
 
     def run_table1(**options):
         calls.append(options)
-        options["progress"](1, 2, "Adult, COT")
         return Table()
 
     module = ModuleType("fairtransport.paper.table1")

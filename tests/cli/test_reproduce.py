@@ -6,6 +6,8 @@ from inspect import signature
 import pytest
 
 from fairtransport.cli.reproduce import _figure
+from fairtransport.paper.finding import Claim, Finding
+from fairtransport.paper.reproduction import ITEMS, Reproduction
 from fairtransport.paper.table1 import Table1Row, run_table1
 
 
@@ -42,13 +44,41 @@ def test_default_folder_has_the_name(run, table1, tmp_path, monkeypatch):
 def test_unknown_name_lists_the_known_ones(run, table1):
     result = run("reproduce", "table9\x1b[31m")
     assert result.exit_code == 2
-    assert result.stderr == "error: nothing called 'table9\\x1b[31m' to reproduce; known: table1\n"
+    assert (
+        result.stderr
+        == "error: nothing called 'table9\\x1b[31m' to reproduce; known: table1, figure1, figure2, figure3, figure4, ablation, all\n"
+    )
     assert table1 == []
 
 
 def test_stand_in_has_the_interface_of_the_real_one(table1_row):
-    assert {"quick", "n_seeds", "n_jobs", "progress"} <= set(signature(run_table1).parameters)
+    assert {"quick", "n_seeds", "n_jobs", "folder", "show"} <= set(signature(run_table1).parameters)
     assert {field.name for field in fields(table1_row)} <= {field.name for field in fields(Table1Row)}
+
+
+def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
+    asked = []
+
+    def stand_in(names, folder, **options):
+        asked.append((tuple(names), options))
+        finding = Finding("figure1", "Figure 1: duals", "", claims=(Claim("they mirror", "", "0.00 [i]", "agrees"),))
+        return Reproduction((finding,), (folder / "index.html",), quick=True)
+
+    monkeypatch.setattr("fairtransport.paper.reproduction.reproduce", stand_in)
+    result = run("reproduce", "figure1", "--quick", "--jobs", 2, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "agrees" in result.stdout
+    assert "0.00 [i]" in result.stdout  # text, not markup
+    assert "Of 1 claims checked, 1 agree" in result.stdout
+    assert str(tmp_path / "index.html") in result.stdout.replace("\n", "")
+    assert asked == [(("figure1",), {"quick": True, "n_jobs": 2, "show": True})]
+    run("reproduce", "all", "--out", tmp_path)
+    assert asked[1][0] == ITEMS
+
+
+def test_seeds_go_with_the_table_only(run, tmp_path):
+    result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
+    assert (result.exit_code, result.stderr) == (2, "error: --seeds goes with table1 only\n")
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])

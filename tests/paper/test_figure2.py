@@ -41,7 +41,15 @@ def test_parts_have_distinct_names_and_tell_everything(quick):
     assert len({part.name for part in parts}) == len({part.digest for part in parts}) == len(parts)
     for part in parts:
         assert json.loads(json.dumps(part.settings)) == part.settings
-        assert part.settings.keys() >= {"batch_size", "n_updates", "every", "parameter_step", "seed", "target", "columns"}
+        assert part.settings.keys() >= {
+            "batch_size",
+            "n_updates",
+            "every",
+            "parameter_step",
+            "seed",
+            "target",
+            "columns",
+        }
         assert ("dual_step" in part.settings) == (part.settings["method"] == "COT")
         # The mean of the second half starts between two records.
         assert part.settings["n_updates"] % (2 * part.settings["every"]) == 0
@@ -68,7 +76,9 @@ def test_results_like_the_papers_agree_with_it(quick):
 
 def test_one_seed_out_of_line_makes_the_small_batches_differ():
     def wass1(own, usual):
-        return 0.2 if (own["method"], own["batch_size"], own["seed"], own["target"]) == ("COT", 10, 1, "Male") else usual
+        return (
+            0.2 if (own["method"], own["batch_size"], own["seed"], own["target"]) == ("COT", 10, 1, "Male") else usual
+        )
 
     finding = figure2.assemble(made_up(True, wass1), quick=True)
     assert verdicts(finding, "Race and sex: with small") == ["agrees"]
@@ -85,7 +95,9 @@ def test_large_batches_that_differ_are_told():
 
 def test_error_is_judged_at_both_batch_sizes():
     def error(own, usual):
-        return {"COT": 0.2, "DOT": 0.18}[own["method"]] if own["batch_size"] == 20 and len(own["columns"]) == 2 else usual
+        return (
+            {"COT": 0.2, "DOT": 0.18}[own["method"]] if own["batch_size"] == 20 and len(own["columns"]) == 2 else usual
+        )
 
     finding = figure2.assemble(made_up(True, error=error), quick=True)
     assert verdicts(finding, "Race and sex: with batches of 10 and 20") == ["differs"]
@@ -104,7 +116,7 @@ def test_the_picture_has_the_papers_panels_with_axes_in_words():
         assert axis.get_xlabel().startswith("Batch size")
         assert axis.get_xscale() == "log"
         assert "Wass1" in axis.get_ylabel()
-        assert [tick.get_text() for tick in axis.get_xticklabels()] == "5 10 20 50 100 200 500 1000".split()
+        assert [tick.get_text() for tick in axis.get_xticklabels()] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
         (star,) = [line for line in axis.lines if line.get_marker() == "*"]
         assert star.get_ydata() == pytest.approx([0.314])
     assert [axis.get_xlabel() for axis in (below_left, below_right)] == ["Updates, in thousands"] * 2
@@ -128,7 +140,7 @@ def test_tables_hold_the_numbers_behind_the_picture():
     assert len(evolution.rows) == 4 * 101
     assert all(len(row) == len(evolution.columns) for row in evolution.rows)
     (short,) = finding.shown.values()
-    assert [row[0] for row in short.rows] == "5 10 20 50 100 200 500 1000".split()
+    assert [row[0] for row in short.rows] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
     assert all(len(row) == len(short.columns) for row in short.rows)
 
 

@@ -1,6 +1,6 @@
 """The figures of Table 1 at full length, against the bars that the methods were built to reach (minutes).
 
-Wass1 is to the target fixed at logistic regression's training scores, on test rows throughout.
+Wass1 is to the target fixed at logistic regression's scores of the test rows.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def test_german_costs_no_more_than_a_point(german):
 
 @pytest.mark.parametrize("method", ["DOT", "COT (paper)", "COT (anchor)"])
 def test_german_shows_no_more_than_chance(german, method):
-    for metric in ("Wass1", "SPDD"):
-        row = german.value("German", method, metric)
-        assert row.mean <= 1.15 * row.floor
+    assert german.value("German", method, "Wass1").mean <= 0.046
     assert german.value("German", method, "SPDD").mean <= 0.046
+    row = german.value("German", method, "SPDD")
+    assert row.mean <= 1.15 * row.floor
 
 
 def test_communities_with_crossed_groups(communities):

@@ -1,61 +1,77 @@
-"""``fairtransport reproduce``: a table of the paper, our figures beside the published ones."""
+"""``fairtransport reproduce``: the tables and figures of the paper, ours beside theirs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
-from fairtransport._progress import progress
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table
 from fairtransport.cli._errors import complain
 from fairtransport.cli._output import prepare_folder
+from fairtransport.report.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
+    from fairtransport.paper.finding import Claim
     from fairtransport.paper.table1 import Table1Row
 
 __all__ = ["run_reproduce"]
 
-_KNOWN = {"table1": ("table1.md", "table1.csv", "table1.json")}  # names, and the files they leave
+_FIGURES = ("figure1", "figure2", "figure3", "figure4", "ablation")
+_KNOWN = ("table1", *_FIGURES, "all")
+_MOST_SEEDS = "Splits or seeds of each data set (table1 only)."
 
 
 def run_reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to reproduce: table1.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"What to reproduce: {', '.join(_KNOWN)}.")],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results [default: fairtransport-NAME].")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer splits and updates; rougher figures.")] = False,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", metavar="N", min=1, help="Splits or seeds of each data set.")
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer updates and seeds, same code; rougher figures.")
+    ] = False,
+    seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", min=1, help=_MOST_SEEDS)] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="Trainings at the same time [default: one a core]."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Trainings that run at the same time.")] = 1,
 ) -> None:
-    """Compute a table of the paper, ours beside theirs.
+    """Compute tables and figures of the paper, ours beside theirs.
 
-    Prints the table and writes it as CSV, Markdown and JSON; files of an earlier run are replaced.
+    Writes pictures, the numbers behind them, a summary and a page where each claim of the paper is one row.
+    An interrupted run goes on where it stopped when it is called again with the same folder.
 
     \b
     Example:
       fairtransport reproduce table1 --quick --out table1
+      fairtransport reproduce all --out paper
     """  # noqa: D301 - \b keeps the lines of the example
     if name not in _KNOWN:
         complain(f"error: nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
         raise typer.Exit(2)
-    folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), _KNOWN[name])
+    if seeds is not None and name != "table1":
+        complain("error: --seeds goes with table1 only")
+        raise typer.Exit(2)
+    files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
+    folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), files)
+    workers = jobs if jobs is not None else os.cpu_count() or 1
+    if name == "table1":
+        _table1(folder, quick=quick, seeds=seeds, jobs=workers)
+    else:
+        _page(name, folder, quick=quick, jobs=workers)
+
+
+def _table1(folder: Path, *, quick: bool, seeds: int | None, jobs: int) -> None:
     from fairtransport.paper.table1 import run_table1  # noqa: PLC0415 - numba takes a while
 
-    with progress(name, 100) as bar:
-        table = run_table1(
-            quick=quick,
-            n_seeds=seeds,
-            n_jobs=jobs,
-            progress=lambda done, total, note: bar.advance(100 * done // max(total, 1), note),
-        )
+    table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=True)
     written = table.write(folder)
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
         print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
@@ -63,6 +79,25 @@ def run_reproduce(
     print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
         print_path("Written:", path)
+
+
+def _page(name: str, folder: Path, *, quick: bool, jobs: int) -> None:
+    from fairtransport.paper.reproduction import ITEMS, reproduce  # noqa: PLC0415 - numba takes a while
+
+    names = ITEMS if name == "all" else (name,)
+    done = reproduce(names, folder, quick=quick, n_jobs=jobs, show=True)
+    for finding in done.findings:
+        print_table(_claims(finding.title, finding.claims))
+    print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
+    print_path("Page:", done.files[0])
+
+
+def _claims(title: str, claims: Sequence[Claim]) -> Table:
+    """One figure: a line for each claim."""
+    table = make_table(title, ["Verdict", "Claim", "Ours"], [], gap=2)
+    for claim in claims:
+        table.add_row(*(Text(one_line(part)) for part in (claim.verdict, claim.text, claim.ours)))
+    return table
 
 
 def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:

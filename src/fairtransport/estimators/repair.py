@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numba import config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,11 +16,14 @@ from fairtransport.transport.line import QuantileMap, Sample, quantile_map
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["QuantileRepair", "groups_to_repair"]
 
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
+_BLOCK = 1 << 16  # rows that a thread repairs at a time
 
 
 class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -189,9 +194,12 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         repaired = np.empty_like(values)
-        for rows, carry in zip(groups.rows, self.maps_, strict=True):
-            # Each of the three operations keeps the order and the range [0, 1] under rounding, too.
-            repaired[rows] = (1.0 - amount) * values[rows] + amount * carry(values[rows])
+        parts = [
+            (carry, rows[start : start + _BLOCK])
+            for rows, carry in zip(groups.rows, self.maps_, strict=True)
+            for start in range(0, rows.size, _BLOCK)
+        ]
+        _in_parallel(lambda carry, rows: carry.move_rows(values, rows, amount, repaired), parts)
         return repaired
 
     def fit_transform(
@@ -210,6 +218,17 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
         return tags
+
+
+def _in_parallel(task: Callable[..., None], parts: list[tuple[Any, ...]]) -> None:
+    """Do a task that releases the interpreter lock for every part, on as many threads as numba may use."""
+    n_threads = min(config.NUMBA_NUM_THREADS, len(parts) // 4)
+    if n_threads < 2:
+        for part in parts:
+            task(*part)
+        return
+    with ThreadPoolExecutor(n_threads) as threads:
+        list(threads.map(lambda part: task(*part), parts))
 
 
 def groups_to_repair(
@@ -259,7 +278,7 @@ def _map_with_ties(source: Sample, target: Sample) -> QuantileMap:
     values = source.values
     slack = 1e-12 * values * (1.0 - values) + 16 * np.finfo(np.float64).eps * values
     starts = np.append(True, np.diff(values) > slack[1:])
-    lowest_of_tie = values[starts][np.cumsum(starts) - 1]
-    merged = quantile_map(Sample(lowest_of_tie, source.levels), target)
-    knots = values[np.append(True, values[1:] != values[:-1])]
-    return QuantileMap(knots, merged.images[np.searchsorted(merged.knots, knots, side="right") - 1])
+    tie = np.cumsum(starts) - 1
+    merged = quantile_map(Sample(values[starts][tie], source.levels), target)
+    distinct = np.append(True, values[1:] != values[:-1])
+    return QuantileMap(values[distinct], merged.images[tie[distinct]])

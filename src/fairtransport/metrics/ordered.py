@@ -206,14 +206,14 @@ def _sort_with_codes(
     """Sort scores and their codes along with them, by one sort of numbers where a number can hold both."""
     highest = values.max()
     lowest = values.min() or min(lowest_positive(fixed(values)), highest)
-    low, high = np.array([lowest, highest]).view(np.uint64)
-    shift = np.uint64(highest_code.bit_length())
-    if int(high - low + 1).bit_length() + shift > _KEY_BITS:
+    low, high = np.array([lowest, highest]).view(np.uint64).tolist()
+    shift = highest_code.bit_length()
+    if (high - low + 1).bit_length() + shift > _KEY_BITS:
         order = np.argsort(values)
         return values[order], codes[order]
     keys = np.empty(values.size, dtype=np.uint64)
-    pack_keys(fixed(values).view(np.uint64), codes, low, shift, keys)
+    pack_keys(fixed(values).view(np.uint64), codes, np.uint64(low), np.uint64(shift), keys)
     keys.sort()
     ordered_codes = np.empty_like(codes)
-    unpack_keys(keys, ordered_codes, low, shift)
+    unpack_keys(keys, ordered_codes, np.uint64(low), np.uint64(shift))
     return keys.view(np.float64), ordered_codes

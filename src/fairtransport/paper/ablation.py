@@ -2,7 +2,10 @@
 
 The paper reports it in two sentences: similar performance for 50 Fourier features or more, kernel variances of
 .01, .1 and 1, entropy and L2; and some instability during training, which opposite duals could in some cases
-alleviate. Everything is as in Figure 2 with race and sex, at batch size 20.
+alleviate. Everything is as in Figure 2 with race and sex, at batch size 20, but updates times step is 50 here:
+enough for Wass1 to level off. The paper's objective has forgotten the labels, so that longer runs wander along the
+set of fair models, and those with a variance of 1, whose duals are the smoothest, wander furthest: with steps twice
+as long their test Wass1 was .036 and the other variances' .025.
 
 Strength and dual step cannot be the same for all four kinds of dual problem. Without the constraint a strength of
 .1 draws every group towards the target's median (the regularized distance is least there), and entropy needs a
@@ -27,7 +30,7 @@ from fairtransport.report.extra import load_extra
 from fairtransport.report.style import THEMES, GroupStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -39,7 +42,7 @@ _FEATURES, _QUICK_FEATURES = (10, 25, 50, 100, 200), (10, 50, 200)
 _VARIANCES = (0.01, 0.1, 1.0)
 _SEEDS, _QUICK_SEEDS = 3, 1
 _BATCH = 20
-_BUDGET, _QUICK_BUDGET = (20_000, 0.005), (6_000, 0.01)  # updates and step of theta
+_BUDGET, _QUICK_BUDGET = (20_000, 0.0025), (6_000, 0.008)  # updates and step of theta
 _ENOUGH = 50  # features
 _SIMILAR = 0.01
 
@@ -347,23 +350,22 @@ def _regularizer_claim(found: _Found) -> Claim:
 
 
 def _constraint_claim(found: _Found) -> Claim:
-    def count(kinds: Iterable[_Kind]) -> tuple[int, int]:
-        worst = np.concatenate([found.worst[kind].ravel() for kind in kinds])
-        return int(np.count_nonzero(worst <= _FINE)), worst.size
+    def succeeded(regularizer: str, duals: str) -> int:
+        return int(np.count_nonzero(found.worst[_kind(f"{regularizer}-{duals}")] <= _FINE))
 
-    told, better = [], []
-    for regularizer, title in (("l2", "L2"), ("entropy", "entropy")):
-        kept, total = count([_kind(f"{regularizer}-opposite")])
-        free, _ = count([_kind(f"{regularizer}-free")])
-        told.append(f"{title}: {kept} of {total} with the constraint, {free} of {total} without")
-        better.append(kept > free)
+    names = {"l2": "L2", "entropy": "entropy"}
+    kept, free = ({name: succeeded(name, duals) for name in names} for duals in ("opposite", "free"))
+    total = len(found.strengths) * len(found.ratios)
+    told = [f"{title}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, title in names.items()]
     return Claim(
-        "Opposite duals alleviate, in some cases, the instability of training.",
+        "Opposite duals can alleviate the instability of training.",
         "",
-        f"Settings of strength and dual step whose Wass1 stays below {three_digits(_FINE)} over the second half. "
-        + "; ".join(told),
-        _verdict(holds=any(better)),
-        "",
+        f"Pairs of strength and dual step for which Wass1 stays at {three_digits(_FINE)} or less over the second half "
+        f"of the run. {'; '.join(told)}",
+        _verdict(holds=sum(kept.values()) > sum(free.values())),
+        "Decided by the numbers of both regularizers together. Without the constraint a large strength draws the "
+        "groups to the target's median, and entropy's weights explode at all but the shortest dual steps; with it, "
+        "entropy still needs dual steps no longer than the strength.",
     )
 
 
@@ -412,6 +414,34 @@ def _draw_variances(axis: Any, features: tuple[int, ...], values: NDArray[np.flo
         axis.fill_between(features, *band, color=style.colour, alpha=0.15, lw=0)
 
 
+def _sweep_figure(found: _Found) -> Any:
+    mpl, theme = load_extra("matplotlib"), THEMES["light"]
+    figure, axes = start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
+    norm = load_extra("matplotlib.colors").LogNorm(vmin=0.02, vmax=2.0, clip=True)
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        for kind in _KINDS:
+            axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
+            worst = found.worst[kind]
+            axis.grid(visible=False)
+            axis.imshow(worst, cmap="Blues", norm=norm, aspect="auto")
+            for (i, j), value in np.ndenumerate(worst):
+                ink = theme.ink if norm(value) < 0.55 else theme.paper
+                fine = value <= _FINE
+                told = three_digits(value) + (" ✓" if fine else "")
+                axis.text(
+                    j, i, told, ha="center", va="center", color=ink, fontsize=9, weight="bold" if fine else "normal"
+                )
+            axis.set_title(kind.title, fontsize=10, loc="left")
+            axis.set_xticks(range(len(found.ratios)), [f"{ratio:g}" for ratio in found.ratios])
+            axis.set_yticks(range(len(found.strengths)), [f"{strength:g}" for strength in found.strengths])
+        for axis in axes[-1]:
+            axis.set_xlabel("Dual step, in multiples of the strength", fontsize=9)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("Regularization strength", fontsize=9)
+    return figure
+
+
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw the ablation and judge what the paper says of it.
 
@@ -430,8 +460,11 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     return Finding(
         "ablation",
         "Ablation: features, kernel, regularizer, constraint",
-        "",
-        figures={"ablation": _figure(found)},
+        "COT on Adult, test rows, race and sex. First picture: Wass1 and Err-.5 by number of Fourier features, kernel "
+        f"variance, regularizer and constraint; lines are means, bands lowest to highest, over {len(_seeds(quick))} "
+        f"seed{'s' if len(_seeds(quick)) > 1 else ''}. Second picture: the highest Wass1 over the second half of a run, "
+        f"by strength and dual step, with {_ENOUGH} features and variance .1; a tick marks {three_digits(_FINE)} or less.",
+        figures={"ablation": _figure(found), "ablation-steps": _sweep_figure(found)},
         tables={"ablation": _table(found), "ablation-steps": _sweep_table(found)},
         shown={"ablation": _short_table(found)},
         claims=_claims(found),

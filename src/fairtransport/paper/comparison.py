@@ -41,7 +41,7 @@ def compare_on_adult(
     Returns
     -------
     Comparison
-        LR, DPP, DOT and COT on the official test rows; Wass1 is to the target fixed at LR's training scores.
+        LR, DPP, DOT and COT on the official test rows; Wass1 is to the target fixed at LR's scores of these rows.
     """
     say = progress or (lambda _: None)
     say("Reading Adult")
@@ -61,7 +61,7 @@ def compare_on_adult(
         split.name,
         split.groups_test,
         split.y_test,
-        problem.target.equal_mass(_TARGET_SIZE),
+        problem.test_target.equal_mass(_TARGET_SIZE),
         outcomes,
         shuffled_floor(fits["DPP"], problem, random_state=random_state),
         {
@@ -69,7 +69,7 @@ def compare_on_adult(
             "Groups": "race and sex, crossed",
             "Features": f"{split.X_train.shape[1]} columns with race and sex: numbers standardised, words one-hot",
             "Rows": f"{split.X_train.shape[0]:,} training, {split.X_test.shape[0]:,} test",
-            "Target": "Wasserstein-1 barycenter of the groups with equal weights, fixed at LR's training scores",
+            "Target": "Wasserstein-1 barycenter of the groups with equal weights, fixed at LR's scores",
             "Training": "library defaults" + (", a tenth of the updates (quick)" if quick else ""),
             "Noise floor": "DPP's scores with group membership shuffled, mean of 200 shuffles",
             "Seed": str(random_state),

@@ -42,7 +42,7 @@ _CONSTRAINTS = MappingProxyType({"free": False, "opposite": True})
 _SETTINGS = MappingProxyType(
     {"strength": 0.2, "dual_step": 0.2, "n_fourier_features": 50, "kernel_variance": 4.0, "batch_size": 100}
 )
-_UPDATES, _QUICK_UPDATES = 20_000, 3_000
+_UPDATES, _QUICK_UPDATES = 10_000, 3_000
 _SEEDS, _QUICK_SEEDS = 3, 1
 _GRID = np.linspace(-4.0, 4.0, 161)
 _BINS = np.linspace(-5.0, 5.0, 51)
@@ -246,9 +246,7 @@ def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
 def _shares() -> dict[str, NDArray[np.float64]]:
     """Per cent of the samples in each bin."""
     rng = np.random.default_rng(0)
-    return {
-        name: 100.0 * np.histogram(_sampler(mean, _DRAWN, rng), _BINS)[0] / _DRAWN for name, mean in _MEANS.items()
-    }
+    return {name: 100.0 * np.histogram(_sampler(mean, _DRAWN, rng), _BINS)[0] / _DRAWN for name, mean in _MEANS.items()}
 
 
 def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> Any:
@@ -277,7 +275,9 @@ def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> An
             axis.set_xlabel("Value of X or Y", fontsize=9)
             axis.set_xticks((-4, -2, 0, 2, 4))
         handles, labels = center.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower right", ncols=4, fontsize=8.5, frameon=False, handlelength=3.4)
+        figure.legend(
+            handles, labels, loc="outside lower right", ncols=4, fontsize=8.5, frameon=False, handlelength=3.4
+        )
     return figure
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from fairtransport.paper.runs import Result, Stop
 
-__all__ = ["assemble", "parts", "run_on_adult", "three_digits", "start_figure"]
+__all__ = ["assemble", "parts", "run_on_adult", "start_figure", "three_digits"]
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.

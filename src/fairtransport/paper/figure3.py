@@ -121,9 +121,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     trainer = model.make_trainer(split.X_train[rows], split.y_train[rows], sensitive_features=sex)
     tests = {}
     for place, (world, own_rates) in enumerate(rates.items()):
-        held = rows_at_rates(
-            split.y_test, split.sensitive_test["sex"], own_rates, np.random.default_rng([seed, place])
-        )
+        held = rows_at_rates(split.y_test, split.sensitive_test["sex"], own_rates, np.random.default_rng([seed, place]))
         sex = {"sex": split.sensitive_test["sex"][held]}
         tests[world] = Evaluator.build(split.X_test[held], split.y_test[held], sex, model.target_)
     start = trainer.theta
@@ -362,7 +360,7 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
         "Adult, test rows. Top: outputs of women and men by a model made fair on rows of which .1 of the women and .3 "
         "of the men belong to class 1, on test rows of the same rates, over the target (the male outputs at "
         "theta*). Bottom: the same model on test rows of which .4 of the women belong to class 1."
-         to the target's." + ("" if quick else f" The first of {_SEEDS} seeds is drawn; the table has means over them."),
+        + ("" if quick else f" The first of {_SEEDS} seeds is drawn; the table has means over the seeds."),
         figures={"figure3": _figure(first)},
         tables={"figure3": _gap_table(gaps), "figure3-histograms": _histogram_table(first)},
         shown={"figure3": _short_table(gaps)},

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
+import re
+import threading
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,17 +16,23 @@ import numpy as np
 
 from fairtransport import __version__
 from fairtransport._validation import check_choice, check_count
-from fairtransport.paper.methods import Problem, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper.finding import Finding, Table
+from fairtransport.paper.methods import fit_method, measure, prepare, settings_of, shuffled_floor
 from fairtransport.paper.published import METRICS, published_value
+from fairtransport.paper.runs import Part, run_parts
 from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.table1_claims import table1_claims
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+    from fairtransport.paper.methods import Problem
+    from fairtransport.paper.runs import Result, Stop
     from fairtransport.paper.setups import Split
 
-__all__ = ["DATASETS", "TABLE_METHODS", "Table1", "Table1Row", "run_table1"]
+__all__ = ["DATASETS", "TABLE_METHODS", "Table1", "Table1Row", "assemble", "parts", "run_table1"]
 
 TABLE_METHODS = ("LR", "DPP", "DPP (W2)", "DOT", "COT (paper)", "COT (anchor)")
 _WITHOUT_CHANCE = ("LR", "DPP", "DPP (W2)")
@@ -138,12 +145,7 @@ class Table1:
     def write(self, folder: Path) -> list[Path]:
         """Write ``table1.md``, ``table1.csv`` and ``table1.json`` into an existing folder."""
         texts = {"md": self.to_markdown(), "csv": self.to_csv(), "json": self.to_json()}
-        written = []
-        for ending, text in texts.items():
-            path = folder / f"table1.{ending}"
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
-        return written
+        return [write_atomically(folder / f"table1.{ending}", text.encode()) for ending, text in texts.items()]
 
 
 _NOTE = """\
@@ -153,7 +155,7 @@ traded for each other.
 
 - Variants of a method stand beside the paper's figure of that method. *Paper*: the published algorithm. *Anchor*:
   this package's defaults, which keep the logistic loss. *W2*: the Wasserstein-2 barycenter by group size.
-- Wass1 is the distance to the target that a method aims at, fixed at logistic regression's training scores.
+- Wass1 is the distance to the target that a method aims at, fixed at logistic regression's scores of the test rows.
 - Runs are splits into training and test rows; on Adult, whose split is given, seeds of the training.
 - The noise floor is what perfect parity shows on so few test rows: the metric of DPP's scores after shuffling
   group membership, mean over the splits."""
@@ -164,8 +166,9 @@ def run_table1(
     quick: bool = False,
     n_seeds: int | None = None,
     n_jobs: int = 1,
-    progress: Callable[[int, int, str], None] | None = None,
     datasets: Collection[str] | None = None,
+    folder: Path | None = None,
+    show: bool = False,
 ) -> Table1:
     """Compute Table 1.
 
@@ -179,11 +182,13 @@ def run_table1(
     n_jobs : int, default=1
         How many trainings run at once, as threads: the compiled loops release the interpreter's lock. The
         figures do not depend on it.
-    progress : callable, optional
-        Called with the trainings done, those in all, and which one was last.
     datasets : collection of str, optional
         Some of `DATASETS`, or ``"Adult (binned)"``, where logistic regression errs less than in the paper (see
         `fairtransport.paper.setups.adult_split`); by default all of `DATASETS`.
+    folder : Path, optional
+        Where finished trainings are kept, so that an interrupted run goes on where it stopped.
+    show : bool, default=False
+        Show a progress bar with the time left.
 
     Returns
     -------
@@ -193,33 +198,79 @@ def run_table1(
     chosen = DATASETS if datasets is None else tuple(datasets)
     for dataset in chosen:
         check_choice(dataset, _RUNS, name="datasets")
-    runs = dict(_QUICK_RUNS if quick else _RUNS)
-    if n_seeds is not None:
-        runs = dict.fromkeys(runs, check_count(n_seeds, name="n_seeds"))
-    problems = {dataset: [prepare(split) for split in _splits(dataset, runs[dataset])] for dataset in chosen}
-    jobs = [job for dataset in chosen for job in _jobs(dataset, problems[dataset], runs[dataset], quick=quick)]
-    measured: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for done, (job, metrics) in enumerate(zip(jobs, _run(jobs, n_jobs), strict=True), start=1):
-        measured.setdefault((job.dataset, job.method), []).append(metrics)
-        if progress is not None:
-            progress(done, len(jobs), f"{job.dataset}, {job.method}")
-    floors = {dataset: _floor(problems[dataset]) for dataset in chosen}
-    return Table1(tuple(_rows(measured, floors)), quick=quick)
+    jobs = _jobs(chosen, quick=quick, n_seeds=n_seeds)
+    results = run_parts([job.part for job in jobs], folder=folder, n_jobs=n_jobs, title="Table 1", show=show)
+    return _table(jobs, results, quick=quick)
+
+
+def parts(*, quick: bool) -> list[Part]:
+    """Return the trainings of the whole table."""
+    return [job.part for job in _jobs(DATASETS, quick=quick)]
+
+
+def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+    """Judge the table from the trainings' results."""
+    table = _table(_jobs(DATASETS, quick=quick), results, quick=quick)
+    return Finding(
+        name="table1",
+        title="Table 1: four metrics on three data sets",
+        caption=_NOTE.replace("*", "").replace("\n- ", " ").replace("\n", " "),
+        tables={"table1": Table(tuple(asdict(table.rows[0])), tuple(tuple(asdict(r).values()) for r in table.rows))},
+        shown={"table1": _shown(table)},
+        claims=table1_claims(table),
+    )
+
+
+_FLOOR = "noise floor"
+_COSTS = {"DOT": 5.0, "COT (paper)": 1.0, "COT (anchor)": 3.0}  # rough seconds, for the time left
+
+
+class _Source:
+    """The problems of one data set, prepared once, by whichever training comes first."""
+
+    def __init__(self, dataset: str, n_runs: int) -> None:
+        self.dataset, self.n_runs = dataset, n_runs
+        self._lock = threading.Lock()
+        self._problems: tuple[Problem, ...] = ()
+
+    def __getitem__(self, run: int) -> Problem:
+        with self._lock:
+            if not self._problems:
+                self._problems = tuple(prepare(split) for split in _splits(self.dataset, self.n_runs))
+        return self._problems[min(run, len(self._problems) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """One method trained on one problem with one seed."""
+    """One method trained on one split with one seed, or the noise floor of one split."""
 
-    dataset: str
+    source: _Source
     method: str
-    problem: Problem
-    seed: int
+    run: int
     quick: bool
 
-    def run(self) -> dict[str, float]:
-        fit = fit_method(self.method, self.problem, random_state=self.seed, quick=self.quick)
-        return measure(fit, self.problem)
+    def compute(self, stop: Stop) -> Result:
+        stop.check()
+        problem = self.source[self.run]
+        if self.method == _FLOOR:
+            metrics = shuffled_floor(fit_method("DPP", problem), problem)
+        else:
+            metrics = measure(fit_method(self.method, problem, random_state=self.run, quick=self.quick), problem)
+        return {name: np.array(value) for name, value in metrics.items()}
+
+    @property
+    def part(self) -> Part:
+        dataset = self.source.dataset
+        settings = {
+            "dataset": dataset,
+            "method": self.method,
+            "run": self.run,
+            "n_runs": self.source.n_runs,
+            "quick": self.quick,
+            "settings": repr(sorted(settings_of(self.method, dataset).items())),
+        }
+        name = re.sub(r"[^a-z0-9]+", "-", f"table1 {dataset} {self.method} {self.run}".lower())
+        return Part(name, settings, self.compute, cost=_COSTS.get(self.method, 0.3))
 
 
 def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
@@ -230,43 +281,50 @@ def _splits(dataset: str, n_runs: int) -> tuple[Split, ...]:
     return communities_splits(n_runs, grouping=dataset.partition("(")[2].rstrip(")"))
 
 
-def _jobs(dataset: str, problems: list[Problem], n_runs: int, *, quick: bool) -> Iterator[_Job]:
-    for method in TABLE_METHODS:
-        for seed in range(n_runs):
-            if seed < len(problems) or method not in _WITHOUT_CHANCE:
-                yield _Job(dataset, method, problems[min(seed, len(problems) - 1)], seed, quick)
+def _jobs(datasets: Collection[str], *, quick: bool, n_seeds: int | None = None) -> list[_Job]:
+    runs = dict(_QUICK_RUNS if quick else _RUNS)
+    if n_seeds is not None:
+        runs = dict.fromkeys(runs, check_count(n_seeds, name="n_seeds"))
+    jobs = []
+    for dataset in datasets:
+        source = _Source(dataset, runs[dataset])
+        for method in (*TABLE_METHODS, _FLOOR):
+            # Adult has one split, which leaves nothing to chance for methods that draw nothing.
+            once = dataset.startswith("Adult") and method in (*_WITHOUT_CHANCE, _FLOOR)
+            jobs += [_Job(source, method, run, quick) for run in range(1 if once else runs[dataset])]
+    return jobs
 
 
-def _run(jobs: list[_Job], n_jobs: int) -> Iterator[dict[str, float]]:
-    """Yield the jobs' results in their order."""
-    if n_jobs == 1:
-        yield from map(_Job.run, jobs)
-        return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(job.run) for job in jobs]
-        try:
-            for future in futures:
-                yield future.result()
-        finally:
-            for future in futures:  # after Ctrl-C or an error: only what runs already is waited for
-                future.cancel()
-
-
-def _floor(problems: list[Problem]) -> dict[str, float]:
-    floors = [shuffled_floor(fit_method("DPP", problem), problem) for problem in problems]
-    return {metric: float(np.mean([floor[metric] for floor in floors])) for metric in floors[0]}
-
-
-def _rows(
-    measured: Mapping[tuple[str, str], list[dict[str, float]]], floors: Mapping[str, Mapping[str, float]]
-) -> Iterator[Table1Row]:
+def _table(jobs: Sequence[_Job], results: Mapping[str, Result], *, quick: bool) -> Table1:
+    measured: dict[tuple[str, str], list[Result]] = {}
+    for job in jobs:
+        measured.setdefault((job.source.dataset, job.method), []).append(results[job.part.name])
+    rows = []
     for (dataset, method), runs in measured.items():
+        if method == _FLOOR:
+            continue
         for metric, name in METRICS.items():
-            values = np.array([run[name] for run in runs])
+            values = np.array([float(run[name]) for run in runs])
+            floors = [float(run[name]) for run in measured[dataset, _FLOOR] if name in run]
             spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
             published = published_value(dataset, method, metric)
-            floor = floors[dataset].get(name)
-            yield Table1Row(dataset, method, metric, float(values.mean()), spread, values.size, published, floor)
+            floor = float(np.mean(floors)) if floors else None
+            mean = float(values.mean())
+            rows.append(Table1Row(dataset, method, metric, mean, spread, values.size, published, floor))
+    return Table1(tuple(rows), quick=quick)
+
+
+def _shown(table: Table1) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for dataset in dict.fromkeys(row.dataset for row in table.rows):
+        inside = [row for row in table.rows if row.dataset == dataset]
+        for method in dict.fromkeys(row.method for row in inside):
+            cells = (_cell(row).replace("**", "") for row in inside if row.method == method)
+            rows.append((dataset, method, *cells))
+        floors = {row.metric: row.floor for row in inside}
+        told = ("" if (floor := floors[metric]) is None else _digits(floor) for metric in METRICS)
+        rows.append((dataset, _FLOOR, *told))
+    return Table(("data", "method", *METRICS), tuple(rows))
 
 
 def _cell(row: Table1Row) -> str:

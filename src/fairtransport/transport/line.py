@@ -20,6 +20,7 @@ from fairtransport.transport.sweeps import (
     fixed,
     image_of_masses,
     map_points,
+    map_rows,
     places_of_levels,
 )
 
@@ -200,6 +201,12 @@ class QuantileMap:
         images = np.empty(where.size)
         map_points(fixed(where.ravel()), *self._index, images)
         return images.reshape(where.shape)
+
+    def move_rows(
+        self, values: NDArray[np.float64], rows: NDArray[np.int64], amount: float, out: NDArray[np.float64]
+    ) -> None:
+        """Write (1 - amount) * value + amount * image into ``out`` for some rows; the values must be finite."""
+        map_rows(fixed(values), fixed(rows), *self._index, amount, out)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed

@@ -25,6 +25,7 @@ __all__ = [
     "image_of_masses",
     "lowest_positive",
     "map_points",
+    "map_rows",
     "mark_rows",
     "pack_keys",
     "places_of_levels",
@@ -34,7 +35,7 @@ __all__ = [
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 _BLOCK = 256  # gaps summed on their own before they join the total, so that rounding does not grow with n
 _AHEAD = 64  # points whose memory is asked for before the first of them is mapped
-_SCAN = 8  # knots few enough to be scanned
+_SCAN = 4  # knots that are tried one by one before the steps grow
 
 
 def fixed(array: Array) -> Array:
@@ -295,6 +296,48 @@ def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _map_few(
+    points: NDArray[np.float64],
+    n_points: int,
+    table: NDArray[np.float64],
+    guide: NDArray[np.int32],
+    scale: float,
+    begins: NDArray[np.int64],
+    images: NDArray[np.float64],
+) -> float:
+    # The work is waiting for memory, so points are looked up together, in three rounds: where to begin, the knots
+    # there, the image. What the second round sums means nothing; it is returned so that no compiler leaves it out.
+    last, last_cell, lowest = table.shape[0] - 1, guide.shape[0] - 2, table[0, 0]
+    for t in range(n_points):
+        cell = int((points[t] - lowest) * scale) if scale > 0.0 and points[t] > lowest else 0
+        begins[t] = guide[cell if cell < last_cell else last_cell]
+    touched = 0.0
+    for t in range(n_points):
+        touched += table[max(begins[t] - 1, 0), 0] + table[min(begins[t] + 2, last), 0]
+    for t in range(n_points):
+        low = high = begins[t]
+        step = 1
+        while high <= last and table[high, 0] <= points[t]:
+            low, high = high + 1, high + step
+            step = 1 if low < begins[t] + _SCAN else 2 * step
+        high = min(high, last + 1)
+        while low < high:
+            middle = (low + high) >> 1
+            if table[middle, 0] <= points[t]:
+                low = middle + 1
+            else:
+                high = middle
+        left, right = max(low - 1, 0), min(low, last)
+        image = table[right, 1]
+        if right > left:
+            share = (points[t] - table[left, 0]) / (table[right, 0] - table[left, 0])
+            # Rounding may not overshoot the next knot: the order is kept to the last bit.
+            image = min(table[left, 1] + share * (table[right, 1] - table[left, 1]), image)
+        images[t] = image
+    return touched
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def map_points(
     points: NDArray[np.float64],
     table: NDArray[np.float64],
@@ -304,37 +347,40 @@ def map_points(
 ) -> float:
     """Map points linearly between the knots ``table[:, 0]`` with images ``table[:, 1]``, constantly beyond them.
 
-    The work is waiting for memory, so some points at a time are looked up in three rounds: where their knots are,
-    the knots, the images. What the second round sums means nothing, and is returned so that it is done.
+    ``guide`` is what `fill_guide` makes of the knots with this ``scale``. What is returned means nothing.
     """
-    last, cells = table.shape[0] - 1, guide.shape[0] - 1
-    lowest, highest = table[0, 0], table[last, 0]
-    begin, end = np.empty(_AHEAD, np.int64), np.empty(_AHEAD, np.int64)
+    few, begins, found = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
     touched = 0.0
     for start in range(0, points.shape[0], _AHEAD):
-        n_now = min(_AHEAD, points.shape[0] - start)
-        for t in range(n_now):
-            point = min(max(points[start + t], lowest), highest)
-            cell = min(int((point - lowest) * scale), cells - 1) if scale > 0.0 else 0
-            begin[t], end[t] = guide[cell], guide[cell + 1]
-        for t in range(n_now):
-            touched += table[max(begin[t] - 1, 0), 1] + table[min(begin[t] + 2, last), 0]
-        for t in range(n_now):
-            point = points[start + t]
-            low, high = begin[t], end[t]
-            while high - low > _SCAN:
-                middle = (low + high) >> 1
-                if table[middle, 0] <= point:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < high and table[low, 0] <= point:
-                low += 1
-            left, right = max(low - 1, 0), min(low, last)
-            image = table[right, 1]
-            if right > left:
-                share = (point - table[left, 0]) / (table[right, 0] - table[left, 0])
-                # Rounding may not overshoot the next knot: the order is kept to the last bit.
-                image = min(table[left, 1] + share * (table[right, 1] - table[left, 1]), image)
-            images[start + t] = image
+        n_few = min(_AHEAD, points.shape[0] - start)
+        few[:n_few] = points[start : start + n_few]
+        touched += _map_few(few, n_few, table, guide, scale, begins, found)
+        images[start : start + n_few] = found[:n_few]
+    return touched
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def map_rows(
+    values: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    table: NDArray[np.float64],
+    guide: NDArray[np.int32],
+    scale: float,
+    amount: float,
+    out: NDArray[np.float64],
+) -> float:
+    """Move the values of some rows towards their images: (1 - amount) * value + amount * image, into ``out``.
+
+    The map is given as in `map_points`. What is returned means nothing.
+    """
+    few, begins, found = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
+    touched = 0.0
+    for start in range(0, rows.shape[0], _AHEAD):
+        n_few = min(_AHEAD, rows.shape[0] - start)
+        for t in range(n_few):
+            few[t] = values[rows[start + t]]
+        touched += _map_few(few, n_few, table, guide, scale, begins, found)
+        for t in range(n_few):
+            # Each of the three operations keeps the order and the range of the values under rounding, too.
+            out[rows[start + t]] = (1.0 - amount) * few[t] + amount * found[t]
     return touched

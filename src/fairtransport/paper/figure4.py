@@ -1,0 +1,581 @@
+"""Figure 4: COT and DOT keep adjusting while the level of unfairness changes.
+
+Adult with sex as the sensitive attribute and the male outputs at theta* as target, fixed throughout. Training begins
+on all training rows (.11 of the women in class 1) and moves every 5,000 updates to a new subset, in which the women have
+the next rate of the paper's list; theta and the duals go on from where they are. Wass1 is of test rows drawn at the same
+rate.
+
+The paper lists twenty rates and says that training began on the original data and had 100,000 updates in all, which
+leaves no room for the last one. We run all twenty after the beginning: 105,000 updates. That the original data come
+first, and not the first rate of the list, is told by the paper's panel (b): its change at update 30,000 is the one from
+.1 to .4, as the text says, only when they do.
+
+Both methods are the paper's algorithm: transport only, constant steps, batches of 100. The paper's panel (b) has
+two duals that are close to each other before the change and apart after it, so ours are free; opposite ones are
+mirror images always. Free duals shrink the outputs towards their middle by an amount that grows with the strength, hence
+the small one here. Steps and strength were chosen on training rows, with seeds 0 and 1. Mean Wass1 over the last 2,000
+updates of a segment, and the worst segment's end, from the third change on:
+
+====== ======== ========= ============== ===== =====
+method strength dual step parameter step mean  worst
+====== ======== ========= ============== ===== =====
+COT    .003     .1        .005           .015  .020
+COT    .003     .03       .005           .014  .024
+COT    .003     .03       .003           .014  .025
+COT    .01      .1        .005           .015  .027
+COT    .03      .1        .002           .048  .057
+DOT                       .01            .013  .018
+DOT                       .005           .013  .019
+DOT                       .003           .015  .027
+====== ======== ========= ============== ===== =====
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.estimators.problem import TrainingProblem
+from fairtransport.paper.figure2 import start_figure, three_digits
+from fairtransport.paper.figure3 import adult_by_sex, rows_at_rates
+from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.runs import Part
+from fairtransport.paper.traces import Evaluator
+from fairtransport.report.extra import load_extra
+from fairtransport.report.style import THEMES, GroupStyle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from fairtransport.estimators import Trainer
+    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.paper.setups import Split
+
+__all__ = ["assemble", "parts"]
+
+# Shares of women in class 1: of the original data, roughly, and then the paper's list.
+_ORIGINAL = 0.1
+_RATES = (0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4)
+_METHODS = ("COT", "DOT")
+_BATCH = 100
+_COT = MappingProxyType(
+    {
+        "regularizer": "l2",
+        "strength": 0.003,
+        "opposite_duals": False,
+        "n_fourier_features": 50,
+        "kernel_variance": 0.1,
+        "dual_step": 0.1,
+    }
+)
+_SEGMENT, _QUICK_SEGMENT = 5_000, 1_500  # updates
+_STEP, _QUICK_STEP = 0.005, 0.012  # of theta
+_EVERY = 50  # updates between two records
+_SEEDS, _QUICK_SEEDS = 3, 1
+_AFTER = 200  # updates after a change at which the duals are looked at again
+_GRID = np.linspace(0.0, 1.0, 101)
+
+_SETTLED = 3  # the segment that begins with the third change
+_END = 10  # records that make a segment's end
+_LOW = 0.03
+_JUMP = 0.10
+_SIMILAR = 0.01
+_SHOWN = 6  # the segment that begins at update 30,000
+
+_STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))})
+
+
+# ---------------------------------------------------------------- computing
+
+
+@lru_cache(maxsize=1)
+def _start() -> Any:
+    """Theta*: scikit-learn's logistic regression with its default C."""
+    split = adult_by_sex()
+    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+
+
+def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
+    """Test rows at a rate, the same ones whenever it comes; all of them for the original data."""
+    rows = np.arange(len(split.y_test))
+    if rate is not None:
+        rng = np.random.default_rng(round(1000 * rate))
+        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], {"Female": rate}, rng)
+    sex = {"sex": split.sensitive_test["sex"][rows]}
+    return Evaluator.build(split.X_test[rows], split.y_test[rows], sex, target)
+
+
+def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
+    """Training rows at a rate, with the same columns, groups and target."""
+    rows = rows_at_rates(split.y_train, split.sensitive_train["sex"], {"Female": rate}, rng)
+    return TrainingProblem.build(
+        split.X_train[rows], split.y_train[rows], split.groups_train.select(rows), target, None
+    )
+
+
+def _duals(trainer: Trainer) -> NDArray[np.float64]:
+    """The women's dual variable and the target's in their problem, over [0, 1]; DOT has none."""
+    if trainer.objective.dual is None:
+        return np.zeros((2, _GRID.size))
+    woman = trainer.problem.groups.index_of("Female")
+    return np.array([trainer.duals[woman], trainer.target_duals[woman]]) @ trainer.objective.dual.features(_GRID).T
+
+
+def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
+    """Train through all segments and follow on test rows.
+
+    Returns
+    -------
+    dict of ndarray
+        ``update``, ``wass1`` and ``error`` of shape (segments, records): the first record of a segment is of
+        theta as the segment before left it, each other one of the iterates' mean since the record before.
+        ``duals`` of shape (segments, 2, 2, grid): soon after the change and at the end; of women and target.
+    """
+    split, own = adult_by_sex(), dict(settings)
+    method, rates, segment, every = (own.pop(key) for key in ("method", "rates", "segment", "every"))
+    seed, after = own.pop("seed"), own.pop("after")
+    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
+    model = kind(_start(), parity_weight=np.inf, target="Male", random_state=seed, **own)
+    stop.check()
+    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
+    evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}
+    records, duals = [], []
+    for place, rate in enumerate((None, *rates)):
+        stop.check()
+        if rate is not None:
+            trainer.switch(_problem(split, rate, model.target_, np.random.default_rng([seed, place])))
+        begin = trainer.done
+        records.append([(begin, *evaluators[rate].measure(trainer.theta))])
+        soon = _duals(trainer)
+        while trainer.done < begin + segment:
+            stop.check()
+            trainer.forget_average()
+            trainer.advance(min(every, begin + segment - trainer.done), average_from=trainer.done)
+            records[-1].append((trainer.done, *evaluators[rate].measure(trainer.averaged())))
+            if trainer.done <= begin + after:
+                soon = _duals(trainer)
+        duals.append((soon, _duals(trainer)))
+    update, wass1, error = np.moveaxis(np.array(records), -1, 0)
+    return {"update": update, "wass1": wass1, "error": error, "duals": np.array(duals)}
+
+
+def _seeds(quick: bool) -> range:
+    return range(_QUICK_SEEDS if quick else _SEEDS)
+
+
+def _name(method: str, seed: int) -> str:
+    return f"figure4-{method}-seed{seed}"
+
+
+def parts(*, quick: bool) -> list[Part]:
+    """Return one training run for each method and seed.
+
+    Parameters
+    ----------
+    quick : bool
+        One seed, shorter segments with longer steps.
+
+    Returns
+    -------
+    list of Part
+    """
+    segment, step = (_QUICK_SEGMENT, _QUICK_STEP) if quick else (_SEGMENT, _STEP)
+    found = []
+    for method in _METHODS:
+        for seed in _seeds(quick):
+            settings = {
+                "method": method,
+                "rates": list(_RATES),
+                "segment": segment,
+                "every": _EVERY,
+                "after": _AFTER,
+                "batch_size": _BATCH,
+                "parameter_step": step,
+                "seed": seed,
+                **(_COT if method == "COT" else {}),
+            }
+            cost = 1.5e-4 * segment * (1 + len(_RATES))
+            found.append(Part(_name(method, seed), settings, partial(_adapt, settings), cost))
+    return found
+
+
+# ---------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """All seeds of one method: arrays of shape (seeds, segments, records)."""
+
+    update: NDArray[np.float64]
+    wass1: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+    @classmethod
+    def gather(cls, results: list[Result]) -> _Runs:
+        wass1, error = (np.array([result[key] for result in results]) for key in ("wass1", "error"))
+        return cls(results[0]["update"], wass1, error)
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """Wass1 just after each change, by seed and segment."""
+        return self.wass1[:, :, 0]
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """Mean Wass1 of each segment's last records, by seed and segment."""
+        return self.wass1[:, :, -_END:].mean(axis=2)
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """The minimum of each segment, by seed and segment."""
+        return self.wass1.min(axis=2)
+
+    @property
+    def jitter(self) -> NDArray[np.float64]:
+        """Standard deviation over each segment's second half, by seed and segment."""
+        return self.wass1[:, :, self.wass1.shape[2] // 2 :].std(axis=2)
+
+    @property
+    def needed(self) -> NDArray[np.float64]:
+        """Updates until Wass1 is low, by seed and segment; the whole segment where it never is."""
+        low = self.wass1 <= _LOW
+        first = np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)
+        return (self.update - self.update[:, :1])[0][first]
+
+
+def _all_rates() -> tuple[float, ...]:
+    return (_ORIGINAL, *_RATES)
+
+
+def _segments(rate: float) -> list[int]:
+    """Segments with a rate, in order."""
+    return [place for place, own in enumerate(_all_rates()) if own == rate]
+
+
+def _jumps() -> list[int]:
+    """Segments that begin with the change from .1 to .4."""
+    return [place + 1 for place, change in enumerate(pairwise(_all_rates())) if change == (0.1, 0.4)]
+
+
+def _gather_duals(results: Mapping[str, Result], quick: bool) -> dict[str, NDArray[np.float64]]:
+    """Duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
+
+    A constant moved from one dual to the other changes nothing, so both are given the same mean over [0, 1].
+    """
+    runs = np.array([results[_name("COT", seed)]["duals"] for seed in _seeds(quick)])
+    found = {"before": runs[:, _SHOWN - 1, 1], "after": runs[:, _SHOWN, 0]}
+    for duals in found.values():
+        duals += duals.mean(axis=(1, 2), keepdims=True) - duals.mean(axis=2, keepdims=True)
+    return found
+
+
+def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
+
+
+def _trace_table(runs: Mapping[str, _Runs]) -> Table:
+    rows = []
+    for method, own in runs.items():
+        for segment, rate in enumerate(_all_rates()):
+            for place, update in enumerate(own.update[segment]):
+                spread = (*_numbers(own.wass1[:, segment, place]), round(float(own.error[:, segment, place].mean()), 5))
+                rows.append((method, segment, rate, int(update), *spread))
+    head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
+    return Table(head, tuple(rows))
+
+
+def _segment_table(runs: Mapping[str, _Runs]) -> Table:
+    rows = []
+    for method, own in runs.items():
+        for segment, rate in enumerate(_all_rates()):
+            kinds = (own.start, own.end, own.least, own.jitter, own.needed)
+            numbers = (round(float(kind[:, segment].mean()), 5) for kind in kinds)
+            worst = round(float(own.end[:, segment].max()), 5)
+            rows.append((method, segment, rate, int(own.update[segment, 0]), *numbers, worst))
+    head = ("start", "end", "least", "standard_deviation", "updates_until_low", "end_worst_seed")
+    return Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
+
+
+def _short_table(runs: Mapping[str, _Runs]) -> Table:
+    rows = []
+    for segment, rate in enumerate(_all_rates()):
+        told = [f"{int(runs['COT'].update[segment, 0]):,}", _rate(rate)]
+        for method in _METHODS:
+            own = runs[method]
+            told += [three_digits(float(kind[:, segment].mean())) for kind in (own.start, own.end)]
+        rows.append(tuple(told))
+    head = tuple(f"{method}: Wass1 {when}" for method in _METHODS for when in ("at the change", "at the end"))
+    return Table(("From update", "Female rate", *head), tuple(rows))
+
+
+def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
+    rows = []
+    for when, pairs in duals.items():
+        for seed, (group, target) in enumerate(pairs):
+            for point, *values in zip(_GRID, group, target, strict=True):
+                rows.append((when, seed, round(float(point), 3), *(round(float(value), 5) for value in values)))
+    return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
+
+
+# ---------------------------------------------------------------- claims
+
+
+def _verdict(*, holds: bool) -> str:
+    return "agrees" if holds else "differs"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f}".removeprefix("0")
+
+
+def _low_ends(method: str, own: _Runs) -> Claim:
+    end, last = own.end[:, _SETTLED:], own.wass1[:, _SETTLED:, -1]
+    return Claim(
+        f"{method} adapts to every new level of unfairness.",
+        "",
+        f"from the third change on, segments end at Wass1 {three_digits(float(end.mean()))} on average and "
+        f"{three_digits(float(end.max()))} at most; single last records at {three_digits(float(last.max()))} at most",
+        _verdict(holds=bool(end.max() <= _LOW)),
+        f"Decided by {three_digits(_LOW)} or less at the end of every such segment with every seed, the mean of the "
+        f"last {_END} records.",
+    )
+
+
+def _jump(runs: Mapping[str, _Runs]) -> Claim:
+    starts = {method: own.start[:, _jumps()] for method, own in runs.items()}
+    least = min(float(start.min()) for start in starts.values())
+    told = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
+    return Claim(
+        "The change from .1 to .4 makes a fair model unfair.",
+        "",
+        f"Wass1 just after it: {told}",
+        _verdict(holds=least > _JUMP),
+        f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
+    )
+
+
+def _alike(runs: Mapping[str, _Runs]) -> Claim:
+    cot, dot = (runs[method].wass1.mean(axis=0)[_SETTLED:] for method in _METHODS)
+    gap = float(np.abs(cot - dot).mean())
+    return Claim(
+        "COT and DOT behave very similarly.",
+        "",
+        f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
+        _verdict(holds=gap <= _SIMILAR),
+        f"Decided by {three_digits(_SIMILAR)} or less.",
+    )
+
+
+def _stable(runs: Mapping[str, _Runs]) -> Claim:
+    cot, dot = (float(runs[method].jitter[:, _SETTLED:].mean()) for method in _METHODS)
+    return Claim(
+        "DOT is more stable than COT.",
+        "",
+        f"standard deviation of Wass1 over the second half of a segment: DOT {dot:.4f}, COT {cot:.4f}".replace(
+            "0.", "."
+        ),
+        _verdict(holds=dot < cot),
+        "Decided by the means over all segments from the third change on; both have the same step and batch size.",
+    )
+
+
+def _faster(runs: Mapping[str, _Runs]) -> Claim:
+    first, *later = _segments(_ORIGINAL)
+    told, holds = [], True
+    for method, own in runs.items():
+        mean, needed = own.wass1.mean(axis=(0, 2)), own.needed.mean(axis=0)
+        holds &= bool(mean[first] > max(mean[later]) and needed[first] > max(needed[later]))
+        updates = ", ".join(f"{needed[place]:,.0f}" for place in (first, *later))
+        means = ", ".join(three_digits(float(mean[place])) for place in (first, *later))
+        told.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
+    return Claim(
+        "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
+        "",
+        f"until Wass1 is {three_digits(_LOW)}, the first time and later: {'; '.join(told)}",
+        _verdict(holds=holds),
+        "Decided by both figures, the first segment against each later one, for both methods.",
+    )
+
+
+def _falling(runs: Mapping[str, _Runs]) -> Claim:
+    told, holds = [], True
+    for method, own in runs.items():
+        least = own.least.mean(axis=0)
+        rates = sorted(set(_all_rates()))
+        first, last = (np.array([least[_segments(rate)[end]] for rate in rates]) for end in (0, -1))
+        holds &= bool(last.mean() < first.mean())
+        pairs = ", ".join(
+            f"{_rate(rate)}: {three_digits(float(a))} to {three_digits(float(b))}"
+            for rate, a, b in zip(rates, first, last, strict=True)
+        )
+        told.append(f"{method} {pairs}")
+    return Claim(
+        "The minimum of Wass1 decreases with progress.",
+        "",
+        f"the first and the last segment of each rate: {'; '.join(told)}",
+        _verdict(holds=holds),
+        "Decided by the mean over the rates, for both methods.",
+    )
+
+
+def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
+    size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
+    apart = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
+    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, apart))
+    return Claim(
+        "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
+        "larger.",
+        "shown at update 30,000",
+        f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; largest distance of the "
+        f"two {apart['before'].mean():.2f} before, {apart['after'].mean():.2f} after",
+        _verdict(holds=bool(holds)),
+        "Decided by twice as much of both with every seed.",
+    )
+
+
+def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
+    apart = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
+    outer = np.abs(_GRID - 0.5) >= 0.3
+    ends, middle = apart[:, outer].mean(axis=1), apart[:, ~outer].mean(axis=1)
+    return Claim(
+        "After the change the two duals differ mostly at the extremes of [0, 1].",
+        "",
+        f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
+        _verdict(holds=bool((ends > middle).all())),
+        "Decided with every seed.",
+    )
+
+
+def _claims(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
+    return (
+        *(_low_ends(method, own) for method, own in runs.items()),
+        _jump(runs),
+        _alike(runs),
+        _stable(runs),
+        _faster(runs),
+        _falling(runs),
+        _small_duals(duals, int(runs["COT"].update[_SHOWN, 0])),
+        _extremes(duals),
+    )
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def _figure(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
+    mpl = load_extra("matplotlib")
+    figure, ((left, before, after),) = start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
+    before.sharey(after)
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        _draw_traces(left, runs)
+        change = int(runs["COT"].update[_SHOWN, 0])
+        for axis, pairs in zip((before, after), duals.values(), strict=True):
+            _draw_duals(axis, pairs)
+            axis.set_xlabel("Model output", fontsize=9)
+        before.set_ylabel("Value of the dual variable (women)", fontsize=9)
+        before.set_title(f"(b) At update {change:,},\nbefore the change", fontsize=10, loc="left")
+        after.set_title(f"{_AFTER} updates\nafter the change", fontsize=10, loc="left")
+        after.tick_params(labelleft=False)
+        handles, labels = after.get_legend_handles_labels()
+        options = {"frameon": False, "fontsize": 8.5, "handlelength": 3.0}
+        figure.legend(handles, labels, loc="outside lower right", ncols=2, **options)
+    return figure
+
+
+def _draw_traces(axis: Any, runs: Mapping[str, _Runs]) -> None:
+    theme = THEMES["light"]
+    axis.grid(visible=False, axis="x")
+    for method, own in runs.items():
+        style = _STYLES[method]
+        thousands = own.update.ravel() / 1000
+        mean, low, high = (pick(own.wass1, axis=0).ravel() for pick in (np.mean, np.min, np.max))
+        dashes = (0, style.dashes) if style.dashes else "solid"
+        axis.fill_between(thousands, low, high, color=style.colour, alpha=0.18, linewidth=0)
+        axis.plot(
+            thousands,
+            mean,
+            color=style.colour,
+            linestyle=dashes,
+            linewidth=1.3,
+            label=method,
+            zorder=5 if style.dashes else 4,
+        )
+    axis.axhline(_LOW, color=theme.quiet, linewidth=0.8, linestyle=(0, (1.0, 2.0)), zorder=2)
+    changes = runs["COT"].update[:, 0] / 1000
+    end = float(runs["COT"].update[-1, -1]) / 1000
+    for change in changes[1:]:
+        axis.axvline(change, color=theme.line, linewidth=0.8, zorder=1)
+    for begin, close, rate in zip(changes, (*changes[1:], end), _all_rates(), strict=True):
+        place = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+        axis.text(0.5 * (begin + close), 1.01, _rate(rate), fontsize=8.5, color=theme.ink, **place)
+    axis.set_title("(a) Share of women in class 1, changing:", fontsize=10, loc="left", pad=18)
+    axis.set_xlim(0, end)
+    axis.set_ylim(bottom=0)
+    axis.yaxis.set_major_locator(load_extra("matplotlib.ticker").MultipleLocator(0.05))
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:.2f}".removeprefix("0") if value else "0")
+    axis.set_xlabel("Updates, in thousands", fontsize=9)
+    axis.set_ylabel("Wasserstein-1 distance to the target\n(Wass1, test rows)", fontsize=9)
+    axis.legend(fontsize=9, frameon=False, loc="upper right", ncols=2, handlelength=3.0)
+
+
+def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
+    theme = THEMES["light"]
+    axis.axhline(0.0, color=theme.quiet, linewidth=0.8, zorder=2)
+    kinds = (("women's outputs", "#0072b2", "solid", "o"), ("target", "#8c8c8c", (0, (4.0, 1.6)), "s"))
+    for place, (label, colour, dashes, marker) in enumerate(kinds):
+        curves = pairs[:, place]
+        axis.fill_between(_GRID, curves.min(axis=0), curves.max(axis=0), color=colour, alpha=0.25, linewidth=0)
+        line = {"color": colour, "linestyle": dashes, "linewidth": 1.7, "marker": marker, "markersize": 4.5}
+        axis.plot(
+            _GRID, curves.mean(axis=0), markevery=(8 + 8 * place, 20), label=f"dual of the {label}", zorder=4, **line
+        )
+    axis.set_xlim(0, 1)
+    axis.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
+
+
+def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
+    """Draw Figure 4 and judge what the paper reads from it.
+
+    Parameters
+    ----------
+    results : mapping
+        Name of a part -> its result, for every part of ``parts(quick=quick)``.
+    quick : bool
+        As for `parts`.
+
+    Returns
+    -------
+    Finding
+    """
+    runs = {method: _Runs.gather([results[_name(method, seed)] for seed in _seeds(quick)]) for method in _METHODS}
+    duals = _gather_duals(results, quick)
+    several = len(_seeds(quick)) > 1
+    spread = f" Lines are means, bands lowest to highest, over {len(_seeds(quick))} seeds." if several else ""
+    return Finding(
+        "figure4",
+        "Figure 4: continual adjustment",
+        "Adult, test rows at the rate that training has. (a) Wass1 to the fixed target (male outputs at theta*) every "
+        f"{_EVERY} updates; the share of women in class 1 changes every {int(runs['COT'].update[1, 0]):,} updates and is "
+        "written above; the first segment is the original data, the twenty others the paper's list. Dotted: Wass1 "
+        f"{three_digits(_LOW)}. (b) COT's dual variables for women just before the change from .1 to .4 and "
+        f"{_AFTER} updates later, drawn with equal means, because a constant moved from one to the other changes "
+        f"nothing.{spread}",
+        figures={"figure4": _figure(runs, duals)},
+        tables={
+            "figure4": _trace_table(runs),
+            "figure4-segments": _segment_table(runs),
+            "figure4-duals": _dual_table(duals),
+        },
+        shown={"figure4": _short_table(runs)},
+        claims=_claims(runs, duals),
+    )
