@@ -116,7 +116,16 @@ def test_the_picture_has_the_papers_panels_with_axes_in_words():
         assert axis.get_xlabel().startswith("Batch size")
         assert axis.get_xscale() == "log"
         assert "Wass1" in axis.get_ylabel()
-        assert [tick.get_text() for tick in axis.get_xticklabels()] == ["5", "10", "20", "50", "100", "200", "500", "1000"]
+        assert [tick.get_text() for tick in axis.get_xticklabels()] == [
+            "5",
+            "10",
+            "20",
+            "50",
+            "100",
+            "200",
+            "500",
+            "1000",
+        ]
         (star,) = [line for line in axis.lines if line.get_marker() == "*"]
         assert star.get_ydata() == pytest.approx([0.314])
     assert [axis.get_xlabel() for axis in (below_left, below_right)] == ["Updates, in thousands"] * 2

@@ -423,6 +423,7 @@ def _figure(cells: _Cells, quick: bool) -> Any:
         for axis in (left, right, below_left):
             axis.set_ylabel("Wasserstein-1 distance to the target\n(Wass1, test rows)", fontsize=9)
             axis.set_ylim(bottom=0)
+            axis.locator_params(axis="y", nbins=6)
         below_right.set_ylabel("Classification error\n(Err-.5, test rows)", fontsize=9)
         for axis in (left, right):
             axis.legend(fontsize=8.5, frameon=False, loc="upper right", handlelength=3.2)

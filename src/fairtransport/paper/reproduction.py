@@ -84,7 +84,7 @@ def reproduce(
     check_extra()
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
-    items: dict[str, Item] = {n: importlib.import_module(f"fairtransport.paper.{n}") for n in ITEMS if n in names}
+    items = {name: _item(name) for name in ITEMS if name in names}
     parts = {name: list(item.parts(quick=quick)) for name, item in items.items()}
     every = [part for several in parts.values() for part in several]
     results = run_parts(every, folder=home / "parts", n_jobs=n_jobs, title="reproducing the paper", show=show)
@@ -94,6 +94,12 @@ def reproduce(
     )
     files = _write(findings, home, quick=quick)
     return Reproduction(findings, files, quick)
+
+
+def _item(name: str) -> Item:
+    module: Any = importlib.import_module(f"fairtransport.paper.{name}")
+    item: Item = module
+    return item
 
 
 def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Path, ...]:
