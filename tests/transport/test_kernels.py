@@ -173,9 +173,9 @@ def test_cells_are_exact_to_a_millionth(variance):
     values = [_value(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
     slopes = [table.steps * _slope(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
     steepest = np.abs(psi.frequency).max()
-    np.testing.assert_allclose(values, psi(points) @ weights, atol=1e-8)
-    np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-7 * steepest)
-    np.testing.assert_allclose(gradient[:61], push @ psi(points), atol=1e-8)
+    np.testing.assert_allclose(values, psi(points) @ weights, atol=1e-7)
+    np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-6 * steepest)
+    np.testing.assert_allclose(gradient[:61], push @ psi(points), atol=1e-7)
     assert not gradient[61:].any()
 
 

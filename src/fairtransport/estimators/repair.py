@@ -166,7 +166,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             names=groups.names,
             everyone=sample(slice(None)),
         )
-        self.maps_ = tuple(_map_with_ties(own, target) for own in samples)
+        self.maps_ = tuple(_map_with_ties(own, target).prepare() for own in samples)
         self.target_ = target.equal_mass(_TARGET_SIZE)
         self.groups_ = Groups.from_spec(groups.to_spec())
         self.n_features_in_ = 1

@@ -317,14 +317,15 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     Finding
     """
     curves, shares = _gather(results, quick), _shares()
-    seeds = "" if quick else f", mean of {len(_seeds(quick))} seeds"
+    strength = f"{_SETTINGS['strength']:g}" + ("" if quick else f", mean of {_SEEDS} seeds")
     return Finding(
         "figure1",
         "Figure 1: dual variables",
         "Left: histograms of two Gaussians. Center: their optimal dual variables by stochastic gradient, with L2 "
-        f"and with entropy regularization of strength {_SETTINGS['strength']:g}{seeds}. Right: the same with duals that sum "
-        "to zero at every point. A constant moved from one dual to the other changes nothing; they are drawn with "
-        "equal means. Surplus: how much higher a dual is, on average, under its own distribution than under the other.",
+        f"and with entropy regularization of strength {strength}. Right: the same with duals that "
+        "sum to zero at every point. A constant moved from one dual to the other changes nothing; they are drawn with "
+        "equal means. Surplus: how much higher a dual is, on average, under its own distribution than under the "
+        "other.",
         figures={"figure1": _figure(curves, shares)},
         tables={"figure1": _curve_table(curves), "figure1-histograms": _histogram_table(shares)},
         shown={"figure1": _value_table(curves)},

@@ -307,8 +307,8 @@ def _small_batches(cells: _Cells, panel: str, batches: list[int], where: str) ->
         _pairs(cells, panel, batches, "wass1"),
         _verdict(holds=min(gaps) > 0),
         f"DOT's lowest seed minus COT's highest is {three_digits(min(gaps))} at the least; the claim holds when that "
-        f"is above 0 at every batch size up to {_SMALL}. A small batch's quantiles draw each group to the middle of the "
-        "target; COT's gradient has no such bias.",
+        f"is above 0 at every batch size up to {_SMALL}. A small batch's quantiles draw each group to the target's "
+        "middle; COT's gradient has no such bias.",
     )
 
 

@@ -284,7 +284,8 @@ def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
             "",
             f"Wass1 {_range(changed)}",
             _verdict(holds=bool((changed >= _TIMES * same).all() and changed.min() > _FAIR)),
-            f"Decided by {_TIMES:g} times the Wass1 before the change, and above {three_digits(_FAIR)}, with every seed.",
+            f"Decided by {_TIMES:g} times the Wass1 before the change, and more than {three_digits(_FAIR)}, with every "
+            "seed.",
         ),
         Claim(
             "The women's outputs then have too much mass toward class 1.",

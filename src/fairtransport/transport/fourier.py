@@ -23,8 +23,8 @@ class FeatureTable:
     Attributes
     ----------
     steps : int
-        Cells have width 1 / steps, and middles at 0, 1 / steps, ..., 1. No feature turns by more than 1/16
-        within half a cell, so a Taylor polynomial of order 5 is exact to 1e-10.
+        Cells have width 1 / steps, and middles at 0, 1 / steps, ..., 1. No feature turns by more than 1/8
+        within half a cell, so a Taylor polynomial of order 5 is exact to 1e-8.
     cosines, sines : ndarray of shape (steps + 1, width)
         Scaled cosine and sine of each feature at the middles. The width is the number of features rounded
         up to a multiple of 8 for SIMD; the padding is zero.
@@ -82,7 +82,7 @@ class FourierFeatures:
 
     def tabulate(self) -> FeatureTable:
         """Lay the features out over [0, 1] for the compiled loops."""
-        steps = max(1, math.ceil(8.0 * float(np.abs(self.frequency).max())))
+        steps = max(1, math.ceil(4.0 * float(np.abs(self.frequency).max())))
         padding = ((0, 0), (0, -len(self) % 8))
         angle = np.multiply.outer(np.arange(steps + 1) / steps, self.frequency) + self.phase
         powers = np.array([(self.frequency / steps) ** m / math.factorial(m) for m in range(6)])

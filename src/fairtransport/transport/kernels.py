@@ -52,8 +52,8 @@ def hash_index(seed, position, size):
 # ------------------------------------------------------------------ dual variables on a grid of cells
 #
 # A dual variable f = sum_d lambda_d psi_d is smooth, and scores lie in [0, 1]. Cut [0, 1] into cells of
-# width 1 / steps, narrow enough that no feature turns by more than 1/16 within half a cell. Within a cell
-# f is its Taylor polynomial of order 5 around the middle, exact to 1e-10. So the features are summed once
+# width 1 / steps, narrow enough that no feature turns by more than 1/8 within half a cell. Within a cell
+# f is its Taylor polynomial of order 5 around the middle, exact to 1e-8. So the features are summed once
 # for each cell that a batch visits, and a score costs six multiplications, whatever their number. The
 # gradient with respect to lambda is the transpose of this: moments of the cell, then features.
 

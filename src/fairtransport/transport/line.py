@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fairtransport.transport.sweeps import (
     fill_guide,
     fixed,
     image_of_masses,
+    leaves_of,
     map_points,
     map_rows,
     places_of_levels,
@@ -208,21 +209,25 @@ class QuantileMap:
         """Write (1 - amount) * value + amount * image into ``out`` for some rows; the values must be finite."""
         map_rows(fixed(values), fixed(rows), *self._index, amount, out)
 
+    def prepare(self) -> Self:
+        """Make the index of the knots now; otherwise the first call makes it."""
+        self._index  # noqa: B018 - kept once it is asked for
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed
 
     @cached_property
     def _index(self) -> tuple[NDArray[np.float64], NDArray[np.int32], float]:
-        """Knots beside their images, and where in them to begin: two cells of equal width for each knot."""
-        width = self.knots[-1] - self.knots[0]
-        n_cells = min(2 * self.knots.size, _MOST_CELLS)
+        """Leaves of knots and images, and the guide to them: a cell of equal width for each knot."""
+        n_cells = min(self.knots.size, _MOST_CELLS)
         with np.errstate(over="ignore", divide="ignore"):
-            scale = n_cells / width
-        if not (np.isfinite(scale) and scale > 0):  # one knot, or a range that floats cannot divide: one cell
+            scale = float(n_cells / (self.knots[-1] - self.knots[0]))
+        if not 0 < scale < np.inf:  # one knot, or a range that floats cannot divide: one cell
             n_cells, scale = 1, 0.0
-        guide = np.empty(n_cells + 1, dtype=np.int32)
-        fill_guide(fixed(self.knots), float(scale), guide)
-        return np.column_stack((self.knots, self.images)), guide, float(scale)
+        guide = np.empty(n_cells, dtype=np.int32)
+        fill_guide(fixed(self.knots), scale, guide)
+        return leaves_of(self.knots, self.images), guide, scale
 
 
 def wasserstein(

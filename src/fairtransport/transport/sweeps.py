@@ -23,6 +23,7 @@ __all__ = [
     "fixed",
     "group_areas",
     "image_of_masses",
+    "leaves_of",
     "lowest_positive",
     "map_points",
     "map_rows",
@@ -35,7 +36,7 @@ __all__ = [
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 _BLOCK = 256  # gaps summed on their own before they join the total, so that rounding does not grow with n
 _AHEAD = 64  # points whose memory is asked for before the first of them is mapped
-_SCAN = 4  # knots that are tried one by one before the steps grow
+_STEP = 3  # knots from the first of a leaf to the first of the next
 
 
 def fixed(array: Array) -> Array:
@@ -280,81 +281,104 @@ def image_of_masses(
     return images
 
 
+# A map's knots and images stand in leaves of one cache line: four neighbouring knots and their images, the last
+# of them again the first of the next leaf, so that one leaf is all that a point needs. A guide says in which leaf
+# to begin. The lookup is waiting for memory, so points are looked up together, in rounds.
+
+
+def leaves_of(knots: NDArray[np.float64], images: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lay out a map in leaves ``(4 knots, 4 images)``; beyond the last knot lies infinity, with the last image."""
+    n_leaves = (knots.size - 1) // _STEP + 1
+    room = np.empty(8 * n_leaves + 8)
+    first = -room.ctypes.data % 64 // 8  # where a cache line begins
+    leaves = room[first : first + 8 * n_leaves].reshape(n_leaves, 8)
+    missing = _STEP * n_leaves + 1 - knots.size
+    for column, (array, beyond) in enumerate(((knots, np.inf), (images, images[-1]))):
+        padded = np.append(array, np.full(missing, beyond))
+        for k in range(4):
+            leaves[:, 4 * column + k] = padded[k : k + _STEP * n_leaves : _STEP]
+    return leaves
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
-    """Index ascending knots: those of cell ``int((knot - knots[0]) * scale)`` begin at ``guide[cell]``."""
-    last = guide.shape[0] - 2
+    """Say in which leaf to look first for a point of each cell; its cell is ``int((point - knots[0]) * scale)``."""
+    last_cell = guide.shape[0] - 1
     reached = 0
     guide[0] = 0
     for i in range(knots.shape[0]):
-        cell = min(int((knots[i] - knots[0]) * scale), last)
-        for skipped in range(reached + 1, cell + 1):
-            guide[skipped] = i
+        cell = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
+        for passed in range(reached + 1, cell + 1):
+            guide[passed] = (i - 1) // _STEP  # knot i - 1 is the last one below the cell
         reached = cell
-    for skipped in range(reached + 1, last + 2):
-        guide[skipped] = knots.shape[0]
+    for passed in range(reached + 1, last_cell + 1):
+        guide[passed] = (knots.shape[0] - 1) // _STEP
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _leaf_from(leaves: NDArray[np.float64], leaf: int, point: float) -> int:
+    # The first leaf that ends above the point, from the given one on. The last leaf ends at infinity.
+    low = high = leaf + 1
+    last, step = leaves.shape[0] - 1, 1
+    while high < last and leaves[high, 3] <= point:
+        low, high, step = high + 1, min(high + step, last), 2 * step
+    while low < high:
+        middle = (low + high) >> 1
+        if leaves[middle, 3] <= point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _map_few(
     points: NDArray[np.float64],
     n_points: int,
-    table: NDArray[np.float64],
+    leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
     begins: NDArray[np.int64],
     images: NDArray[np.float64],
 ) -> float:
-    # The work is waiting for memory, so points are looked up together, in three rounds: where to begin, the knots
-    # there, the image. What the second round sums means nothing; it is returned so that no compiler leaves it out.
-    last, last_cell, lowest = table.shape[0] - 1, guide.shape[0] - 2, table[0, 0]
+    # What the second round sums means nothing; it is returned so that no compiler leaves that round out.
+    last_cell, lowest = guide.shape[0] - 1, leaves[0, 0]
     for t in range(n_points):
-        cell = int((points[t] - lowest) * scale) if scale > 0.0 and points[t] > lowest else 0
-        begins[t] = guide[cell if cell < last_cell else last_cell]
+        place = (points[t] - lowest) * scale if scale > 0.0 and points[t] > lowest else 0.0
+        begins[t] = guide[int(place) if place < last_cell else last_cell]
     touched = 0.0
     for t in range(n_points):
-        touched += table[max(begins[t] - 1, 0), 0] + table[min(begins[t] + 2, last), 0]
+        touched += leaves[begins[t], 0]
     for t in range(n_points):
-        low = high = begins[t]
-        step = 1
-        while high <= last and table[high, 0] <= points[t]:
-            low, high = high + 1, high + step
-            step = 1 if low < begins[t] + _SCAN else 2 * step
-        high = min(high, last + 1)
-        while low < high:
-            middle = (low + high) >> 1
-            if table[middle, 0] <= points[t]:
-                low = middle + 1
-            else:
-                high = middle
-        left, right = max(low - 1, 0), min(low, last)
-        image = table[right, 1]
-        if right > left:
-            share = (points[t] - table[left, 0]) / (table[right, 0] - table[left, 0])
-            # Rounding may not overshoot the next knot: the order is kept to the last bit.
-            image = min(table[left, 1] + share * (table[right, 1] - table[left, 1]), image)
-        images[t] = image
+        point, leaf = max(points[t], lowest), begins[t]
+        if leaves[leaf, 3] <= point:
+            leaf = _leaf_from(leaves, leaf, point)
+        k = int(leaves[leaf, 1] <= point) + int(leaves[leaf, 2] <= point)
+        share = (point - leaves[leaf, k]) / (leaves[leaf, k + 1] - leaves[leaf, k])
+        rise = leaves[leaf, k + 5] - leaves[leaf, k + 4]
+        # Rounding may not overshoot the next knot: the order is kept to the last bit.
+        images[t] = min(leaves[leaf, k + 4] + share * rise, leaves[leaf, k + 5])
     return touched
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def map_points(
     points: NDArray[np.float64],
-    table: NDArray[np.float64],
+    leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
     images: NDArray[np.float64],
 ) -> float:
-    """Map points linearly between the knots ``table[:, 0]`` with images ``table[:, 1]``, constantly beyond them.
+    """Map points linearly between the knots of a map, constantly beyond them.
 
-    ``guide`` is what `fill_guide` makes of the knots with this ``scale``. What is returned means nothing.
+    The map comes from `leaves_of` and `fill_guide`. What is returned means nothing.
     """
     few, begins, found = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
     touched = 0.0
     for start in range(0, points.shape[0], _AHEAD):
         n_few = min(_AHEAD, points.shape[0] - start)
         few[:n_few] = points[start : start + n_few]
-        touched += _map_few(few, n_few, table, guide, scale, begins, found)
+        touched += _map_few(few, n_few, leaves, guide, scale, begins, found)
         images[start : start + n_few] = found[:n_few]
     return touched
 
@@ -363,7 +387,7 @@ def map_points(
 def map_rows(
     values: NDArray[np.float64],
     rows: NDArray[np.int64],
-    table: NDArray[np.float64],
+    leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
     amount: float,
@@ -379,7 +403,7 @@ def map_rows(
         n_few = min(_AHEAD, rows.shape[0] - start)
         for t in range(n_few):
             few[t] = values[rows[start + t]]
-        touched += _map_few(few, n_few, table, guide, scale, begins, found)
+        touched += _map_few(few, n_few, leaves, guide, scale, begins, found)
         for t in range(n_few):
             # Each of the three operations keeps the order and the range of the values under rounding, too.
             out[rows[start + t]] = (1.0 - amount) * few[t] + amount * found[t]

@@ -1,0 +1,132 @@
+"""Figure 3: a model that is fair at one class rate, on rows with another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport.paper import figure3
+from fairtransport.paper.runs import Stop, Stopped, run_parts
+from fairtransport.paper.setups import Split
+from fairtransport.report.distributions import draw
+
+
+def small_split(n=3000):
+    """Women and men in 10 and 30 of 100 cases in class 1, as in Adult, with four features."""
+    rng = np.random.default_rng(0)
+    sides = []
+    for _ in range(2):
+        sex = np.where(rng.random(n) < 0.4, "Female", "Male").astype(object)
+        y = (rng.random(n) < np.where(sex == "Female", 0.1, 0.3)).astype(int)
+        X = rng.normal(size=(n, 4)) + np.outer(y, [1.5, 0.5, 0.0, 0.0])
+        X[:, 3] = sex == "Male"
+        sides += [X, y, {"sex": sex}]
+    return Split("small", *sides)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    split = small_split()
+    monkeypatch.setattr(figure3, "adult_by_sex", lambda: split)
+    monkeypatch.setattr(figure3, "_QUICK_BUDGET", (3_000, 0.01))
+
+
+def made_up(same=0.0, changed=0.15, male=0.0):
+    """Outputs that are the target moved by so much."""
+    target = np.linspace(0.1, 0.7, 601)
+    moves = {("same", "Female"): same, ("changed", "Female"): changed, ("same", "Male"): 0.0, ("changed", "Male"): male}
+    result = {f"{world}-{sex}": target + move for (world, sex), move in moves.items()}
+    return {figure3._name(0): {"target": target, "same-start": np.array(0.2), **result}}
+
+
+def verdicts(results):
+    return [claim.verdict for claim in figure3.assemble(results, quick=True).claims]
+
+
+def test_the_whole_figure(small):
+    finding = figure3.assemble(run_parts(figure3.parts(quick=True)), quick=True)
+    assert [claim.verdict for claim in finding.claims[1:3]] == ["agrees", "agrees"]
+    axes = finding.figures["figure3"].axes
+    assert [axis.get_title(loc="left").partition(" (")[0] for axis in axes] == [
+        "Female, .1 in class 1",
+        "Male, .3 in class 1",
+        "Female, .4 in class 1",
+        "Male, .3 in class 1",
+    ]
+    assert axes[2].get_xlabel() == "Model output (probability of class 1)"
+    assert axes[2].get_ylabel() == "Share of people (%)\nin bins of .05"
+    assert draw(finding.figures["figure3"], "png").startswith(b"\x89PNG")
+    assert [row[:3] for row in finding.tables["figure3"].rows][2] == ("changed", "Female", 0.4)
+    shares = np.array(finding.tables["figure3-histograms"].rows)
+    np.testing.assert_allclose(shares[:, 2:].sum(axis=0), 100.0, atol=0.01)
+
+
+def test_equal_seeds_give_equal_models(small, monkeypatch):
+    monkeypatch.setattr(figure3, "_QUICK_BUDGET", (200, 0.01))
+    monkeypatch.setattr(figure3, "_QUICK_SEEDS", 2)
+    one, other = figure3.parts(quick=True)
+    first, second, third = one.compute(Stop()), one.compute(Stop()), other.compute(Stop())
+    np.testing.assert_array_equal(first["theta"], second["theta"])
+    assert not np.array_equal(first["theta"], third["theta"])
+
+
+def test_a_part_can_be_stopped(small):
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        figure3.parts(quick=True)[0].compute(stop)
+
+
+def test_a_part_can_be_stopped_between_two_records(small):
+    class Later(Stop):
+        asked = 0
+
+        def check(self):
+            self.asked += 1
+            if self.asked == 4:
+                raise Stopped
+
+    later = Later()
+    with pytest.raises(Stopped):
+        figure3.parts(quick=True)[0].compute(later)
+    assert later.asked == 4
+
+
+def test_rows_have_the_rates_asked_for():
+    split = small_split()
+    sex = split.sensitive_train["sex"]
+    rows = figure3.rows_at_rates(split.y_train, sex, {"Female": 0.4}, np.random.default_rng(0))
+    assert len(set(rows.tolist())) == len(rows)
+    female = sex[rows] == "Female"
+    assert split.y_train[rows][female].mean() == pytest.approx(0.4, abs=0.01)
+    assert (~female).sum() == (sex == "Male").sum()
+
+
+def test_adult_has_two_groups():
+    split = figure3.adult_by_sex()
+    assert split.groups_test.names == ("Female", "Male")
+    assert split.X_train.shape == (30940, 104)
+
+
+def test_claims_that_hold():
+    assert verdicts(made_up()) == ["agrees"] * 4
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"same": 0.04}, [0]),
+        ({"changed": 0.02}, [1]),
+        ({"changed": -0.15}, [2]),
+        ({"male": 0.05}, [3]),
+    ],
+)
+def test_claims_that_do_not_hold(change, wrong):
+    found = verdicts(made_up(**change))
+    assert [place for place, verdict in enumerate(found) if verdict == "differs"] == wrong
+
+
+@pytest.mark.paper
+def test_at_full_length():
+    finding = figure3.assemble(run_parts(figure3.parts(quick=False), n_jobs=2), quick=False)
+    assert [claim.verdict for claim in finding.claims] == ["agrees"] * 4

@@ -1,0 +1,182 @@
+"""Figure 4: continual adjustment while the class rate of women changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtransport.paper import figure4
+from fairtransport.paper.runs import Stop, Stopped, run_parts
+from fairtransport.paper.setups import Split
+from fairtransport.report.distributions import draw
+
+ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
+
+
+def small_split(n=2000):
+    """Women and men in 10 and 30 of 100 cases in class 1, as in Adult, with four features."""
+    rng = np.random.default_rng(0)
+    sides = []
+    for _ in range(2):
+        sex = np.where(rng.random(n) < 0.4, "Female", "Male").astype(object)
+        y = (rng.random(n) < np.where(sex == "Female", 0.1, 0.3)).astype(int)
+        X = rng.normal(size=(n, 4)) + np.outer(y, [1.5, 0.5, 0.0, 0.0])
+        X[:, 3] = sex == "Male"
+        sides += [X, y, {"sex": sex}]
+    return Split("small", *sides)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    split = small_split()
+    monkeypatch.setattr(figure4, "adult_by_sex", lambda: split)
+    monkeypatch.setattr(figure4, "_QUICK_SEGMENT", 200)
+    figure4._start.cache_clear()
+    yield
+    figure4._start.cache_clear()
+
+
+def made_up(cot_end=0.015, dot_end=0.015, jump=0.15, cot_noise=0.003, slow_start=30, fall=0.004, before=0.05, bend=0.8):
+    """Runs that fall from a start to an end in a straight line, and duals that are straight or bent."""
+    records, rates = 101, figure4._all_rates()
+    results = {}
+    wave = np.tile([1.0, -1.0], records)[:records]
+    for method, end, noise in (("COT", cot_end, cot_noise), ("DOT", dot_end, 0.001)):
+        wass1 = np.empty((len(rates), records))
+        for segment in range(len(rates)):
+            start = jump if segment in figure4._jumps() else 0.2 if segment == 0 else 0.05
+            least = end + (fall if segment < 5 else 0.0)
+            steps = slow_start if segment == 0 else 10
+            down = np.clip(np.arange(records) / steps, 0.0, 1.0)
+            wass1[segment] = start + (least - start) * down + noise * wave * (down == 1.0)
+        results[figure4._name(method, 0)] = {
+            "update": 50.0 * (np.arange(records) + (records - 1) * np.arange(len(rates))[:, None]),
+            "wass1": wass1,
+            "error": np.full(wass1.shape, 0.2),
+            "duals": np.zeros((len(rates), 2, 2, figure4._GRID.size)),
+        }
+    line = 2.0 * figure4._GRID - 1.0
+    duals = results[figure4._name("COT", 0)]["duals"]
+    duals[figure4._SHOWN - 1, 1] = before * line, -before * line + 3.0
+    duals[figure4._SHOWN, 0] = 0.4 * np.sign(line) * np.abs(line) ** bend, -0.4 * np.sign(line) * np.abs(line) ** bend
+    return results
+
+
+def verdicts(results):
+    return [claim.verdict for claim in figure4.assemble(results, quick=True).claims]
+
+
+def test_the_segments_are_the_original_data_and_the_paper_s_list():
+    rates = figure4._all_rates()
+    assert len(rates) == 21
+    assert rates[:7] == (0.1, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4)
+    # The paper's panel (b) shows update 30,000, where .1 becomes .4.
+    assert figure4._SHOWN * figure4._SEGMENT == 30_000
+    assert figure4._jumps() == [figure4._SHOWN, 14]
+
+
+def test_the_whole_figure(small):
+    finding = figure4.assemble(run_parts(figure4.parts(quick=True)), quick=True)
+    left, before, after = finding.figures["figure4"].axes
+    assert left.get_xlabel() == "Updates, in thousands"
+    assert left.get_ylabel() == "Wasserstein-1 distance to the target\n(Wass1, test rows)"
+    assert [text.get_text() for text in left.texts[:7]] == [".1", ".2", ".3", ".3", ".4", ".1", ".4"]
+    assert before.get_title(loc="left") == "(b) At update 1,200,\nbefore the change"
+    assert after.get_xlabel() == "Model output"
+    assert draw(finding.figures["figure4"], "png").startswith(b"\x89PNG")
+    # Five records of each segment: where it begins and every 50 updates.
+    trace = finding.tables["figure4"]
+    assert len(trace.rows) == 2 * 21 * 5
+    assert [row[3] for row in trace.rows[:6]] == [0, 50, 100, 150, 200, 200]
+    assert len(finding.tables["figure4-segments"].rows) == 2 * 21
+    assert len(finding.tables["figure4-duals"].rows) == 2 * figure4._GRID.size
+    assert len(finding.shown["figure4"].rows) == 21
+    assert len(finding.claims) == 9
+
+
+@pytest.mark.parametrize("method", ["COT", "DOT"])
+def test_equal_seeds_give_equal_runs(small, monkeypatch, method):
+    monkeypatch.setattr(figure4, "_QUICK_SEGMENT", 50)
+    monkeypatch.setattr(figure4, "_QUICK_SEEDS", 2)
+    one, other = (part for part in figure4.parts(quick=True) if part.settings["method"] == method)
+    first, second, third = one.compute(Stop()), one.compute(Stop()), other.compute(Stop())
+    for key in ("wass1", "duals"):
+        np.testing.assert_array_equal(first[key], second[key])
+    assert not np.array_equal(first["wass1"], third["wass1"])
+    # Theta goes on: a segment begins where the one before ended, not at logistic regression.
+    assert np.ptp(first["wass1"][:, 0]) > 0
+
+
+def test_a_change_of_rate_shows_before_any_update(small):
+    results = figure4.parts(quick=True)[0].compute(Stop())
+    wass1 = results["wass1"]
+    ended, began = wass1[figure4._SHOWN - 1, -1], wass1[figure4._SHOWN, 0]
+    assert began > ended + 0.03
+    np.testing.assert_array_equal(results["update"][1:, 0], results["update"][:-1, -1])
+
+
+def test_a_part_can_be_stopped(small):
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        figure4.parts(quick=True)[0].compute(stop)
+
+
+def test_a_part_can_be_stopped_between_two_records(small):
+    class Later(Stop):
+        asked = 0
+
+        def check(self):
+            self.asked += 1
+            if self.asked == 20:
+                raise Stopped
+
+    later = Later()
+    with pytest.raises(Stopped):
+        figure4.parts(quick=True)[0].compute(later)
+    assert later.asked == 20
+
+
+def test_claims_that_hold():
+    assert verdicts(made_up()) == ["agrees"] * 9
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"cot_end": 0.031, "dot_end": 0.025}, ADAPTS_COT),
+        ({"dot_end": 0.031, "cot_end": 0.025}, ADAPTS_DOT),
+        ({"jump": 0.09}, JUMP),
+        ({"cot_end": 0.010, "dot_end": 0.022}, ALIKE),
+        ({"cot_noise": 0.0005}, STABLE),
+        ({"slow_start": 5}, FASTER),
+        ({"fall": -0.004}, FALLING),
+        ({"before": 0.3}, SMALL_DUALS),
+        ({"bend": 0.0}, EXTREMES),
+    ],
+)
+def test_claims_that_do_not_hold(change, wrong):
+    found = verdicts(made_up(**change))
+    assert found[wrong] == "differs"
+
+
+def test_updates_until_low():
+    update = np.arange(5)[None] * 50.0
+    wass1 = np.array([[[0.2, 0.1, 0.03, 0.04, 0.01]], [[0.2, 0.1, 0.1, 0.1, 0.1]]])
+    runs = figure4._Runs(update, wass1, wass1)
+    np.testing.assert_array_equal(runs.needed, [[100.0], [200.0]])
+    np.testing.assert_allclose(runs.least, [[0.01], [0.1]])
+    np.testing.assert_allclose(runs.start, [[0.2], [0.2]])
+
+
+@pytest.mark.paper
+def test_at_full_length():
+    finding = figure4.assemble(run_parts(figure4.parts(quick=False), n_jobs=2), quick=False)
+    assert [claim.verdict for claim in finding.claims] == ["agrees"] * 9
+    rows = [
+        dict(zip(finding.tables["figure4-segments"].columns, row, strict=True))
+        for row in finding.tables["figure4-segments"].rows
+    ]
+    # From the third change on every segment ends low, and the changes from .1 to .4 begin high.
+    assert max(row["end_worst_seed"] for row in rows if row["segment"] >= 3) <= 0.03
+    assert min(row["start"] for row in rows if row["segment"] in (6, 14)) > 0.10
