@@ -4,11 +4,12 @@
 PYTHON ?= python3
 DEMO := .venv-demo
 TEST := .venv-test
+BENCH := .venv-bench
 RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable.
 WORKERS ?= 2
 
-.PHONY: demo test lint types layers unit test-paper bench table1 clean help
+.PHONY: demo test lint types layers unit test-paper bench table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,11 +38,14 @@ test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full len
 table1: $(TEST)/.ready  ## the paper's Table 1, ours beside the published figures
 	$(RUN)/fairtransport reproduce table1 --out out/table1
 
-bench: $(TEST)/.ready  ## speed, as ratios to peers in the same run
-	$(RUN)/python -m benchmarks
+reproduce: $(TEST)/.ready  ## every table and figure of the paper (under 40 minutes on two cores); out/paper/index.html
+	$(RUN)/fairtransport reproduce all --out out/paper
+
+bench: $(BENCH)/.ready  ## speed, as ratios to peers in the same run
+	$(BENCH)/bin/python -m benchmarks
 
 clean:  ## remove environments, caches and results
-	rm -rf .venv-demo .venv-test out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv-demo .venv-test .venv-bench out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 $(DEMO)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
@@ -51,4 +55,9 @@ $(DEMO)/.ready: pyproject.toml constraints.txt
 $(TEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+$(BENCH)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,tables,bench]'
 	touch $@
