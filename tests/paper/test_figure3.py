@@ -28,7 +28,7 @@ def small_split(n=3000):
 def small(monkeypatch):
     split = small_split()
     monkeypatch.setattr(figure3, "adult_by_sex", lambda: split)
-    monkeypatch.setattr(figure3, "_QUICK_BUDGET", (3_000, 0.01))
+    monkeypatch.setattr(figure3, "_QUICK_BUDGET", (2_000, 0.05))
 
 
 def made_up(same=0.0, changed=0.15, male=0.0):

@@ -283,7 +283,8 @@ def image_of_masses(
 
 # A map's knots and images stand in leaves of one cache line: four neighbouring knots and their images, the last
 # of them again the first of the next leaf, so that one leaf is all that a point needs. A guide says in which leaf
-# to begin. The lookup is waiting for memory, so points are looked up together, in rounds.
+# to begin. The lookup is waiting for memory, so points are looked up together, in rounds: while the leaf of one
+# is on its way, those of the others are asked for.
 
 
 def leaves_of(knots: NDArray[np.float64], images: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,19 +339,18 @@ def _map_few(
     leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
-    begins: NDArray[np.int64],
+    found: NDArray[np.int64],
     images: NDArray[np.float64],
-) -> float:
-    # What the second round sums means nothing; it is returned so that no compiler leaves that round out.
+) -> None:
     last_cell, lowest = guide.shape[0] - 1, leaves[0, 0]
     for t in range(n_points):
         place = (points[t] - lowest) * scale if scale > 0.0 and points[t] > lowest else 0.0
-        begins[t] = guide[int(place) if place < last_cell else last_cell]
-    touched = 0.0
+        found[t] = guide[int(place) if place < last_cell else last_cell]
+    for _ in range(2):  # most points are in this leaf or one of the next two
+        for t in range(n_points):
+            found[t] += leaves[found[t], 3] <= points[t]
     for t in range(n_points):
-        touched += leaves[begins[t], 0]
-    for t in range(n_points):
-        point, leaf = max(points[t], lowest), begins[t]
+        point, leaf = max(points[t], lowest), found[t]
         if leaves[leaf, 3] <= point:
             leaf = _leaf_from(leaves, leaf, point)
         k = int(leaves[leaf, 1] <= point) + int(leaves[leaf, 2] <= point)
@@ -358,7 +358,6 @@ def _map_few(
         rise = leaves[leaf, k + 5] - leaves[leaf, k + 4]
         # Rounding may not overshoot the next knot: the order is kept to the last bit.
         images[t] = min(leaves[leaf, k + 4] + share * rise, leaves[leaf, k + 5])
-    return touched
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -368,19 +367,17 @@ def map_points(
     guide: NDArray[np.int32],
     scale: float,
     images: NDArray[np.float64],
-) -> float:
-    """Map points linearly between the knots of a map, constantly beyond them.
+) -> None:
+    """Map points linearly between the knots of a map, constantly beyond them, into ``images``.
 
-    The map comes from `leaves_of` and `fill_guide`. What is returned means nothing.
+    The map comes from `leaves_of` and `fill_guide`.
     """
-    few, begins, found = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
-    touched = 0.0
+    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
     for start in range(0, points.shape[0], _AHEAD):
         n_few = min(_AHEAD, points.shape[0] - start)
         few[:n_few] = points[start : start + n_few]
-        touched += _map_few(few, n_few, leaves, guide, scale, begins, found)
-        images[start : start + n_few] = found[:n_few]
-    return touched
+        _map_few(few, n_few, leaves, guide, scale, found, mapped)
+        images[start : start + n_few] = mapped[:n_few]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -392,19 +389,17 @@ def map_rows(
     scale: float,
     amount: float,
     out: NDArray[np.float64],
-) -> float:
+) -> None:
     """Move the values of some rows towards their images: (1 - amount) * value + amount * image, into ``out``.
 
-    The map is given as in `map_points`. What is returned means nothing.
+    The map is given as in `map_points`.
     """
-    few, begins, found = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
-    touched = 0.0
+    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
     for start in range(0, rows.shape[0], _AHEAD):
         n_few = min(_AHEAD, rows.shape[0] - start)
         for t in range(n_few):
             few[t] = values[rows[start + t]]
-        touched += _map_few(few, n_few, leaves, guide, scale, begins, found)
+        _map_few(few, n_few, leaves, guide, scale, found, mapped)
         for t in range(n_few):
             # Each of the three operations keeps the order and the range of the values under rounding, too.
-            out[rows[start + t]] = (1.0 - amount) * few[t] + amount * found[t]
-    return touched
+            out[rows[start + t]] = (1.0 - amount) * few[t] + amount * mapped[t]
