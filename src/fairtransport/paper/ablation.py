@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.paper.figure2 import run_on_adult, start_figure, three_digits
+from fairtransport.paper.drawing import start_figure
 from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.on_adult import run_on_adult
+from fairtransport.paper.published import three_digits
 from fairtransport.paper.runs import Part
 from fairtransport.report.extra import load_extra
 from fairtransport.report.style import THEMES, GroupStyle

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
-from fairtransport.paper.figure2 import start_figure
+from fairtransport.paper.drawing import start_figure
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.paper.runs import Part
 from fairtransport.report.extra import load_extra

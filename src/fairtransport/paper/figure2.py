@@ -15,30 +15,28 @@ from batch size 20 on, but with batches of 5 and sex only it makes one seed in t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
-from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.paper.drawing import start_figure
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.published import PUBLISHED
+from fairtransport.paper.on_adult import run_on_adult
+from fairtransport.paper.published import PUBLISHED, three_digits
 from fairtransport.paper.runs import Part
-from fairtransport.paper.setups import Split, adult_split
-from fairtransport.paper.traces import Evaluator, follow
 from fairtransport.report.extra import load_extra
-from fairtransport.report.style import THEMES, GroupStyle
+from fairtransport.report.style import GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.paper.runs import Result
 
-__all__ = ["assemble", "parts", "run_on_adult", "start_figure", "three_digits"]
+__all__ = ["assemble", "parts"]
 
 _METHODS = ("COT", "DOT")
 # Panel -> sensitive columns and target.
@@ -80,43 +78,6 @@ _MARKERS = MappingProxyType({"COT": "o", "DOT": "s"})
 
 
 # ---------------------------------------------------------------- computing
-
-
-@lru_cache(maxsize=1)
-def _adult() -> tuple[Split, Any]:
-    """Adult's split and theta*: scikit-learn's logistic regression with its default C."""
-    split = adult_split()
-    return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
-
-
-def run_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Run the paper's COT or DOT on Adult and follow it on the test rows.
-
-    Parameters
-    ----------
-    settings : mapping
-        ``method`` ("COT" or "DOT"), ``columns`` (the sensitive ones), ``target``, ``batch_size``, ``n_updates``,
-        ``every`` (updates between records), ``parameter_step``, ``seed`` and, for COT, the parameters of
-        `fairtransport.ContinuousTransportClassifier` that are about its duals. Nothing else matters to the result.
-    stop : Stop
-        Asked between two records.
-
-    Returns
-    -------
-    dict of ndarray
-        See `fairtransport.paper.traces.follow`.
-    """
-    split, start = _adult()
-    own = dict(settings)
-    method, columns = own.pop("method"), own.pop("columns")
-    every, seed = own.pop("every"), own.pop("seed")
-    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    model = kind(start, parity_weight=np.inf, random_state=seed, **own)
-    sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
-    stop.check()
-    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
-    evaluator = Evaluator.build(split.X_test, split.y_test, sensitive[1], model.target_)
-    return follow(trainer, evaluator, n_updates=own["n_updates"], every=every, stop=stop)
 
 
 def _batches(quick: bool) -> tuple[int, ...]:
@@ -268,25 +229,6 @@ def _traced(cells: _Cells) -> Iterator[tuple[str, int, Mapping[str, NDArray[np.f
 # ---------------------------------------------------------------- claims
 
 
-def three_digits(value: float) -> str:
-    """Write a figure as the paper does.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> three_digits(0.0451), three_digits(1.2)
-    ('.045', '1.200')
-    """
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
-
-
 def _verdict(*, holds: bool) -> str:
     return "agrees" if holds else "differs"
 
@@ -373,38 +315,6 @@ def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
 
 
 # ---------------------------------------------------------------- the picture
-
-
-def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Make a figure with quiet axes, whatever style the caller has set for other pictures.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Of panels.
-    size : tuple of float
-        Width and height in inches.
-    **options
-        For ``matplotlib.figure.Figure.subplots``.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : ndarray of Axes, of shape (rows, columns)
-    """
-    mpl, theme = load_extra("matplotlib"), THEMES["light"]
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        figure = load_extra("matplotlib.figure").Figure(figsize=size, layout="constrained", facecolor=theme.paper)
-        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
-        axes = figure.subplots(rows, columns, squeeze=False, **options)
-        for axis in axes.flat:
-            axis.grid(visible=True, color=theme.line, linewidth=0.6)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.spines[["left", "bottom"]].set_color(theme.quiet)
-            axis.tick_params(colors=theme.quiet, labelcolor=theme.ink, labelsize=8.5)
-    return figure, axes
 
 
 def _figure(cells: _Cells, quick: bool) -> Any:

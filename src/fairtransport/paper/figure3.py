@@ -8,21 +8,20 @@ of test rows, drawn so that they have the same rates, or .4 for women.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
-from fairtransport.datasets import shift_class_rate
 from fairtransport.estimators import ContinuousTransportClassifier
-from fairtransport.paper.figure2 import start_figure, three_digits
+from fairtransport.paper.drawing import start_figure
 from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.published import three_digits
 from fairtransport.paper.runs import Part
-from fairtransport.paper.setups import Split, adult_split
 from fairtransport.paper.traces import Evaluator, follow
+from fairtransport.paper.worlds import adult_by_sex, rows_at_rates
 from fairtransport.report.extra import load_extra
 from fairtransport.report.style import THEMES
 from fairtransport.transport.line import wasserstein
@@ -58,50 +57,6 @@ _BINS = np.linspace(0.0, 1.0, 21)
 _FAIR = 0.03  # the paper's COT has Wass1 .023 on Adult
 _TIMES = 3.0
 _TARGET_COLOUR, _OUTPUT_COLOUR = "#0072b2", "#d55e00"
-
-
-# ---------------------------------------------------------------- other worlds
-
-
-@lru_cache(maxsize=1)
-def adult_by_sex() -> Split:
-    """Adult with the features of Table 1 and two groups, women and men.
-
-    Returns
-    -------
-    Split
-    """
-    split = adult_split()
-    train, test = ({"sex": columns["sex"]} for columns in (split.sensitive_train, split.sensitive_test))
-    return replace(split, sensitive_train=train, sensitive_test=test)
-
-
-def rows_at_rates(
-    labels: NDArray[np.int64], sex: NDArray[np.object_], rates: Mapping[str, float], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Draw rows so that each sex has its share in class 1.
-
-    Parameters
-    ----------
-    labels, sex : ndarray of shape (n,)
-        Of all rows.
-    rates : mapping
-        Sex -> share in class 1. One that is not named keeps all its rows.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray
-        Positions, ascending; see `fairtransport.datasets.shift_class_rate`.
-
-    Examples
-    --------
-    >>> labels, sex = np.array([0, 0, 0, 1, 1]), np.array(["F", "F", "F", "F", "M"], dtype=object)
-    >>> labels[rows_at_rates(labels, sex, {"F": 0.5}, np.random.default_rng(0))]
-    array([0, 1, 1])
-    """
-    table = Bunch(data=labels[:, None], target=labels, sensitive_features=sex[:, None], sensitive_names=["sex"])
-    return np.sort(shift_class_rate(table, rates, by="sex", random_state=rng).indices)
 
 
 # ---------------------------------------------------------------- computing

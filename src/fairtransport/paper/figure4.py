@@ -48,11 +48,12 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.estimators.problem import TrainingProblem
-from fairtransport.paper.figure2 import start_figure, three_digits
-from fairtransport.paper.figure3 import adult_by_sex, rows_at_rates
+from fairtransport.paper.drawing import start_figure
 from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.published import three_digits
 from fairtransport.paper.runs import Part
 from fairtransport.paper.traces import Evaluator
+from fairtransport.paper.worlds import adult_by_sex, rows_at_rates
 from fairtransport.report.extra import load_extra
 from fairtransport.report.style import THEMES, GroupStyle
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["METRICS", "PUBLISHED", "published_value"]
+__all__ = ["METRICS", "PUBLISHED", "published_value", "three_digits"]
 
 METRICS: Mapping[str, str] = MappingProxyType(
     {
@@ -80,3 +80,22 @@ def published_value(dataset: str, method: str, metric: str) -> float | None:
     """
     plain_dataset, plain_method = dataset.partition(" (")[0], method.partition(" (")[0]
     return PUBLISHED.get(plain_dataset, {}).get(plain_method, {}).get(metric)
+
+
+def three_digits(value: float) -> str:
+    """Write a figure as the paper does.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> three_digits(0.0451), three_digits(1.2)
+    ('.045', '1.200')
+    """
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"

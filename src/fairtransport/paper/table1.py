@@ -18,7 +18,7 @@ from fairtransport import __version__
 from fairtransport._validation import check_choice, check_count
 from fairtransport.paper.finding import Finding, Table
 from fairtransport.paper.methods import fit_method, measure, prepare, settings_of, shuffled_floor
-from fairtransport.paper.published import METRICS, published_value
+from fairtransport.paper.published import METRICS, published_value, three_digits
 from fairtransport.paper.runs import Part, run_parts
 from fairtransport.paper.setups import adult_split, communities_splits, german_splits
 from fairtransport.paper.table1_claims import table1_claims
@@ -123,7 +123,7 @@ class Table1:
                 own = [row for row in rows if row.method == method]
                 lines.append(f"| {method} | {' | '.join(map(_cell, own))} | {own[0].n} |")
             floors = {row.metric: row.floor for row in rows}
-            told = ["" if (floor := floors[metric]) is None else _digits(floor) for metric in METRICS]
+            told = ["" if (floor := floors[metric]) is None else three_digits(floor) for metric in METRICS]
             lines.append(f"| noise floor | {' | '.join(told)} | |")
         return "\n".join(lines) + "\n"
 
@@ -322,17 +322,12 @@ def _shown(table: Table1) -> Table:
             cells = (_cell(row).replace("**", "") for row in inside if row.method == method)
             rows.append((dataset, method, *cells))
         floors = {row.metric: row.floor for row in inside}
-        told = ("" if (floor := floors[metric]) is None else _digits(floor) for metric in METRICS)
+        told = ("" if (floor := floors[metric]) is None else three_digits(floor) for metric in METRICS)
         rows.append((dataset, _FLOOR, *told))
     return Table(("data", "method", *METRICS), tuple(rows))
 
 
 def _cell(row: Table1Row) -> str:
-    told = _digits(row.mean) + (f" ± {_digits(row.spread)}" if row.n > 1 else "")
+    told = three_digits(row.mean) + (f" ± {three_digits(row.spread)}" if row.n > 1 else "")
     told = f"**{told}**" if row.beyond else told
-    return told if row.published is None else f"{told} ({_digits(row.published)})"
-
-
-def _digits(value: float) -> str:
-    """Three digits as the paper prints them: ``.178``, ``1.435``."""
-    return f"{value:.3f}".removeprefix("0")
+    return told if row.published is None else f"{told} ({three_digits(row.published)})"

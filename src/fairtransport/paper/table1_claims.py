@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fairtransport.paper.finding import Claim
-from fairtransport.paper.published import METRICS, published_value
+from fairtransport.paper.published import METRICS, published_value, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from fairtransport.paper.table1 import Table1
 
 __all__ = ["table1_claims"]
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 def table1_claims(table: Table1) -> tuple[Claim, ...]:
@@ -28,7 +24,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
 
     def told(dataset: str, methods: Sequence[str], *metrics: str) -> str:
         return "; ".join(
-            f"{method} " + " / ".join(_digits(figure(dataset, method, metric)) for metric in metrics)
+            f"{method} " + " / ".join(three_digits(figure(dataset, method, metric)) for metric in metrics)
             for method in methods
         )
 
@@ -40,8 +36,8 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
         claims.append(
             Claim(
                 f"{dataset}: logistic regression's {', '.join(METRICS)}.",
-                " / ".join(_digits(r.published) for r in row if r.published is not None),
-                " / ".join(_digits(r.mean) for r in row),
+                " / ".join(three_digits(r.published) for r in row if r.published is not None),
+                " / ".join(three_digits(r.mean) for r in row),
                 "agrees" if max(gaps) <= 0.1 else "differs",
                 f"largest relative difference {max(gaps):.0%}"
                 + ("" if max(gaps) <= 0.1 else "; the paper does not say how it encoded the data"),
@@ -56,7 +52,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
                 _published(dataset, ("LR", *trained)),
                 told(dataset, ("LR", *trained), "SPDD"),
                 "agrees" if after <= before / 2 else "differs",
-                f"noise floor {_digits(table.value(dataset, 'LR', 'SPDD').floor or 0.0)}",
+                f"noise floor {three_digits(table.value(dataset, 'LR', 'SPDD').floor or 0.0)}",
             )
         )
     errors = [figure("Adult", method, "Err-.5") for method in trained]
@@ -69,13 +65,13 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
         )
     )
     dot, cot = figure("German", "DOT", "Err-.5"), figure("German", "COT (paper)", "Err-.5")
-    row = table.value("German", "DOT", "Err-.5")
-    noise = row.spread / math.sqrt(row.n)
+    spread = table.value("German", "DOT", "Err-.5")
+    noise = spread.spread / math.sqrt(spread.n)
     claims.append(
         Claim(
             "German Credit: DOT errs more than COT at a similar level of unfairness.",
             "Err-.5 .282 against .242",
-            f"Err-.5 {_digits(dot)} against {_digits(cot)}, standard error {_digits(noise)}",
+            f"Err-.5 {three_digits(dot)} against {three_digits(cot)}, standard error {three_digits(noise)}",
             "agrees" if dot - cot > noise else "differs",
             "" if dot - cot > noise else "with equal care for both methods' steps the difference is within the noise",
         )
@@ -94,4 +90,4 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
 
 def _published(dataset: str, methods: Sequence[str]) -> str:
     values = [(method, published_value(dataset, method, "SPDD")) for method in methods]
-    return "; ".join(f"{method} {_digits(value)}" for method, value in values if value is not None)
+    return "; ".join(f"{method} {three_digits(value)}" for method, value in values if value is not None)
