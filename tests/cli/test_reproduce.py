@@ -67,7 +67,7 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "agrees" in result.stdout
     assert "0.00 [i]" in result.stdout  # text, not markup
-    assert "Of 1 claims checked, 1 agree" in result.stdout
+    assert "Claims checked: 1. Of these 1 agree" in result.stdout
     assert str(tmp_path / "index.html") in result.stdout.replace("\n", "")
     assert asked == [(("figure1",), {"quick": True, "n_jobs": 2, "show": True})]
     run("reproduce", "all", "--out", tmp_path)

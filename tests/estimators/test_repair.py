@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
 from fairtransport import QuantileRepair, make_groups
+from fairtransport.estimators import repair as repair_module
 from fairtransport.metrics import (
     noise_floor,
     strong_demographic_disparity,
@@ -205,6 +206,16 @@ def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, rando
     assert np.array_equal(out[order], repair.transform(scores[order], sensitive_features=group[order]))
     alone = [repair.transform(scores[[i]], sensitive_features=group[[i]])[0] for i in range(scores.size)]
     assert np.array_equal(out, alone)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_rows_repaired_in_blocks_on_threads_are_the_same(monkeypatch, n_threads):
+    scores, group = population(5000)
+    fitted = QuantileRepair(amount=0.6).fit(scores, sensitive_features=group)
+    whole = fitted.transform(scores, sensitive_features=group)
+    monkeypatch.setattr(repair_module, "_BLOCK", 100)
+    monkeypatch.setattr(repair_module.config, "NUMBA_NUM_THREADS", n_threads)
+    assert np.array_equal(fitted.transform(scores, sensitive_features=group), whole)
 
 
 @unhurried

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +25,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
-from fairtransport.transport.line import Sample, quantile_map
+from fairtransport.transport.line import Sample, quantile_map, wasserstein
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
 CANARY = 0.123454321
@@ -303,28 +304,94 @@ def test_all_at_once_is_one_by_one():
         assert type(one) is float
 
 
-@pytest.mark.parametrize("cells", [1, 15, 1000])
-def test_blocks_do_not_show(monkeypatch, cells):
-    for weights in (None, np.random.default_rng(0).random(200)):
-        scores, groups = audited_at_random(2)
-        monkeypatch.setattr(ordered, "_CELLS", 1 << 20)
-        whole = ordered.order_scores(scores, groups, weights).distances()
-        monkeypatch.setattr(ordered, "_CELLS", cells)
-        assert ordered.order_scores(scores, groups, weights).distances() == pytest.approx(whole, abs=1e-14)
+@pytest.mark.parametrize("n_groups", [2, 3, 8, 12, 300])
+@pytest.mark.parametrize("kind", ["plain", "ties", "weights", "tiny"])
+def test_one_pass_is_the_long_way_round(n_groups, kind):
+    """Without barycenter and pairs as with them: see OrderedScores.sums."""
+    rng = np.random.default_rng(n_groups)
+    n = 4 * n_groups + 100
+    groups = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
+    scores = rng.beta(1 + groups % 3, 2)
+    scores[:2] = 0.0, 1.0
+    weights = None
+    if kind == "ties":
+        scores = np.round(scores, 1)
+        scores[groups == 1] = 0.5
+    elif kind == "weights":
+        weights = rng.random(n) * (rng.random(n) > 0.2)
+        weights[:n_groups] = 1.0
+    elif kind == "tiny":
+        scores = scores**60  # far below the numbers that leave room for a group beside a score
+    found = disparities(scores, sensitive_features=groups, sample_weight=weights)
+
+    def sample(rows):
+        return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+
+    samples = [sample(groups == a) for a in range(n_groups)]
+    middle, everyone = w1_barycenter(samples), sample(slice(None))
+    assert found == pytest.approx(
+        {
+            "wasserstein_disparity": sum(wasserstein(own, middle) for own in samples),
+            "strong_demographic_disparity": sum(wasserstein(own, everyone) for own in samples),
+            "strong_pairwise_disparity": sum(wasserstein(a, b) for a, b in combinations(samples, 2)),
+        },
+        abs=1e-12,
+        rel=1e-12,
+    )
+    pairs = pairwise_distances(scores, sensitive_features=groups, sample_weight=weights)
+    assert np.triu(pairs).sum() == pytest.approx(found["strong_pairwise_disparity"], abs=1e-12, rel=1e-12)
+
+
+@patient
+@given(audited(), st.data())
+def test_the_barycenter_is_not_needed_for_the_distance_to_it(drawn, data):
+    scores, groups = drawn
+    weights = np.array(data.draw(st.lists(st.floats(0.1, 9), min_size=scores.size, max_size=scores.size)))
+    samples = [Sample.from_values(scores[groups == a], weights[groups == a]) for a in np.unique(groups)]
+    middle = w1_barycenter(samples)
+    found = wasserstein_disparity(scores, sensitive_features=groups, sample_weight=weights)
+    assert found == pytest.approx(sum(wasserstein(sample, middle) for sample in samples), abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_no_group_count_for_everyone_only(weighted):
+    scores = np.array([0.0, 0.2, 0.2, 0.7, 1.0, 0.4])
+    weights = np.array([1.0, 2.0, 0.0, 1.0, 3.0, 1.0]) if weighted else np.ones(6)
+    rows = [np.array([0, 1]), np.array([1, 3]), np.array([4])]  # row 1 in two groups, rows 2 and 5 in none
+    groups = replace(make_groups([0, 1, 2]), rows=tuple(rows), n_rows=6)
+    found = strong_demographic_disparity(scores, sensitive_features=groups, sample_weight=weights if weighted else None)
+    assert found == pytest.approx(sum(wasserstein_distance(scores[r], scores, weights[r], weights) for r in rows))
+
+
+def test_zero_has_no_sign_and_may_be_all_there_is():
+    assert set(disparities([0.0, -0.0], sensitive_features=["a", "b"]).values()) == {0.0}
+    found = disparities([-0.0, 0.0, 1.0, 0.5], sensitive_features=["a", "b", "a", "b"])
+    assert found["strong_pairwise_disparity"] == pytest.approx(0.25)
+
+
+def test_a_score_of_any_size_is_told_from_zero():
+    tiny = np.nextafter(0, 1)
+    found = ordered.order_scores([tiny, 0.0, 1.0, tiny], ["a", "b", "a", "b"])
+    assert np.array_equal(found.everyone().values, [0.0, tiny, tiny, 1.0])
+    assert found.codes[0] == 1
+    assert found.codes[3] == 0
 
 
 def test_memory_does_not_grow_with_rows_times_groups():
     rng = np.random.default_rng(0)
     n, n_groups = 100_000, 100
     groups = make_groups(rng.integers(0, n_groups, n))
-    prepared = ordered.order_scores(rng.random(n), groups)
+    scores = rng.random(n)
+    disparities(scores, sensitive_features=groups)  # compiled before it is watched
+    pairwise_distances(scores, sensitive_features=groups)
     tracemalloc.start()
     try:
-        prepared.distances()
+        disparities(scores, sensitive_features=groups)
+        pairwise_distances(scores, sensitive_features=groups)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < n * n_groups * 8 / 10  # the full table of distribution functions takes 80 MB
+    assert peak < 30 * n  # the full table of distribution functions takes 800 bytes a row
 
 
 def test_no_score_is_printed():

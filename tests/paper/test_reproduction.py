@@ -51,7 +51,7 @@ def test_writes_one_folder(item, tmp_path):
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"index.html", "summary.md", "figure1.png", "figure1.svg", "figure1.csv", "parts"}
     assert done.files[0] == tmp_path / "out" / "index.html"
-    assert done.tally == "Of 2 claims checked, 1 agree, 0 come out better and 1 differ."
+    assert done.tally == "Claims checked: 2. Of these 1 agree, 0 better than in the paper, 1 differ."
     assert (tmp_path / "out" / "figure1.csv").read_text() == "a\n1.0\n"
 
 

@@ -164,7 +164,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
             labels=groups.labels,
             names=groups.names,
-            everyone=sample(slice(None)),
+            everyone=sample(slice(None)) if isinstance(self.target, str) and self.target == "pooled" else None,
         )
         self.maps_ = tuple(_map_with_ties(own, target).prepare() for own in samples)
         self.target_ = target.equal_mass(_TARGET_SIZE)

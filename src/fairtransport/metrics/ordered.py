@@ -172,12 +172,12 @@ def order_scores(
         weights = None if weights is None else weights[rows]
     if weights is None:
         totals = np.append(groups.counts, groups.n_rows).astype(np.float64)
-        ascending, ordered_codes = _sort_with_codes(values, codes, len(groups))
+        ascending, ordered_codes = _sort_with_codes(values, codes, int(codes.max()))
         return OrderedScores(groups, ascending, ordered_codes, None, totals, separate)
 
     order = np.argsort(values)
     ordered_codes, masses = codes[order], weights[order]
-    totals = np.bincount(ordered_codes, weights=masses, minlength=len(groups) + 1)
+    totals = np.bincount(ordered_codes, weights=masses, minlength=len(groups) + 1).astype(np.float64)
     if not separate:
         totals[-1] = masses.sum()
     without = int(np.count_nonzero(~(totals[:-1] > 0)))

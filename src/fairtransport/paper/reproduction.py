@@ -192,9 +192,8 @@ def _short(finding: Finding) -> str:
 
 def _tally(findings: Sequence[Finding]) -> str:
     counts = Counter(claim.verdict for finding in findings for claim in finding.claims)
-    total = sum(counts.values())
-    parts = [f"{counts['agrees']} agree", f"{counts['better']} come out better", f"{counts['differs']} differ"]
-    return f"Of {total} claims checked, {', '.join(parts[:-1])} and {parts[-1]}."
+    told = f"{counts['agrees']} agree, {counts['better']} better than in the paper, {counts['differs']} differ"
+    return f"Claims checked: {counts.total()}. Of these {told}."
 
 
 def _machine() -> str:

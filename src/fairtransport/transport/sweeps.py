@@ -6,15 +6,13 @@ All release the interpreter lock, and none needs memory for groups times scores.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Array = TypeVar("Array", bound="NDArray[Any]")
 
 __all__ = [
     "area_between",
@@ -39,7 +37,7 @@ _AHEAD = 64  # points whose memory is asked for before the first of them is mapp
 _STEP = 3  # knots from the first of a leaf to the first of the next
 
 
-def fixed(array: Array) -> Array:
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
     """Return a contiguous, read-only view: the one kind of input that the passes below are compiled for."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
@@ -333,7 +331,7 @@ def _leaf_from(leaves: NDArray[np.float64], leaf: int, point: float) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _map_few(
+def _map_few(  # noqa: PLR0917 - compiled functions take their arguments by position
     points: NDArray[np.float64],
     n_points: int,
     leaves: NDArray[np.float64],
@@ -381,7 +379,7 @@ def map_points(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def map_rows(
+def map_rows(  # noqa: PLR0917 - likewise
     values: NDArray[np.float64],
     rows: NDArray[np.int64],
     leaves: NDArray[np.float64],

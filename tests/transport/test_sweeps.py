@@ -1,0 +1,311 @@
+"""The compiled passes against plain twins that say what they compute."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fairtransport.transport import sweeps
+from fairtransport.transport.line import QuantileMap, Sample
+from fairtransport.transport.sweeps import (
+    area_between,
+    areas_between_groups,
+    fill_guide,
+    fixed,
+    group_areas,
+    image_of_masses,
+    leaves_of,
+    lowest_positive,
+    map_points,
+    map_rows,
+    mark_rows,
+    pack_keys,
+    places_of_levels,
+    unpack_keys,
+)
+
+KINDS = ["plain", "ties", "ends", "weights", "zero weights", "constant group", "single rows", "separate"]
+unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+def sorted_entries(n_groups, kind, n=200):
+    """Ascending scores with their groups, masses or None, and totals."""
+    rng = np.random.default_rng(1000 * n_groups + KINDS.index(kind))
+    codes = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n)])
+    values = rng.beta(1 + codes % 4, 2)
+    masses = None
+    if kind == "ties":
+        values = np.round(values, 1)
+    elif kind == "ends":
+        values[rng.random(values.size) < 0.3] = 0.0
+        values[rng.random(values.size) < 0.3] = 1.0
+    elif kind == "weights":
+        masses = rng.random(values.size)
+    elif kind == "zero weights":
+        masses = rng.random(values.size) * (rng.random(values.size) < 0.5)
+        masses[:n_groups] = 0.1
+    elif kind == "constant group":
+        values[codes == 0] = 0.4
+    elif kind == "single rows":
+        codes[n_groups:] = 0
+    elif kind == "separate":
+        codes[rng.random(codes.size) < 0.4] = n_groups
+        codes[:n_groups] = np.arange(n_groups)
+        codes[-1] = n_groups
+    order = np.argsort(values, kind="stable")
+    values, codes = values[order], codes[order].astype(np.uint8)
+    masses = None if masses is None else masses[order]
+    totals = np.bincount(codes, weights=masses, minlength=n_groups + 1).astype(float)
+    if kind != "separate":
+        totals[-1] = totals.sum()
+    return values, codes, masses, totals
+
+
+def plain_functions(values, codes, masses, totals, *, separate):
+    """Each group's distribution function after each entry, and everyone's last; and the gap that follows."""
+    masses = np.ones(values.size) if masses is None else masses
+    members = [codes == a for a in range(totals.size)]
+    if not separate:
+        members[-1] = np.ones(values.size, dtype=bool)
+    functions = np.array([np.cumsum(masses * own) / total for own, total in zip(members, totals, strict=True)])
+    return functions[:, :-1], np.diff(values)
+
+
+# -------------------------------------------------------------------------------------------- areas between functions
+
+
+@pytest.mark.parametrize("n_groups", range(2, 13))
+@pytest.mark.parametrize("kind", KINDS)
+def test_areas_of_groups(n_groups, kind):
+    entries, separate = sorted_entries(n_groups, kind), kind == "separate"
+    functions, gaps = plain_functions(*entries, separate=separate)
+    ranked, apart = group_areas(*entries, separate)
+    above = functions[:-1] - functions[-1]
+    assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-13)
+    assert apart == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-13)
+
+    between = areas_between_groups(*entries)
+    assert np.array_equal(between, between.T)
+    assert not between.diagonal().any()
+    for a, b in combinations(range(n_groups), 2):
+        assert between[a, b] == pytest.approx(np.abs(functions[a] - functions[b]) @ gaps, abs=1e-13)
+    # The sum over pairs and the distance to the median need the order of the functions only.
+    k = np.arange(n_groups)
+    assert (2 * k - n_groups + 1) @ ranked == pytest.approx(np.triu(between).sum(), abs=1e-12)
+    to_median = np.abs(functions[:-1] - np.median(functions[:-1], axis=0)) @ gaps
+    assert np.sign(2 * k - n_groups + 1) @ ranked == pytest.approx(to_median.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 258, 513, 1000])
+def test_areas_do_not_show_the_blocks(n):
+    rng = np.random.default_rng(n)
+    values, codes = np.sort(rng.random(n)), (np.arange(n) % 2).astype(np.uint8)
+    totals = np.array([max(np.count_nonzero(codes == 0), 1), max(np.count_nonzero(codes == 1), 1), n], dtype=float)
+    functions, gaps = plain_functions(values, codes, None, totals, separate=False)
+    ranked, apart = group_areas(values, codes, None, totals, False)
+    above = functions[:-1] - functions[-1]
+    assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-14)
+    assert apart == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-14)
+
+
+def test_areas_take_many_groups():
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([np.arange(500), rng.integers(0, 500, 3000)]).astype(np.int32)
+    values = np.sort(rng.random(codes.size))
+    totals = np.append(np.bincount(codes), codes.size).astype(float)
+    functions, gaps = plain_functions(values, codes, None, totals, separate=False)
+    ranked, _ = group_areas(values, codes, None, totals, False)
+    assert ranked == pytest.approx(np.sort(functions[:-1] - functions[-1], axis=0) @ gaps, abs=1e-12)
+
+
+@given(arrays(np.float64, st.integers(1, 30), elements=unit), arrays(np.float64, st.integers(1, 30), elements=unit))
+def test_area_between_two_samples(first, second):
+    one, other = Sample.from_values(first), Sample.from_values(second)
+    points = np.union1d(first, second)
+    plain = np.abs(one.cdf(points[:-1]) - other.cdf(points[:-1])) @ np.diff(points)
+    found = area_between(*map(fixed, (one.values, one.levels, other.values, other.levels)))
+    assert found == pytest.approx(plain, abs=1e-14)
+    assert type(found) is float
+
+
+# ------------------------------------------------------------------------------------------------------- packed keys
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int32])
+@given(scores=arrays(np.float64, st.integers(1, 50), elements=st.floats(1e-9, 1) | st.sampled_from([0.0, -0.0, 1.0])))
+def test_keys_sort_scores_with_their_codes(kind, scores):
+    codes = (np.arange(scores.size) % 5).astype(kind)
+    lowest = min(lowest_positive(fixed(scores)), scores.max())
+    low, shift = np.array([lowest]).view(np.uint64)[0], np.uint64(3)
+    keys, found = np.empty(scores.size, np.uint64), np.empty_like(codes)
+    pack_keys(fixed(scores).view(np.uint64), codes, low, shift, keys)
+    keys.sort()
+    unpack_keys(keys, found, low, shift)
+    order = np.lexsort((codes, scores))
+    assert np.array_equal(keys.view(np.float64), scores[order])
+    assert np.array_equal(found, codes[order])
+    assert not np.signbit(keys.view(np.float64)).any()
+
+
+def test_the_lowest_positive_value():
+    tiny = np.nextafter(0, 1)
+    assert lowest_positive(fixed(np.array([0.5, 0.0, tiny, -0.0]))) == tiny
+    assert lowest_positive(fixed(np.array([0.0, -0.0]))) == np.inf
+
+
+def test_marked_rows():
+    codes = np.full(6, 9, dtype=np.uint8)
+    mark_rows(codes, fixed(np.array([4, 1])), 2)
+    assert codes.tolist() == [9, 2, 9, 9, 2, 9]
+
+
+# --------------------------------------------------------------------------------------------------- quantiles, maps
+
+
+@given(
+    arrays(np.float64, st.integers(1, 40), elements=unit, unique=True),
+    arrays(np.float64, st.integers(0, 60), elements=unit),
+    st.booleans(),
+)
+def test_places_of_levels_in_any_order(levels, wanted, ascending):
+    levels = np.sort(levels)
+    wanted = np.sort(np.concatenate([wanted, levels])) if ascending else np.concatenate([wanted, levels])
+    found = places_of_levels(fixed(levels), fixed(wanted))
+    assert np.array_equal(found, np.searchsorted(levels, wanted, side="left"))
+
+
+def plain_image(tops, levels, values):
+    """Mean of the quantile function over each mass, on the grid of all levels."""
+    grid = np.union1d(tops, levels)
+    mass, reached = np.diff(grid, prepend=0.0), values[np.searchsorted(levels, grid)]
+    owner = np.searchsorted(tops, grid)
+    return np.array([np.average(reached[owner == i], weights=mass[owner == i]) for i in range(tops.size)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_image_of_masses(seed):
+    rng = np.random.default_rng(seed)
+    n_tops, n_levels = rng.integers(1, 40, 2)
+    tops, levels = (np.append(np.unique(rng.integers(1, 99, n - 1)), 99) / 99 for n in (n_tops, n_levels))
+    values = np.sort(rng.random(levels.size))
+    found = image_of_masses(fixed(tops), fixed(levels), fixed(values))
+    assert found == pytest.approx(plain_image(tops, levels, values), abs=1e-14)
+    assert np.all(np.diff(found) >= 0)
+    # A mass that meets one value gets it to the last bit.
+    assert np.array_equal(image_of_masses(fixed(levels), fixed(levels), fixed(values)), values)
+
+
+def plain_map(knots, images, points):
+    """Linear between knots, constant beyond: the formula, by a search over all knots."""
+    right = np.searchsorted(knots, points, side="right")
+    left, right = np.maximum(right - 1, 0), np.minimum(right, knots.size - 1)
+    gap = knots[right] - knots[left]
+    share = np.where(gap > 0, points - knots[left], 0.0) / np.where(gap > 0, gap, 1.0)
+    return np.minimum(images[left] + share * (images[right] - images[left]), images[right])
+
+
+def points_around(knots, rng):
+    beyond = np.array([-1.0, 0.0, 1.0, 2.0, -1e300, 1e300, -0.0])
+    near = [np.nextafter(knots, -np.inf), knots, np.nextafter(knots, np.inf), (knots[1:] + knots[:-1]) / 2]
+    return rng.permutation(np.concatenate([beyond, *near, rng.random(500)]))
+
+
+KNOTS = {
+    "one": np.array([0.5]),
+    "two": np.array([0.0, 1.0]),
+    "leaf": np.array([0.0, 0.25, 0.5, 1.0]),
+    "leaf and one": np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
+    "even": np.linspace(0, 1, 1000),
+    "skewed": np.unique(np.random.default_rng(0).random(3000) ** 9),
+    "crowded": np.unique(np.append(0.0, 1 - np.geomspace(1e-13, 1e-9, 2000))),  # all but one in the last cell
+    "tiny": np.arange(50) * np.nextafter(0, 1),
+    "wide": np.array([-1.5e308, 0.0, 1.0, 1.5e308]),
+}
+
+
+@pytest.mark.parametrize("name", KNOTS)
+def test_a_map_is_the_formula_to_the_last_bit(name):
+    knots, rng = KNOTS[name], np.random.default_rng(1)
+    images, points = np.sort(rng.random(knots.size)), points_around(KNOTS[name], rng)
+    carry = QuantileMap(knots, images)
+    with np.errstate(over="ignore"):
+        expected = plain_map(knots, images, points)
+        assert np.array_equal(carry(points), expected)
+        assert np.array_equal([carry(point) for point in points[:100]], expected[:100])  # a point at a time
+    assert np.array_equal(carry(points[::-1]), expected[::-1])
+    assert np.array_equal(carry.prepare()(points.reshape(1, -1)), expected.reshape(1, -1))
+
+
+@given(
+    arrays(np.float64, st.integers(1, 80), elements=unit, unique=True),
+    arrays(np.float64, st.integers(1, 80), elements=unit | st.floats(-2, 3)),
+    st.floats(0, 1),
+)
+def test_rows_are_moved_and_no_others(knots, points, amount):
+    knots = np.sort(knots + 0.0)
+    images = np.sort(np.random.default_rng(0).random(knots.size))
+    carry, rows = QuantileMap(knots, images), np.arange(0, points.size, 2)[::-1]
+    out = np.full(points.size, -9.0)
+    carry.move_rows(points, rows, amount, out)
+    moved = (1.0 - amount) * points + amount * plain_map(knots, images, points)
+    expected = np.where(np.arange(points.size) % 2 == 0, moved, -9.0)
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("n_knots", [1, 2, 3, 4, 5, 6, 7, 100])
+def test_leaves_hold_every_interval_once_and_begin_on_a_cache_line(n_knots):
+    knots, images = np.arange(n_knots) / 100, np.arange(n_knots) / 50
+    leaves = leaves_of(knots, images)
+    assert leaves.ctypes.data % 64 == 0
+    assert leaves[-1, 3] == np.inf
+    assert leaves[-1, 7] == images[-1]
+    intervals = [(leaf[k], leaf[k + 1], leaf[k + 4]) for leaf in leaves for k in range(3) if leaf[k] < np.inf]
+    assert intervals == list(zip(knots, np.append(knots[1:], np.inf), images, strict=True))
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0, 50.0, 5000.0])
+def test_the_guide_never_leads_too_far(scale):
+    knots = np.unique(np.random.default_rng(0).random(200) ** 3)
+    guide = np.empty(max(1, int(scale * np.ptp(knots))), dtype=np.int32)
+    fill_guide(fixed(knots), scale, guide)
+    points = np.random.default_rng(1).uniform(knots[0], knots[-1], 1000)
+    cells = np.minimum(((points - knots[0]) * scale).astype(int), guide.size - 1)
+    leaf = (np.searchsorted(knots, points, side="right") - 1) // 3
+    assert np.all(guide[cells] <= leaf)
+    if scale > 1000:
+        assert np.mean(guide[cells] == leaf) > 0.8
+    images = np.empty(points.size)
+    map_points(fixed(points), leaves_of(knots, knots**2), guide, scale, images)
+    assert np.array_equal(images, plain_map(knots, knots**2, points))
+
+
+def test_read_only_and_strided_input_is_one_kind():
+    knots = np.linspace(0, 1, 40)[::2]
+    carry = QuantileMap(knots, knots**2)
+    points = np.random.default_rng(0).random(30)
+    locked = points.copy()
+    locked.flags.writeable = False
+    assert np.array_equal(carry(locked), carry(points))
+    assert np.array_equal(carry(points[::3]), carry(points)[::3])
+    carry.move_rows(locked, np.arange(30), 1.0, np.empty(30))
+    assert len(map_points.signatures) == len(map_rows.signatures) == 1
+
+
+def test_a_pickled_map_leaves_its_index_behind():
+    knots = np.linspace(0, 1, 1000)
+    carry = QuantileMap(knots, knots)
+    before = len(pickle.dumps(carry))
+    carry.prepare()
+    again = pickle.loads(pickle.dumps(carry))  # noqa: S301
+    assert len(pickle.dumps(carry)) == before
+    assert np.array_equal(again([0.2, 0.7]), carry([0.2, 0.7]))
+
+
+def test_every_pass_is_tested_here():
+    assert set(sweeps.__all__) <= set(globals())
