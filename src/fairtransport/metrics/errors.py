@@ -60,7 +60,7 @@ def error_rate(
     positive = _positives(y_true, pos_label, size=values.size)
     weights = check_weights(sample_weight, size=values.size)
     wrong = (values > cut) != positive
-    return np.count_nonzero(wrong) / wrong.size if weights is None else float(np.average(wrong, weights=weights))
+    return float(np.count_nonzero(wrong) / wrong.size) if weights is None else float(np.average(wrong, weights=weights))
 
 
 def _positives(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bool_]:

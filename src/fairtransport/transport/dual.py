@@ -243,11 +243,12 @@ def solve_dual(
         with np.errstate(over="ignore", invalid="ignore"):  # told in words below
             terms = evaluate(problem, state, draw_x(batch_size, rng), draw_y(batch_size, rng))
             new = ascend(problem, state, terms, step)
+        good = state if np.isfinite(terms.value) else good
         if not (np.isfinite(terms.value) and np.isfinite(new.x).all() and np.isfinite(new.y).all()):
             state, averaged = good, 0
             outcome = f"diverged at update {update}; the last finite duals are returned: use a smaller dual_step"
             break
-        state = good = new
+        state = new
         running.append(terms.value)
         if average and 2 * update > n_updates:
             averaged += 1

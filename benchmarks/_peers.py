@@ -1,0 +1,258 @@
+"""The COT update of the paper in plain NumPy, torch and JAX: the same work as ours, each in its best simple form.
+
+All groups are done at once, as batched products over dense rows (gathering rows of a dense matrix is faster than
+slicing a sparse one in all three). Gradients are written out, so no peer pays for automatic differentiation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairtransport import ContinuousTransportClassifier
+from fairtransport.paper.setups import adult_split
+
+STRENGTH, DUAL_STEP, PARAMETER_STEP = 0.1, 1.0, 0.002
+GOLDEN, MIX_1, MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def make_trainer(batch, dtype="float64", n_features=50, data=None):
+    """Our run on Adult's sparse rows, set up as in the paper: L2, opposite duals, matched pairs."""
+    X, y, sensitive = data or adult()
+    model = ContinuousTransportClassifier(
+        parity_weight=np.inf, regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1,
+        n_fourier_features=n_features, dual_step=DUAL_STEP, parameter_step=PARAMETER_STEP, batch_size=batch,
+        random_state=0,
+    )  # fmt: skip
+    return model.make_trainer(X.astype(dtype), y, sensitive_features=sensitive)
+
+
+def adult():
+    split = adult_split()
+    return split.X_train, split.y_train, split.sensitive_train
+
+
+def drawn(trainer, update):
+    """The rows and target scores that our update draws: SplitMix64 over a counter."""
+
+    def below(positions, size):
+        with np.errstate(over="ignore"):
+            z = np.uint64(trainer.seed) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN
+            z = (z ^ (z >> np.uint64(30))) * MIX_1
+            z = (z ^ (z >> np.uint64(27))) * MIX_2
+            z ^= z >> np.uint64(31)
+            return ((z >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
+
+    problem, batch = trainer.problem, trainer.batch_size
+    n_groups = len(problem.groups)
+    base = update * (n_groups + 1) * batch
+    rows = [rows[below(base + a * batch + np.arange(batch), rows.size)] for a, rows in enumerate(problem.groups.rows)]
+    target = problem.target[below(base + n_groups * batch + np.arange(batch), problem.target.size)]
+    return np.stack(rows), target
+
+
+@dataclass(eq=False)
+class Problem:
+    """Our problem as dense arrays: rows with a one for the intercept, the members of each group, the target."""
+
+    X: np.ndarray
+    members: list[np.ndarray]
+    target: np.ndarray
+    frequency: np.ndarray
+    phase: np.ndarray
+    theta: np.ndarray
+    batch: int
+
+    @classmethod
+    def of(cls, trainer):
+        dtype = trainer.problem.X.dtype
+        X = trainer.problem.X.toarray()
+        features = trainer.objective.dual.features
+        return cls(
+            np.column_stack((X, np.ones(len(X), dtype))), list(trainer.problem.groups.rows), trainer.problem.target,
+            features.frequency.astype(dtype), features.phase.astype(dtype), trainer.theta[0].astype(dtype),
+            trainer.batch_size,
+        )  # fmt: skip
+
+    @property
+    def n_groups(self):
+        return len(self.members)
+
+    @property
+    def scale(self):
+        return math.sqrt(2.0 / self.frequency.size)
+
+
+# ---------------------------------------------------------------------------------------------------------- NumPy
+
+
+class NumpyPeer:
+    """Plain NumPy."""
+
+    name = "NumPy"
+
+    def __init__(self, problem):
+        self.problem, self.rng = problem, np.random.default_rng(0)
+        self.theta = problem.theta.copy()
+        self.duals = np.zeros((problem.n_groups, problem.frequency.size), problem.X.dtype)
+
+    def update(self, rows, target):
+        p = self.problem
+        X = p.X[rows]
+        s = 1 / (1 + np.exp(-(X @ self.theta)))
+        angle = s[..., None] * p.frequency + p.phase
+        psi, psi_target = p.scale * np.cos(angle), p.scale * np.cos(target[:, None] * p.frequency + p.phase)
+        gap = s - target
+        v = (np.matvec(psi, self.duals) - self.duals @ psi_target.T - np.abs(gap)) / STRENGTH
+        alpha = 0.5 * np.maximum(v, 0)
+        rest = (1 - alpha) / p.batch
+        self.duals += DUAL_STEP * (np.vecmat(rest, psi) - rest @ psi_target)
+        slope = np.matvec(np.sin(angle), self.duals * (-p.scale * p.frequency))
+        push = ((1 - alpha) * slope + alpha * np.sign(gap)) * s * (1 - s) / p.batch
+        self.theta -= PARAMETER_STEP * (push.ravel() @ X.reshape(-1, X.shape[-1]))
+
+    def run(self, n_updates):
+        p = self.problem
+        for _ in range(n_updates):
+            rows = np.stack([rows[self.rng.integers(rows.size, size=p.batch)] for rows in p.members])
+            self.update(rows, p.target[self.rng.integers(p.target.size, size=p.batch)])
+
+    def state(self):
+        return self.theta, self.duals
+
+
+# ---------------------------------------------------------------------------------------------------------- torch
+
+
+class TorchPeer:
+    """torch, eager, without automatic differentiation."""
+
+    name = "torch eager"
+
+    def __init__(self, problem):
+        import torch  # noqa: PLC0415 - loading it takes seconds, and only some benchmarks need it
+
+        torch.set_num_threads(1)
+        self.torch, self.problem = torch, problem
+        self.X, self.target, self.frequency, self.phase = map(
+            torch.from_numpy, (problem.X, problem.target, problem.frequency, problem.phase)
+        )
+        self.members = [torch.from_numpy(rows) for rows in problem.members]
+        self.theta = torch.from_numpy(problem.theta.copy())
+        self.duals = torch.zeros((problem.n_groups, problem.frequency.size), dtype=self.X.dtype)
+
+    def update(self, rows, target):
+        torch, p = self.torch, self.problem
+        if isinstance(rows, np.ndarray):
+            rows, target = torch.from_numpy(rows), torch.from_numpy(target)
+        with torch.inference_mode():
+            X = self.X[rows]
+            s = torch.sigmoid(X @ self.theta)
+            angle = s[..., None] * self.frequency + self.phase
+            psi = p.scale * torch.cos(angle)
+            psi_target = p.scale * torch.cos(target[:, None] * self.frequency + self.phase)
+            gap = s - target
+            f = torch.bmm(psi, self.duals[..., None])[..., 0]
+            v = (f - self.duals @ psi_target.T - gap.abs()) / STRENGTH
+            alpha = 0.5 * v.clamp(min=0)
+            rest = (1 - alpha) / p.batch
+            self.duals += DUAL_STEP * (torch.bmm(rest[:, None, :], psi)[:, 0] - rest @ psi_target)
+            slope = torch.bmm(torch.sin(angle), (self.duals * (-p.scale * self.frequency))[..., None])[..., 0]
+            push = ((1 - alpha) * slope + alpha * torch.sign(gap)) * s * (1 - s) / p.batch
+            self.theta -= PARAMETER_STEP * (push.ravel() @ X.reshape(-1, X.shape[-1]))
+
+    def run(self, n_updates):
+        torch, batch = self.torch, self.problem.batch
+        for _ in range(n_updates):
+            rows = torch.stack([rows[torch.randint(rows.numel(), (batch,))] for rows in self.members])
+            self.update(rows, self.target[torch.randint(self.target.numel(), (batch,))])
+
+    def state(self):
+        return self.theta.numpy(), self.duals.numpy()
+
+
+# ------------------------------------------------------------------------------------------------------------ JAX
+
+
+class JaxPeer:
+    """JAX: updates compiled by jit and scan, groups unrolled, its fastest generator (the best of four forms tried)."""
+
+    name = "JAX jit + scan"
+
+    def __init__(self, problem):
+        import jax  # noqa: PLC0415 - as for torch
+
+        jax.config.update("jax_enable_x64", problem.X.dtype == np.float64)
+        self.jax, self.problem = jax, problem
+        self.X, self.target, frequency, phase = map(
+            jax.numpy.asarray, (problem.X, problem.target, problem.frequency, problem.phase)
+        )
+        members = [jax.numpy.asarray(rows) for rows in problem.members]
+        self.carry = (
+            jax.numpy.asarray(problem.theta),
+            jax.numpy.zeros((problem.n_groups, problem.frequency.size), self.X.dtype),
+        )
+        self.key = jax.random.key(0, impl="unsafe_rbg")
+
+        def update(carry, rows, target, X):
+            return _jax_update(jax.numpy, problem, (frequency, phase), carry, [X[own] for own in rows], target)
+
+        def below(key, size):
+            return jax.random.randint(key, (problem.batch,), 0, size)
+
+        def step(carry, key, X, values):
+            keys = jax.random.split(key, len(members) + 1)
+            rows = [own[below(key, own.size)] for own, key in zip(members, keys[1:], strict=True)]
+            return update(carry, rows, values[below(keys[0], values.size)], X), None
+
+        def many(carry, keys, X, values):
+            return jax.lax.scan(lambda carry, key: step(carry, key, X, values), carry, keys)[0]
+
+        self._update, self._many = jax.jit(update), jax.jit(many)
+
+    def update(self, rows, target):
+        self.carry = self._update(self.carry, list(rows), target, self.X)
+
+    def run(self, n_updates):
+        self.key, now = self.jax.random.split(self.key)
+        keys = self.jax.random.split(now, n_updates)
+        self.carry = self.jax.block_until_ready(self._many(self.carry, keys, self.X, self.target))
+
+    def state(self):
+        return tuple(map(np.asarray, self.carry))
+
+
+def _jax_update(jnp: Any, p, features, carry, X, target):
+    (frequency, phase), (theta, duals) = features, carry
+    psi_target = p.scale * jnp.cos(target[:, None] * frequency + phase)
+    gradient, new_duals = jnp.zeros_like(theta), []
+    for own, dual in zip(X, duals, strict=True):
+        s = 1 / (1 + jnp.exp(-(own @ theta)))
+        angle = s[:, None] * frequency + phase
+        psi, gap = p.scale * jnp.cos(angle), s - target
+        alpha = 0.5 * jnp.maximum((psi @ dual - psi_target @ dual - jnp.abs(gap)) / STRENGTH, 0)
+        rest = (1 - alpha) / p.batch
+        new_dual = dual + DUAL_STEP * (rest @ psi - rest @ psi_target)
+        slope = jnp.sin(angle) @ (new_dual * (-p.scale * frequency))
+        gradient += (((1 - alpha) * slope + alpha * jnp.sign(gap)) * s * (1 - s) / p.batch) @ own
+        new_duals.append(new_dual)
+    return theta - PARAMETER_STEP * gradient, jnp.stack(new_duals)
+
+
+PEERS = (NumpyPeer, TorchPeer, JaxPeer)
+
+
+def check_equal(trainer, peers, n_updates=3):
+    """Let all do the same updates on the same rows, and compare theta and the duals after each."""
+    tolerance = 1e-6 if trainer.problem.X.dtype == np.float64 else 1e-3
+    for update in range(n_updates):
+        rows, target = drawn(trainer, update)
+        trainer.advance(1, average_from=n_updates)
+        for peer in peers:
+            peer.update(rows, target)
+            theta, duals = peer.state()
+            np.testing.assert_allclose(theta, trainer.theta[0], atol=tolerance, err_msg=peer.name)
+            np.testing.assert_allclose(duals, trainer.duals, atol=tolerance, err_msg=peer.name)
