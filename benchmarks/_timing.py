@@ -14,15 +14,17 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "torch", "jax", "jaxlib", "POT", "equipy", "statsmodels")
@@ -133,6 +135,7 @@ class Report:
     settings: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    curves: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def add(self, *rows: Row) -> None:
         for row in rows:
@@ -153,6 +156,7 @@ class Report:
             "settings": self.settings,
             "rows": [asdict(row) for row in self.rows],
             "notes": self.notes,
+            "curves": self.curves,
         }
         RESULTS.mkdir(exist_ok=True)
         target = RESULTS / f"{self.name}.json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -44,6 +46,34 @@ def pair_by_pair(distance, scores, codes, labels):
     }
 
 
+MEMORY = """
+import resource
+import numpy as np
+from fairtransport import make_groups, metrics
+n = {n}
+rng = np.random.default_rng(0)
+codes = rng.integers(0, 8, n, dtype=np.int8)
+scores = rng.random(n)
+groups = make_groups(codes)
+made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+metrics.disparities(scores, sensitive_features=groups)
+metrics.error_rate(codes > 3, scores)
+print(made, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def memory(report, n):
+    """Peak memory of a process that audits n scores, and of the same before the audit."""
+    done = subprocess.run([sys.executable, "-c", MEMORY.format(n=n)], check=False, capture_output=True, text=True)
+    if done.returncode:
+        report.note(f"Memory for {n:,} scores: the process did not end well. MISSED.")
+        return
+    made, peak = (int(part) / 1024**2 for part in done.stdout.split())  # Linux counts in kB
+    verdict = "met" if peak <= 24 else "MISSED"
+    report.note(f"Memory: {n:,} scores, 8 groups: {peak:.1f} GiB at most, {made:.1f} of them before the audit "
+                f"(scores, codes and Groups). Bar, 24 GiB for 100 million: {verdict}.")  # fmt: skip
+
+
 def run(report):
     sizes = {100_000: (5, 5)} if report.quick else {1_000_000: (15, 5), 10_000_000: (7, 2)}
     report.settings.update(groups=N_GROUPS, pairs=N_GROUPS * (N_GROUPS - 1) // 2, scores="logistic of a normal")
@@ -73,6 +103,7 @@ def run(report):
                 _timing.compare(case, times[who], "scipy pair by pair", times["scipy"], at_least=least),
                 _timing.compare(case, times[who], "POT pair by pair", times["POT"]),
             )
+    memory(report, 1_000_000 if report.quick else 100_000_000)
     report.note(
         "Peers are called once for each of the 28 pairs, 8 times with everyone, and 8 times with 4096 scores that "
         "stand for the barycenter; making those is part of their time. Results are checked to be equal first."

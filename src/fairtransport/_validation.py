@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_choice",
     "check_count",
+    "check_flag",
     "check_length",
     "check_real",
     "check_scores",
@@ -93,6 +94,13 @@ def check_count(value: Any, *, name: str, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {value}.")
     return int(value)
+
+
+def check_flag(value: Any, *, name: str) -> bool:
+    """Return ``value`` when it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {type(value).__name__}.")
+    return bool(value)
 
 
 def check_real(

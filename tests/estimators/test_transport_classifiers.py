@@ -115,6 +115,42 @@ def test_scale_of_the_features_does_not_matter(scale):
     np.testing.assert_allclose(scaled.predict_proba(X * factor)[:, 1], plain.predict_proba(X)[:, 1], atol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
+@pytest.mark.parametrize("cls", BOTH)
+def test_one_column_of_another_scale_does_no_harm(cls, scale):
+    # The ridge of the default start does not shrink with the column, and steps must know it.
+    factor = np.array([1.0, scale, 1.0, 1.0])
+    model = cls(n_updates=3000, random_state=0).fit(X * factor, Y, sensitive_features=G)
+    assert model.outcome_ == "ran all 3000 updates"
+    assert disparity(model, X * factor) < 0.1
+
+
+def test_a_tiny_group_with_its_own_column_is_stable():
+    rng = np.random.default_rng(0)
+    group = rng.choice(3, p=[0.6, 0.395, 0.005], size=4000)
+    features = np.column_stack((rng.normal(size=(4000, 2)) + 0.8 * group[:, None], np.eye(3)[group]))
+    labels = (features[:, 0] + 0.5 * group + rng.logistic(size=4000) > 0.8).astype(int)
+    model = ContinuousTransportClassifier(parity_weight=np.inf, n_updates=5000, random_state=0)
+    history = model.fit(features, labels, sensitive_features=group).history_["disparity"]
+    assert history[-1] < history[0] / 3
+    late = history[len(history) // 4 : len(history) // 2]  # single iterates, before the averaging begins
+    assert late.mean() < 0.6 * history[0]
+
+
+def test_going_on_past_the_end_stays_where_it_is():
+    model = ContinuousTransportClassifier(n_updates=500, random_state=0)
+    trainer = model.make_trainer(X, Y, sensitive_features=G)
+    trainer.advance(500)
+    there = trainer.theta
+    trainer.advance(3000)
+    assert np.abs(trainer.theta - there).max() < 0.3
+
+
+def test_a_start_without_intercept_gets_none():
+    model = ContinuousTransportClassifier(LogisticRegression(fit_intercept=False), **SHORT)
+    assert model.fit(X, Y, sensitive_features=G).intercept_[0] == 0.0
+
+
 def test_average_of_iterates_equals_hand_computation():
     settings = {"batch_size": 5, "random_state": 0, "parameter_step": 0.1}
     fit = lambda k, average: ContinuousTransportClassifier(  # noqa: E731
@@ -270,6 +306,7 @@ def test_unusual_data_work(cls):
 @pytest.mark.parametrize("strength", [1e-6, 1e-3, 1e3])
 @pytest.mark.parametrize("regularizer", ["l2", "entropy"])
 @pytest.mark.parametrize("opposite", [True, False])
+@pytest.mark.filterwarnings("ignore:Training ended worse than it began")  # as some of these do, and say so
 def test_every_strength_stays_finite(strength, regularizer, opposite):
     model = ContinuousTransportClassifier(
         strength=strength, regularizer=regularizer, opposite_duals=opposite, **SHORT
@@ -336,6 +373,48 @@ def test_bad_data(cls, features, labels, groups, weights, words):
         cls(**SHORT).fit(features, labels, sensitive_features=groups, sample_weight=weights)
 
 
+class NeverFitted(LogisticRegression):
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("work has started")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"target": [2.0]}, {"target": "nobody"}, {"n_fourier_features": 0}, {"kernel_variance": -1.0}, {"batch_size": 0},
+     {"average": "no"}, {"opposite_duals": "yes"}, {"weights": (G == "a").astype(float)}],
+)  # fmt: skip
+def test_bad_input_is_refused_before_work_starts(change):
+    weights = change.pop("weights", None)
+    with pytest.raises((ValueError, TypeError), match=r"must|target|weight"):
+        ContinuousTransportClassifier(NeverFitted(), **{**SHORT, **change}).fit(
+            X, Y, sensitive_features=G, sample_weight=weights
+        )
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_text_among_the_features_is_not_quoted(cls):
+    table = pd.DataFrame(X).astype(object)
+    table.iloc[3, 0] = "Jane Doe"
+    with pytest.raises(ValueError, match="X has text") as told:
+        cls(**SHORT).fit(table, Y, sensitive_features=G)
+    assert "Jane" not in str(told.value)
+    assert told.value.__cause__ is None
+    assert told.value.__suppress_context__ or told.value.__context__ is None
+
+
+def test_missing_labels_are_counted():
+    labels = Y.astype(object)
+    labels[4] = None
+    with pytest.raises(ValueError, match="missing"):
+        ContinuousTransportClassifier(**SHORT).fit(X, labels, sensitive_features=G)
+
+
+def test_score_takes_the_groups():
+    model = ContinuousTransportClassifier(group_specific=True, **SHORT).fit(X, Y, sensitive_features=G)
+    predicted = model.predict(X, sensitive_features=G)
+    assert model.score(X, Y, sensitive_features=G) == pytest.approx(np.mean(predicted == Y))
+
+
 def test_small_group_is_named_by_its_size_only():
     lonely = G.copy().astype("<U6")
     lonely[0] = "canary"
@@ -374,6 +453,15 @@ def test_divergence_is_told_and_the_best_model_kept():
         )
     assert model.outcome_.startswith("diverged")
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_run_that_makes_things_worse_is_told_and_undone():
+    model = ContinuousTransportClassifier(parameter_step=100.0, n_updates=500, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="ended worse than it began"):
+        model.fit(X, Y, sensitive_features=G)
+    assert model.outcome_.startswith("ended worse")
+    scores = model.predict_proba(X)[:, 1]
+    assert error_rate(Y, scores) < 0.4
 
 
 def test_verbose_shows_progress_with_the_disparity(capsys):

@@ -68,7 +68,7 @@ def plain_update(trainer, update, theta, states):
         push += objective.anchor * problem.share[a] * (s - problem.labels[drawn])
         gradient[own] += push @ design / n
     gradient[:, :-1] += objective.anchor * objective.ridge * theta[:, :-1]
-    step = trainer.steps.size * (1 - trainer.steps.decay * update)
+    step = trainer.steps.size * max(1 - trainer.steps.decay * update, 0.05)
     return theta - step * trainer.steps.scale * gradient, states
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairtransport._validation import check_count, check_length, check_real, check_weights
+from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
+from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.problem import TrainingProblem, sigmoid
-from fairtransport.estimators.start import starting_point
+from fairtransport.estimators.start import Start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps
 from fairtransport.estimators.trainer import Objective, Result, Trainer
 from fairtransport.groups import Groups, make_groups
@@ -96,10 +97,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             goes on with other rows.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        labels = self._binary(y)
+        y, self.classes_ = two_classes(y, type(self).__name__)
+        X, y = self._features(X, y)
         weights = check_weights(sample_weight, size=X.shape[0])
         groups = self._groups(sensitive_features, X.shape[0])
+        spec = groups.to_spec()
+        self._check_target(groups, weights)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
         start = starting_point(self.estimator, X, y, weights)
@@ -110,29 +113,38 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 "check that the features vary and that the model was able to learn."
             )
         self.initial_estimator_ = start.model
-        self.groups_ = Groups.from_spec(groups.to_spec())
+        self.groups_ = Groups.from_spec(spec)
         self.target_ = self._target(scores, groups, weights)
-        problem = TrainingProblem.build(X, labels, groups, self.target_, weights)
-        return self._trainer(problem, start.theta, start.ridge, rng)
+        problem = TrainingProblem.build(X, (y == self.classes_[1]).astype(np.float64), groups, self.target_, weights)
+        return self._trainer(problem, start, rng)
 
-    def _trainer(
-        self, problem: TrainingProblem, theta: NDArray[np.float64], ridge: float, rng: np.random.Generator
-    ) -> Trainer:
+    def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
+        try:
+            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+        # scikit-learn's text would quote the cell, which may be somebody's name.
+        raise ValueError("X has text; encode it as numbers first, for instance with OneHotEncoder.")
+
+    def _trainer(self, problem: TrainingProblem, start: Start, rng: np.random.Generator) -> Trainer:
         paper = np.isinf(self.parity_weight)
         dual = self._dual_problem(rng)
         objective = Objective(
             parity=1.0 if paper else float(self.parity_weight),
             anchor=0.0 if paper else 1.0,
-            ridge=ridge,
+            ridge=start.ridge,
             dual=dual,
             dual_step=self._resolved_dual_step(dual),
         )
-        copies = len(problem.groups) if self.group_specific else 1
+        steps = self._steps(problem, objective, rng)
+        if not start.has_intercept:
+            steps.scale[-1] = 0.0
         return Trainer(
             problem,
             objective,
-            self._steps(problem, objective, rng),
-            theta=np.tile(theta, (copies, 1)),
+            steps,
+            theta=np.tile(start.theta, (len(problem.groups) if self.group_specific else 1, 1)),
             batch_size=self.batch_size,
             seed=int(rng.integers(2**62)),
         )
@@ -140,8 +152,15 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
     def _steps(self, problem: TrainingProblem, objective: Objective, rng: np.random.Generator) -> ParameterSteps:
         if self.parameter_step is not None:
             return plain_steps(float(self.parameter_step), problem.n_columns)
-        weight = objective.anchor + objective.parity
-        return automatic_steps(problem.X, batch_size=self.batch_size, n_updates=self.n_updates, weight=weight, rng=rng)
+        return automatic_steps(
+            problem.X,
+            problem.groups.rows,
+            batch_size=self.batch_size,
+            n_updates=self.n_updates,
+            weight=objective.anchor + objective.parity,
+            ridge=objective.anchor * objective.ridge,
+            rng=rng,
+        )
 
     def _keep(self, result: Result) -> None:
         """Keep what only a subclass has."""
@@ -153,18 +172,10 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         check_count(self.n_updates, name="n_updates")
         check_count(self.batch_size, name="batch_size")
         check_count(self.min_size, name="min_size")
+        for name in ("average", "group_specific", "verbose"):
+            check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
             check_real(self.parameter_step, name="parameter_step", strict=True)
-
-    def _binary(self, y: NDArray[Any]) -> NDArray[np.float64]:
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) != 2:
-            raise ValueError(
-                f"{type(self).__name__} needs labels of exactly two classes; y has {len(self.classes_)}"
-                f" class{'es' if len(self.classes_) > 1 else ''}."
-            )
-        return (y == self.classes_[1]).astype(np.float64)
 
     def _groups(self, sensitive_features: Any, n_rows: int) -> Groups:
         if sensitive_features is None:
@@ -179,19 +190,23 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
         return groups
 
+    def _check_target(self, groups: Groups, weights: NDArray[np.float64] | None) -> None:
+        """Raise for a target or weights that cannot work, before anything is trained."""
+        if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
+            raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+        stand_ins = [Sample.from_values([0.5])] * len(groups)
+        resolve_target(self.target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)
+
     def _target(
         self, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         def sample(rows: Any) -> Sample:
             return Sample.from_values(scores[rows], None if weights is None else weights[rows])
 
-        sizes = [len(r) if weights is None else weights[r].sum() for r in groups.rows]
-        if not np.all(np.asarray(sizes) > 0):
-            raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
         target = resolve_target(
             self.target,
             [sample(r) for r in groups.rows],
-            sizes,
+            [len(r) if weights is None else weights[r].sum() for r in groups.rows],
             labels=groups.labels,
             names=groups.names,
             everyone=sample(slice(None)),
@@ -235,6 +250,11 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         """Return class 1 where its probability is above one half."""
         above = self.decision_function(X, sensitive_features=sensitive_features) > 0.0
         return np.asarray(self.classes_[above.astype(int)])
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._validation import check_choice, check_real
+from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.estimators._linear import LinearTransportClassifier
 from fairtransport.transport.dual import PAIRS, DualProblem
 from fairtransport.transport.fourier import FourierFeatures, draw_features
@@ -128,9 +128,9 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     s a score of group a, t of the target (paper, Eq. 7 and the COT algorithm; :math:`w=\infty` leaves the
     loss out). The anchor keeps theta from drifting along the set of fair models.
 
-    Without ``parameter_step``, each column's step is divided by its mean square (plus a hundredth of its
-    largest square) and the common size is a fixed fraction of the largest stable one, so the scale of the
-    features does not matter.
+    Without ``parameter_step``, each column's step is divided by its mean square (in the group where that is
+    largest, plus a hundredth of its largest square) and the common size is a fixed fraction of the largest stable
+    one, so the scale of the features does not matter. It falls to a twentieth over the run.
 
     Examples
     --------
@@ -201,6 +201,9 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         get_regularizer(self.regularizer)
         check_choice(self.pairs, PAIRS, name="pairs")
         check_real(self.strength, name="strength", strict=True)
+        check_flag(self.opposite_duals, name="opposite_duals")
+        check_count(self.n_fourier_features, name="n_fourier_features")
+        check_real(self.kernel_variance, name="kernel_variance", strict=True)
         if self.dual_step is not None:
             check_real(self.dual_step, name="dual_step", strict=True)
 

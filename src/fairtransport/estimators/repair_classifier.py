@@ -11,11 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import Pipeline
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self
         """
         check_real(self.amount, name="amount", most=1.0)
-        labels, classes = _two_classes(y)
+        labels, classes = two_classes(y, type(self).__name__)
         n_rows = _n_rows(X)
         check_length(labels, size=n_rows, name="y")
         weights = check_weights(sample_weight, size=n_rows)
@@ -223,25 +222,6 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _two_classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels as a vector, and the two that occur in ascending order."""
-    labels = column_or_1d(y)
-    try:
-        classes = np.unique(labels)
-    except TypeError:  # they cannot be put in order
-        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
-    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
-    if n_missing:
-        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
-    check_classification_targets(labels)
-    if classes.size != 2:
-        raise ValueError(
-            f"QuantileRepairClassifier needs labels of exactly two classes; y has {classes.size}"
-            f" class{'' if classes.size == 1 else 'es'}."
-        )
-    return labels, classes
 
 
 def _n_rows(X: Any) -> int:

@@ -21,11 +21,12 @@ __all__ = ["Start", "starting_point"]
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The initial model: theta (intercept last) and the ridge that its own training used."""
+    """The initial model: theta (intercept last), the ridge of its own training, whether it has an intercept."""
 
     model: Any
     theta: NDArray[np.float64]
     ridge: float
+    has_intercept: bool
 
 
 def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> Start:
@@ -73,11 +74,13 @@ def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArr
             "function of coef_ and intercept_. Use LogisticRegression or SGDClassifier(loss='log_loss')."
         )
     total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
-    return Start(model, theta, _ridge(model, total))
+    return Start(model, theta, _ridge(model, total), bool(getattr(model, "fit_intercept", True)))
 
 
 def _ridge(model: Any, total: float) -> float:
     # scikit-learn's logistic regression minimises C * sum of losses + |w|^2 / 2.
+    if getattr(model, "penalty", "l2") in (None, "l1", "elasticnet") or getattr(model, "l1_ratio", None):
+        return 0.0
     inverse = getattr(model, "C_", getattr(model, "C", None))
     if inverse is None:
         return 0.0

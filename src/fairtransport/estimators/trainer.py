@@ -27,6 +27,7 @@ __all__ = ["Objective", "Result", "Trainer"]
 _RECORDS = 100
 _WATCHED_PER_GROUP = 1000
 _ANSWER_WITHIN = 0.2  # seconds
+_WORSE = 0.01  # of the objective on the watched rows: more than their noise
 _ANY = np.random.default_rng(0)  # discrete transport has no features, but the loop wants a table
 
 
@@ -141,7 +142,7 @@ class Trainer:
         self._target_duals = np.zeros((n_groups, table.width), dtype)
         self._room = _workspace(theta.shape, batch_size, table.steps + 1, table.width, dtype)
 
-    def advance(self, n_updates: int, *, average_from: int) -> None:
+    def advance(self, n_updates: int, *, average_from: int = 0) -> None:
         """Run ``n_updates`` updates; iterates from update ``average_from`` on enter the average."""
         problem, objective, dual = self.problem, self.objective, self.objective.dual
         run_updates(
@@ -236,7 +237,7 @@ class Trainer:
                 while self.done < n_updates:
                     self._advance_to(min(self.done + piece, n_updates), average_from=average_from)
                     if not (np.isfinite(self._theta).all() and np.isfinite(self._duals).all()):
-                        final, outcome = best_theta, self._diverged()
+                        final, outcome = best_theta, self._went_wrong(f"diverged near update {self.done}")
                         break
                     theta = self.averaged()
                     disparity, loss = watch.measure(theta)
@@ -248,6 +249,8 @@ class Trainer:
             final = best_theta
             outcome = f"interrupted after {self.done} of {n_updates} updates; the best model so far is kept"
             warnings.warn(f"Training was {outcome}.", ConvergenceWarning, stacklevel=2)
+        if final is None and self._total(*watch.measure(self.averaged())) > self._total(*records[0][1:]) + _WORSE:
+            final, outcome = best_theta, self._went_wrong("ended worse than it began")
         columns = np.array(records, dtype=np.float64).T
         history = dict(zip(("update", "disparity", "loss"), columns, strict=True))
         return Result(
@@ -263,10 +266,11 @@ class Trainer:
     def _total(self, disparity: float, loss: float) -> float:
         return self.objective.parity * disparity + self.objective.anchor * loss
 
-    def _diverged(self) -> str:
-        outcome = f"diverged near update {self.done}; the best model so far is kept"
+    def _went_wrong(self, what: str) -> str:
+        outcome = f"{what}; the best model so far is kept"
         warnings.warn(
-            f"Training {outcome}. Use smaller dual_step and parameter_step, or leave them at None.",
+            f"Training {outcome}. Leave dual_step and parameter_step at None or make them smaller; l2 with a strength "
+            "near 0.1 and a kernel_variance near 0.1 is safest.",
             ConvergenceWarning,
             stacklevel=3,
         )

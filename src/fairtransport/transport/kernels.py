@@ -32,6 +32,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_LEAST_STEP = 0.05  # of the first, however long a run goes on
 _INSERTION = 24  # a batch up to this size is sorted by insertion alone
 
 
@@ -215,7 +216,7 @@ def run_updates(
 
     One update: draw ``batch`` target scores and ``batch`` rows of each group; step the group's duals
     uphill; add the group's gradient with respect to theta; when all groups are done step theta
-    downhill by ``parameter_step * (1 - step_decay * update)``. ``average_from`` is the update from which
+    downhill by ``parameter_step * max(1 - step_decay * update, 1/20)``. ``average_from`` is the update from which
     iterates are summed into ``theta_sum``. A row is its dense columns (the first ones of theta), the
     columns where it is 1 (``unit_*``) and the rest with their values (``values``, ``columns``, ``starts``).
     """
@@ -368,7 +369,7 @@ def run_updates(
                     for k in range(starts[row], starts[row + 1]):
                         gradient[model, columns[k]] += push * values[k]
 
-        step_now = parameter_step * (1.0 - step_decay * update)
+        step_now = parameter_step * max(1.0 - step_decay * update, _LEAST_STEP)
         for m in range(theta.shape[0]):
             for j in range(last):
                 slant = gradient[m, j] + anchor_weight * ridge * theta[m, j]

@@ -1,0 +1,46 @@
+"""Binary labels of any kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["two_classes"]
+
+
+def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels as a vector, and the two that occur in ascending order.
+
+    Parameters
+    ----------
+    y : array-like
+        Numbers or words.
+    owner : str
+        Name of the estimator, for the error.
+
+    Raises
+    ------
+    ValueError
+        When labels are missing, mixed, continuous, or not of exactly two classes.
+    """
+    labels = column_or_1d(y)
+    try:
+        classes = np.unique(labels)
+    except TypeError:  # they cannot be put in order
+        raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
+    n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
+    if n_missing:
+        raise ValueError(f"y has {n_missing} missing labels; remove those rows first.")
+    check_classification_targets(labels)
+    if classes.size != 2:
+        raise ValueError(
+            f"{owner} needs labels of exactly two classes; y has {classes.size}"
+            f" class{'' if classes.size == 1 else 'es'}."
+        )
+    return labels, classes
