@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ class _Lines:
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.tenth = title, total, 0
+        self.began = time.monotonic()
 
     def advance(self, done: int, note: str = "") -> None:
         tenth = 10 * done // max(self.total, 1)
         if tenth > self.tenth:
             self.tenth = tenth
-            print(f"{self.title}: {10 * tenth}% {note}".rstrip(), file=sys.stderr, flush=True)  # noqa: T201
+            left = (time.monotonic() - self.began) * (self.total - done) / max(done, 1)
+            told = f"{self.title}: {10 * tenth}% {note}".rstrip() + (f", about {left:.0f} s left" if left >= 1 else "")
+            print(told, file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextlib.contextmanager

@@ -27,7 +27,9 @@ def run_demo(
         "fairtransport-demo"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Train for a few seconds only; rougher figures.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything random.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of everything random.")
+    ] = 0,
 ) -> None:
     """Compare four methods on the Adult data; write a page.
 

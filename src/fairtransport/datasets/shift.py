@@ -150,8 +150,7 @@ def _check_groups(rates: Mapping[Any, float], known: list[Any], *, by: str) -> N
         raise ValueError("rates names no group; give at least one, such as {'Female': 0.4}.")
     for group in rates:
         if group not in known:
-            values = ", ".join(map(repr, known))
-            raise ValueError(f"rates names the group {group!r}, which column {by!r} lacks; its values are {values}.")
+            raise ValueError(f"rates names the group {group!r}, which column {by!r} lacks; it has {len(known)} others.")
 
 
 def _sizes(size: int | Mapping[Any, int] | None, rates: Mapping[Any, float]) -> dict[Any, int]:

@@ -6,6 +6,7 @@ Logistic regression is fitted once a split; every other method starts from it or
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -217,7 +218,9 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
         scores = repair.transform(problem.test_scores, sensitive_features=split.sensitive_test)
         return Fit(method, scores, test_target, time.perf_counter() - start)
     model = _make(method, split.name, problem.model, random_state=random_state, quick=quick)
-    model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Training was interrupted")  # the exception below tells it
+        model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     if model.outcome_.startswith("interrupted"):
         raise KeyboardInterrupt
     seconds = time.perf_counter() - start
@@ -275,14 +278,16 @@ def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_
     return {metric: float(np.mean([one[metric] for one in shuffles])) for metric in shuffles[0]}
 
 
-def settings_of(method: str, dataset: str) -> Mapping[str, Any]:
-    """Return the parameters of a method on a data set, where they are not the estimators' defaults."""
-    return SETTINGS.get(dataset.partition(" (")[0], {}).get(method, {})
+def settings_of(method: str, dataset: str) -> dict[str, Any]:
+    """Return all parameters of a method on a data set, the estimators' defaults among them."""
+    if method not in _ESTIMATORS:
+        return {}
+    estimator = _ESTIMATORS[method](**SETTINGS.get(dataset.partition(" (")[0], {}).get(method, {}))
+    return {name: value for name, value in estimator.get_params(deep=False).items() if name != "estimator"}
 
 
 def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bool) -> Any:
-    options = settings_of(method, dataset)
-    estimator = _ESTIMATORS[method](model, **options, random_state=random_state)
+    estimator = _ESTIMATORS[method](model, **{**settings_of(method, dataset), "random_state": random_state})
     return estimator.set_params(n_updates=estimator.n_updates // 10) if quick else estimator
 
 

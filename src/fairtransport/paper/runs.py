@@ -32,6 +32,9 @@ __all__ = ["Part", "Result", "Stop", "Stopped", "run_parts"]
 
 Result = dict[str, "NDArray[Any]"]
 
+# To be raised when what is computed changes while the version and the settings stay: kept results then expire.
+_CODE = 2
+
 
 class Stopped(Exception):  # noqa: N818 - nothing went wrong
     """Raised inside a part when the user has asked to stop."""
@@ -77,7 +80,7 @@ class Part:
     @property
     def digest(self) -> str:
         """Short name of the settings and of the version that computes."""
-        told = json.dumps({"name": self.name, "version": __version__, **self.settings}, sort_keys=True)
+        told = json.dumps({"name": self.name, "version": [__version__, _CODE], **self.settings}, sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
     def path(self, folder: Path) -> Path:

@@ -64,25 +64,42 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
             "agrees" if max(errors) - min(errors) <= 0.01 else "differs",
         )
     )
-    dot, cot = figure("German", "DOT", "Err-.5"), figure("German", "COT (paper)", "Err-.5")
-    spread = table.value("German", "DOT", "Err-.5")
-    noise = spread.spread / math.sqrt(spread.n)
+    name = "Communities (crossed)"
+    ours, theirs = figure(name, "DPP", "SPDD"), published_value(name, "DPP", "SPDD") or 0.0
+    floor = table.value(name, "DPP", "SPDD").floor or 0.0
+    claims.append(
+        Claim(
+            f"{name}: SPDD after transport, as published.",
+            _published(name, trained),
+            told(name, trained, "SPDD"),
+            "agrees" if abs(ours - theirs) <= 0.1 * theirs else "differs",
+            f"on groups as small as ours chance alone shows {three_digits(floor)}; the paper does not say how it made "
+            "its eight groups",
+        )
+    )
+    dot, cot = (table.value("German", method, "Err-.5") for method in ("DOT", "COT (paper)"))
+    noise = math.hypot(dot.spread, cot.spread) / math.sqrt(dot.n)
+    more = dot.mean - cot.mean
     claims.append(
         Claim(
             "German Credit: DOT errs more than COT at a similar level of unfairness.",
             "Err-.5 .282 against .242",
-            f"Err-.5 {three_digits(dot)} against {three_digits(cot)}, standard error {three_digits(noise)}",
-            "agrees" if dot - cot > noise else "differs",
-            "" if dot - cot > noise else "with equal care for both methods' steps the difference is within the noise",
+            f"Err-.5 {three_digits(dot.mean)} against {three_digits(cot.mean)}; standard error of the difference "
+            f"{three_digits(noise)}",
+            "agrees" if more > noise else "differs",
+            "" if more > noise else "both have the same step of theta here; the paper tuned each",
         )
     )
-    anchored, paper = figure("Adult", "COT (anchor)", "Err-.5"), figure("Adult", "COT (paper)", "Err-.5")
+    fair, close = "SPDD", 0.01
+    cheaper = figure("Adult", "COT (anchor)", "Err-.5") < figure("Adult", "COT (paper)", "Err-.5")
+    similar = figure("Adult", "COT (anchor)", fair) <= figure("Adult", "COT (paper)", fair) + close
     claims.append(
         Claim(
             "Beyond the paper: keeping the logistic loss as an anchor costs less error at a similar disparity (Adult).",
             "",
-            told("Adult", ("COT (paper)", "COT (anchor)"), "Err-.5", "SPDD"),
-            "better" if anchored < paper else "differs",
+            told("Adult", ("COT (paper)", "COT (anchor)"), "Err-.5", fair),
+            "better" if cheaper and similar else "differs",
+            f"similar: {fair} at most {three_digits(close)} higher",
         )
     )
     return tuple(claims)
