@@ -1,7 +1,8 @@
-"""The COT update of the paper in plain NumPy, torch and JAX: the same work as ours, each in its best simple form.
+"""The COT update of the paper in plain NumPy, torch and JAX: the same work as ours.
 
-All groups are done at once, as batched products over dense rows (gathering rows of a dense matrix is faster than
-slicing a sparse one in all three). Gradients are written out, so no peer pays for automatic differentiation.
+NumPy and torch come twice: group after group, as the paper's algorithm box reads and as most would write it, and with
+all groups in one batched product. Rows are dense (gathering rows of a dense matrix is faster than slicing a sparse one
+in all three). Gradients are written out, so no peer pays for automatic differentiation.
 """
 
 from __future__ import annotations
@@ -242,7 +243,57 @@ def _jax_update(jnp: Any, p, features, carry, X, target):
     return theta - PARAMETER_STEP * gradient, jnp.stack(new_duals)
 
 
-PEERS = (NumpyPeer, TorchPeer, JaxPeer)
+# ------------------------------------------------------------------------------- as the paper's box is written
+
+
+class NumpyLoopPeer(NumpyPeer):
+    """Plain NumPy, group after group, as the paper's algorithm box reads."""
+
+    name = "NumPy, group by group"
+
+    def update(self, rows, target):
+        p = self.problem
+        psi_target = p.scale * np.cos(target[:, None] * p.frequency + p.phase)
+        gradient = np.zeros_like(self.theta)
+        for own, dual in zip(rows, self.duals, strict=True):
+            X = p.X[own]
+            s = 1 / (1 + np.exp(-(X @ self.theta)))
+            angle = s[:, None] * p.frequency + p.phase
+            psi, gap = p.scale * np.cos(angle), s - target
+            alpha = 0.5 * np.maximum((psi @ dual - psi_target @ dual - np.abs(gap)) / STRENGTH, 0)
+            rest = (1 - alpha) / p.batch
+            dual[:] += DUAL_STEP * (rest @ psi - rest @ psi_target)
+            slope = np.sin(angle) @ (dual * (-p.scale * p.frequency))
+            gradient += (((1 - alpha) * slope + alpha * np.sign(gap)) * s * (1 - s) / p.batch) @ X
+        self.theta -= PARAMETER_STEP * gradient
+
+
+class TorchLoopPeer(TorchPeer):
+    """torch, eager, group after group, as the paper's algorithm box reads; without automatic differentiation."""
+
+    name = "torch eager, group by group"
+
+    def update(self, rows, target):
+        torch, p = self.torch, self.problem
+        if isinstance(rows, np.ndarray):
+            rows, target = torch.from_numpy(rows), torch.from_numpy(target)
+        with torch.inference_mode():
+            psi_target = p.scale * torch.cos(target[:, None] * self.frequency + self.phase)
+            gradient = torch.zeros_like(self.theta)
+            for own, dual in zip(rows, self.duals, strict=True):
+                X = self.X[own]
+                s = torch.sigmoid(X @ self.theta)
+                angle = s[:, None] * self.frequency + self.phase
+                psi, gap = p.scale * torch.cos(angle), s - target
+                alpha = 0.5 * ((psi @ dual - psi_target @ dual - gap.abs()) / STRENGTH).clamp(min=0)
+                rest = (1 - alpha) / p.batch
+                dual[:] += DUAL_STEP * (rest @ psi - rest @ psi_target)
+                slope = torch.sin(angle) @ (dual * (-p.scale * self.frequency))
+                gradient += (((1 - alpha) * slope + alpha * torch.sign(gap)) * s * (1 - s) / p.batch) @ X
+            self.theta -= PARAMETER_STEP * gradient
+
+
+PEERS = (NumpyLoopPeer, TorchLoopPeer, NumpyPeer, TorchPeer, JaxPeer)
 
 
 def check_equal(trainer, peers, n_updates=3):

@@ -6,7 +6,11 @@ from benchmarks import _timing
 from benchmarks._peers import DUAL_STEP, PARAMETER_STEP, PEERS, STRENGTH, Problem, adult, check_equal, make_trainer
 
 CLAIM = "One COT update on Adult (sparse rows, 4 groups, 50 Fourier features) takes a fraction of what peers take."
-AT_LEAST = {"JAX jit + scan": 0.0, "NumPy": 0.0, "torch eager": 0.0}  # times as long as ours; 0: no bar
+# Times as long as ours, by batch size; 0: no bar. The bars are for the plain forms.
+AT_LEAST = {
+    100: {"torch eager, group by group": 25.0, "NumPy, group by group": 18.0, "JAX jit + scan": 6.0},
+    10: {"torch eager, group by group": 60.0},
+}
 
 
 def per_update(peer, n_updates):
@@ -17,7 +21,7 @@ def run(report):
     report.settings.update(
         regularizer="l2", opposite_duals=True, pairs="matched", strength=STRENGTH, dual_step=DUAL_STEP,
         parameter_step=PARAMETER_STEP, fourier_features=50, objective="the paper's (no anchor)",
-        peers="dense rows, all groups in one batched product, gradients written out, rows drawn by their own generator",
+        peers="dense rows, gradients written out, rows drawn by their own generator",
     )  # fmt: skip
     data = adult()
     report.settings["rows and columns"] = f"{data[0].shape[0]} x {data[0].shape[1]}"
@@ -36,7 +40,7 @@ def run(report):
             for peer in peers:
                 theirs = [time / (many if "JAX" in peer.name else n_updates) for time in times[peer.name]]
                 case = f"batch {batch}, {dtype}"
-                report.add(_timing.compare(case, ours, peer.name, theirs, at_least=AT_LEAST[peer.name]))
+                report.add(_timing.compare(case, ours, peer.name, theirs, at_least=AT_LEAST[batch].get(peer.name, 0.0)))
     report.note("Before timing, three updates from the same state on the same rows gave the same theta and duals "
                 "(1e-6; 1e-3 in float32).")  # fmt: skip
 
