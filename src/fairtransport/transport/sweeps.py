@@ -31,7 +31,7 @@ __all__ = [
     "unpack_keys",
 ]
 
-_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
+_ZERO, _ONE, _FOUR, _SIGN = np.uint64(0), np.uint64(1), np.uint64(4), np.uint64(1 << 63)
 _BLOCK = 256  # gaps summed on their own before they join the total, so that rounding does not grow with n
 _AHEAD = 64  # points whose memory is asked for before the first of them is mapped
 _STEP = 3  # knots from the first of a leaf to the first of the next
@@ -301,23 +301,26 @@ def leaves_of(knots: NDArray[np.float64], images: NDArray[np.float64]) -> NDArra
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
-    """Say in which leaf to look first for a point of each cell; its cell is ``int((point - knots[0]) * scale)``."""
+    """Say in which leaf to look first for a point of each cell; its cell is ``int((point - knots[0]) * scale)``.
+
+    It is the leaf that begins an interval with the first knot in the cell, or else with the last one below it. A
+    point is there, in the leaf before, or, where a cell has many knots, in a later one.
+    """
     last_cell = guide.shape[0] - 1
-    reached = 0
-    guide[0] = 0
+    reached = -1
     for i in range(knots.shape[0]):
         cell = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
-        for passed in range(reached + 1, cell + 1):
-            guide[passed] = (i - 1) // _STEP  # knot i - 1 is the last one below the cell
-        reached = cell
-    for passed in range(reached + 1, last_cell + 1):
-        guide[passed] = (knots.shape[0] - 1) // _STEP
+        if cell > reached:
+            guide[reached + 1 : cell] = (i - 1) // _STEP
+            guide[cell] = i // _STEP
+            reached = cell
+    guide[reached + 1 :] = (knots.shape[0] - 1) // _STEP
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_from(leaves: NDArray[np.float64], leaf: int, point: float) -> int:
-    # The first leaf that ends above the point, from the given one on. The last leaf ends at infinity.
-    low = high = leaf + 1
+def _leaf_from(leaves: NDArray[np.float64], leaf: np.uint64, point: float) -> np.uint64:
+    # The first leaf from the given one on that ends above the point. The last one ends at infinity.
+    low = high = int(leaf)
     last, step = leaves.shape[0] - 1, 1
     while high < last and leaves[high, 3] <= point:
         low, high, step = high + 1, min(high + step, last), 2 * step
@@ -327,7 +330,7 @@ def _leaf_from(leaves: NDArray[np.float64], leaf: int, point: float) -> int:
             low = middle + 1
         else:
             high = middle
-    return low
+    return np.uint64(low)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -337,25 +340,28 @@ def _map_few(  # noqa: PLR0917 - compiled functions take their arguments by posi
     leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
-    found: NDArray[np.int64],
+    found: NDArray[np.uint64],
     images: NDArray[np.float64],
 ) -> None:
+    # Indices are unsigned, because numba looks whether a signed one counts from the end, and that takes time.
     last_cell, lowest = guide.shape[0] - 1, leaves[0, 0]
     for t in range(n_points):
-        place = (points[t] - lowest) * scale if scale > 0.0 and points[t] > lowest else 0.0
-        found[t] = guide[int(place) if place < last_cell else last_cell]
-    for _ in range(2):  # most points are in this leaf or one of the next two
+        points[t] = max(points[t], lowest)
+        place = (points[t] - lowest) * scale if scale > 0.0 else 0.0
+        found[t] = guide[np.uint64(place) if place < last_cell else np.uint64(last_cell)]
+    for _ in range(2):
         for t in range(n_points):
-            found[t] += leaves[found[t], 3] <= points[t]
+            leaf = found[t]
+            found[t] = leaf + np.uint64(leaves[leaf, 3] <= points[t]) - np.uint64(leaves[leaf, 0] > points[t])
     for t in range(n_points):
-        point, leaf = max(points[t], lowest), found[t]
+        point, leaf = points[t], found[t]
         if leaves[leaf, 3] <= point:
             leaf = _leaf_from(leaves, leaf, point)
-        k = int(leaves[leaf, 1] <= point) + int(leaves[leaf, 2] <= point)
-        share = (point - leaves[leaf, k]) / (leaves[leaf, k + 1] - leaves[leaf, k])
-        rise = leaves[leaf, k + 5] - leaves[leaf, k + 4]
+        k = np.uint64(leaves[leaf, 1] <= point) + np.uint64(leaves[leaf, 2] <= point)
+        share = (point - leaves[leaf, k]) / (leaves[leaf, k + _ONE] - leaves[leaf, k])
+        image, next_image = leaves[leaf, k + _FOUR], leaves[leaf, k + _FOUR + _ONE]
         # Rounding may not overshoot the next knot: the order is kept to the last bit.
-        images[t] = min(leaves[leaf, k + 4] + share * rise, leaves[leaf, k + 5])
+        images[t] = min(image + share * (next_image - image), next_image)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -370,7 +376,7 @@ def map_points(
 
     The map comes from `leaves_of` and `fill_guide`.
     """
-    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
+    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.uint64), np.empty(_AHEAD)
     for start in range(0, points.shape[0], _AHEAD):
         n_few = min(_AHEAD, points.shape[0] - start)
         few[:n_few] = points[start : start + n_few]
@@ -392,12 +398,13 @@ def map_rows(  # noqa: PLR0917 - likewise
 
     The map is given as in `map_points`.
     """
-    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.int64), np.empty(_AHEAD)
+    own, few = np.empty(_AHEAD), np.empty(_AHEAD)
+    found, mapped = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD)
     for start in range(0, rows.shape[0], _AHEAD):
         n_few = min(_AHEAD, rows.shape[0] - start)
         for t in range(n_few):
-            few[t] = values[rows[start + t]]
+            own[t] = few[t] = values[rows[start + t]]
         _map_few(few, n_few, leaves, guide, scale, found, mapped)
         for t in range(n_few):
             # Each of the three operations keeps the order and the range of the values under rounding, too.
-            out[rows[start + t]] = (1.0 - amount) * few[t] + amount * mapped[t]
+            out[rows[start + t]] = (1.0 - amount) * own[t] + amount * mapped[t]
