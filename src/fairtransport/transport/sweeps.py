@@ -320,7 +320,7 @@ def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32
 @njit(cache=True, nogil=True, error_model="numpy")
 def _leaf_from(leaves: NDArray[np.float64], leaf: np.uint64, point: float) -> np.uint64:
     # The first leaf from the given one on that ends above the point. The last one ends at infinity.
-    low = high = int(leaf)
+    low = high = np.int64(leaf)
     last, step = leaves.shape[0] - 1, 1
     while high < last and leaves[high, 3] <= point:
         low, high, step = high + 1, min(high + step, last), 2 * step
