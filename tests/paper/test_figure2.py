@@ -185,7 +185,7 @@ def test_a_part_stops_when_asked(tiny):
 
 @pytest.mark.paper
 def test_the_papers_headline_on_adult():
-    """At batch 10 COT reaches the target and DOT does not, with higher error; at 1000 both do (DESIGN, section 6)."""
+    """At batch 10 COT reaches the target and DOT does not, with higher error; at 1000 both do."""
     chosen = [
         part
         for part in figure2.parts(quick=False)
