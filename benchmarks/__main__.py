@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth")
+NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "frontier")
 
 
 def main() -> int:

@@ -91,9 +91,9 @@ class Problem:
 
 
 class NumpyPeer:
-    """Plain NumPy."""
+    """Plain NumPy, all groups in one batched product."""
 
-    name = "NumPy"
+    name = "NumPy, batched"
 
     def __init__(self, problem):
         self.problem, self.rng = problem, np.random.default_rng(0)
@@ -129,9 +129,9 @@ class NumpyPeer:
 
 
 class TorchPeer:
-    """torch, eager, without automatic differentiation."""
+    """torch, eager, all groups in one batched product; without automatic differentiation."""
 
-    name = "torch eager"
+    name = "torch eager, batched"
 
     def __init__(self, problem):
         import torch  # noqa: PLC0415 - loading it takes seconds, and only some benchmarks need it

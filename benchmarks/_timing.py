@@ -132,6 +132,7 @@ class Report:
     name: str
     claim: str
     quick: bool
+    folder: Path = RESULTS
     settings: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -158,8 +159,8 @@ class Report:
             "notes": self.notes,
             "curves": self.curves,
         }
-        RESULTS.mkdir(exist_ok=True)
-        target = RESULTS / f"{self.name}.json"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target = self.folder / f"{self.name}.json"
         draft = target.with_suffix(".tmp")
         draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         draft.replace(target)
@@ -249,7 +250,9 @@ def main(name: str, claim: str, body: Callable[[Report], None]) -> None:
     """Run one benchmark from the command line."""
     parser = argparse.ArgumentParser(description=claim)
     parser.add_argument("--quick", action="store_true", help="smaller cases and fewer rounds, to see that it runs")
-    report = Report(name, claim, quick=parser.parse_args().quick)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the results go (default: benchmarks/results)")
+    options = parser.parse_args()
+    report = Report(name, claim, quick=options.quick, folder=options.out)
     print(f"{name}: {claim}", flush=True)
     with threads(1):
         body(report)

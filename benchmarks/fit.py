@@ -9,7 +9,7 @@ from benchmarks._peers import JaxPeer, Problem, adult, check_equal, make_trainer
 from fairtransport import ContinuousTransportClassifier
 
 CLAIM = "A whole fit on Adult, 100,000 updates at batch 100."
-AT_LEAST = 0.0  # times as long as ours; 0: no bar
+AT_LEAST = 4.0  # times as long as ours: the whole fit in 10 seconds where JAX needs 40 for the updates alone
 
 
 def run(report):
@@ -37,8 +37,10 @@ def run(report):
     )
     what = "JAX jit + scan, updates only"
     report.add(
-        _timing.compare(f"{n_updates:,} updates", times["updates"], what, times["JAX"], at_least=AT_LEAST),
-        _timing.compare(f"fit: initial model, {n_updates:,} updates, history", times["fit"], what, times["JAX"]),
+        _timing.compare(f"{n_updates:,} updates", times["updates"], what, times["JAX"]),
+        _timing.compare(
+            f"fit: initial model, {n_updates:,} updates, history", times["fit"], what, times["JAX"], at_least=AT_LEAST
+        ),
     )
     report.note("JAX's time is that of the scan alone: no initial model, no average of iterates, no history.")
 

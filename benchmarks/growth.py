@@ -74,15 +74,18 @@ def run(report):
         exponent = np.log(medians[last] / medians[first]) / np.log(last / first)
         told = ", ".join(f"{size:,}: {_timing.seconds(value)}" for size, value in medians.items())
         report.note(f"{name}: {told}; grows like size^{exponent:.2f} at the end")
-    draw(report.curves)
-    report.settings["plot"] = "benchmarks/results/growth.png"
+    report.note(f"n log n is size^{1 + np.log10(7 / 6):.2f} from a million to ten million.")
+    report.folder.mkdir(parents=True, exist_ok=True)
+    draw(report.curves, report.folder / "growth.png")
+    report.settings["plot"] = "growth.png, beside this file"
 
 
-def draw(found):
+def draw(found, path):
     import matplotlib as mpl  # noqa: PLC0415 - the backend is chosen before pyplot is loaded
 
     mpl.use("agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
 
     figure, axes = plt.subplots(3, 3, figsize=(12, 10), layout="constrained")
     for axis, (name, medians) in zip(axes.flat, found.items(), strict=True):
@@ -92,10 +95,18 @@ def draw(found):
         axis.set_title(name)
         axis.set_xlabel(name.rsplit("by ", 1)[1])
         axis.set_ylabel("seconds")
+        # Ticks at the sizes measured; numbers stand at powers of ten where there are some, at the sizes where not.
+        decades = np.log10(sizes[-1] / sizes[0])
+        axis.xaxis.set_major_locator(LogLocator() if decades > 2.5 else FixedLocator(sizes))
+        axis.xaxis.set_minor_locator(NullLocator())
+        if decades <= 2.5:
+            axis.xaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_major_locator(LogLocator())
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(visible=True, alpha=0.3)
     axes.flat[0].legend()
-    _timing.RESULTS.mkdir(exist_ok=True)
-    figure.savefig(_timing.RESULTS / "growth.png", dpi=120)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -234,6 +235,119 @@ def test_large_arrays_find_values_that_come_late():
     expected = [("a", 1), ("m", 0), ("m", 1), ("z", 1)]
     assert groups.labels == tuple(expected)
     assert groups.counts.tolist() == [3, 15_000, 5_000, 5_000]
+
+
+def plain_groups(values):
+    """Labels and codes by Python's own dict and sort."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    labels = sorted(set(plain))
+    return labels, [labels.index(value) for value in plain]
+
+
+NUMBERS = {
+    "negative": np.array([-3, 7, -3, 0, -128, 7], dtype=np.int64),
+    "int8": np.array([-128, 127, 0, -1, -128, 127], dtype=np.int8),
+    "uint8": np.array([255, 0, 3, 255, 0, 0], dtype=np.uint8),
+    "uint64": np.array([2**64 - 1, 0, 2**63, 2**64 - 1, 1, 0], dtype=np.uint64),
+    "huge range": np.array([-(2**63), 2**63 - 1, 0, -(2**63), 1, 0], dtype=np.int64),
+    "big endian": np.array([258, 1, 258, -2, 1, 1], dtype=">i4"),
+    "bool": np.array([True, False, True, True, False, True]),
+    "float32": np.array([0.5, -0.5, 0.1, 0.5, 0.1, 0.1], dtype=np.float32),
+    "float": np.array([1.0, 2.0, 4.0, 1.0, 1e300, -1e-300]),
+    "float16": np.array([1, 2, 4, 1, 2, 0], dtype=np.float16),
+    "long float": np.array([1, 2, 4, 1, 2, 0.1], dtype=np.longdouble),
+    "zeros": np.array([0.0, -0.0, 1.0, -0.0, 0.0, 1.0]),
+    "text": np.array(["é", "", "ab", "abcdefg", "é", "ab"]),
+    "bytes": np.array([b"x", b"", b"abc", b"x", b"abc", b""]),
+    "strided": np.arange(24).reshape(6, 4)[:, 1] // 9,
+    "reversed": (np.arange(6) // 2)[::-1],
+}
+
+
+@pytest.mark.parametrize("column", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("times", [1, 5000])
+def test_arrays_are_coded_as_python_would(column, times):
+    labels, codes = plain_groups(column)
+    groups = make_groups(np.tile(column, times))
+    assert groups.labels == tuple(labels)
+    assert groups.codes.tolist() == codes * times
+    assert groups.counts.tolist() == [times * codes.count(code) for code in range(len(labels))]
+
+
+def test_every_integer_type_and_library_gives_the_same_groups():
+    codes = np.random.default_rng(0).integers(-3, 4, 20_000)
+    expected = make_groups(codes.tolist())
+    kinds = [pd.Series(codes), pd.Series(codes, dtype="Int64"), pd.Series(codes, dtype="category"), pl.Series(codes)]
+    kinds += [
+        pa.array(codes),
+        codes.astype(object),
+        codes.astype(np.int8),
+        codes.astype(float),
+        pd.Series(codes, dtype=object),
+    ]
+    for column in kinds:
+        groups = make_groups(column)
+        assert groups.labels == expected.labels
+        assert np.array_equal(groups.codes, expected.codes)
+
+
+def test_texts_of_every_library_give_the_same_groups():
+    text = np.array(["a", "bc", "", "a longer one", "é"])[np.random.default_rng(0).integers(0, 5, 20_000)]
+    holes = [None if i % 7 == 0 else value for i, value in enumerate(text.tolist())]
+    for values in (text.tolist(), holes):
+        expected = make_groups(values, missing="group")
+        kinds = [pd.Series(values), pd.Series(values, dtype="category"), pl.Series(values), pa.array(values)]
+        kinds += [pl.Series(values, dtype=pl.Categorical), pl.Series(values, dtype=pl.Enum(np.unique(text).tolist()))]
+        kinds += [
+            pa.array(values).dictionary_encode(),
+            pd.Series(values, dtype=object),
+            pd.Series(values, dtype="string"),
+        ]
+        for column in [*kinds, *([text] if values is not holes else [])]:
+            groups = make_groups(column, missing="group")
+            assert groups.labels == expected.labels
+            assert np.array_equal(groups.codes, expected.codes)
+
+
+@pytest.mark.parametrize("n_values", [4095, 4096, 4097, 9000])
+@pytest.mark.parametrize("kind", ["int64", "U6", "float64"])
+def test_more_values_than_the_table_of_hashes_holds(n_values, kind):
+    values = (np.random.default_rng(0).permutation(n_values) * 7).astype(kind)
+    groups = make_groups(np.tile(values, 2), max_groups=n_values)
+    labels, codes = np.unique(values, return_inverse=True)
+    assert groups.labels == tuple(labels.tolist())
+    assert np.array_equal(groups.codes, np.tile(codes, 2))
+    assert groups.counts.tolist() == [2] * n_values
+    with pytest.raises(ValueError, match=f"has {n_values} groups"):
+        make_groups(values)
+
+
+def test_many_crossings_need_no_table():
+    one, other = np.arange(3000) % 1500, np.arange(3000) // 2
+    groups = make_groups({"a": one, "b": other}, max_groups=3000)  # 2,250,000 pairs of values, 3000 of which occur
+    assert groups.labels == tuple(sorted(zip(one.tolist(), other.tolist(), strict=True)))
+    assert [groups.labels[code] for code in groups.codes[:50]] == list(zip(one[:50], other[:50], strict=True))
+
+
+@pytest.mark.parametrize(("n_groups", "kind"), [(255, np.uint8), (256, np.uint16), (65_536, np.uint32)])
+def test_memberships_take_as_little_room_as_they_can(n_groups, kind):
+    groups = make_groups(np.arange(n_groups), max_groups=n_groups)
+    assert [codes.dtype for codes in groups.memberships] == [kind]
+    assert "rows" not in vars(groups)  # made when asked for
+    assert groups.rows[-1].tolist() == [n_groups - 1]
+
+
+def test_rows_of_no_group_are_not_encoded():
+    groups = make_groups(["a", "b"])
+    outside = replace(groups, memberships=(np.uint8([0, 2, 1]),))
+    assert [rows.tolist() for rows in outside.rows] == [[0], [2]]
+    with pytest.raises(ValueError, match="1 of 3 rows"):
+        groups.encode(outside)
+
+
+def test_counts_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        make_groups(SEX).counts[0] = 9
 
 
 def test_sixty_groups_are_in_order():

@@ -12,38 +12,54 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
+    from fairtransport.auditing import Audit, audit
     from fairtransport.estimators import (
         ContinuousTransportClassifier,
         DiscreteTransportClassifier,
+        Frontier,
         QuantileRepair,
         QuantileRepairClassifier,
+        fit_many,
+        frontier,
     )
     from fairtransport.groups import Groups, make_groups
     from fairtransport.transport import solve_dual
 
 __all__ = [
+    "Audit",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
+    "Frontier",
     "Groups",
     "QuantileRepair",
     "QuantileRepairClassifier",
     "__version__",
+    "audit",
     "datasets",
+    "fit_many",
+    "frontier",
     "make_groups",
     "metrics",
     "solve_dual",
 ]
 
 _HOMES = {
+    "Audit": "auditing",
     "ContinuousTransportClassifier": "estimators",
     "DiscreteTransportClassifier": "estimators",
+    "Frontier": "estimators",
     "Groups": "groups",
     "QuantileRepair": "estimators",
     "QuantileRepairClassifier": "estimators",
+    "audit": "auditing",
+    "fit_many": "estimators",
+    "frontier": "estimators",
     "make_groups": "groups",
     "solve_dual": "transport",
 }
-_ROOMS = frozenset({"datasets", "estimators", "metrics", "paper", "penalties", "report", "transport"})
+_ROOMS = frozenset(
+    {"auditing", "datasets", "estimators", "histograms", "metrics", "paper", "penalties", "report", "transport"}
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -21,15 +22,30 @@ __all__ = [
     "Coded",
     "check_number",
     "code_column",
+    "code_rows",
+    "code_words",
+    "count_codes",
+    "cross_codes",
     "default_names",
     "plain_value",
     "read_columns",
+    "recode",
     "say_columns",
-    "unique_inverse",
+    "short_type",
 ]
 
-Coded: TypeAlias = tuple[list[Any], NDArray[np.int64]]
-"""Distinct values, and each row's place among them."""
+Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
+"""Distinct values, and each row's place among them, in the shortest unsigned type that holds their number."""
+
+_MOST_CODED = 4096  # distinct values that `code_words` tells apart; its table has twice as many places
+_MOST_CROSSED = 1 << 20  # combinations of two columns that get a table
+_TABLE_BITS = 13
+_GOLDEN, _ONE, _HALF, _REST = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 1, 32, 64 - _TABLE_BITS))
+
+
+def short_type(n_codes: int) -> np.dtype[Any]:
+    """Return the shortest unsigned type that holds codes up to ``n_codes``, which stands for none."""
+    return np.min_scalar_type(n_codes)
 
 
 def say_columns(columns: Collection[str]) -> str:
@@ -48,15 +64,16 @@ def code_column(column: Any, name: str, max_groups: float) -> Coded:
     """Sort the values that occur in a column (missing is None and last) and place each row among them."""
     try:
         raw, codes = _factorize(nw.to_native(column, pass_through=True))
-        plain = [None, *map(plain_value, raw)]
-        used = np.bincount(codes + 1, minlength=len(plain)).tolist()
+        plain = [*map(plain_value, raw), None]  # code -1, missing, is the last one
+        used = count_codes(codes, len(plain)).tolist()
         values = {value for value, size in zip(plain, used, strict=True) if size}
     except TypeError:
         raise TypeError(f"Column {name!r} holds lists or other values that cannot be compared as groups.") from None
     check_number(len(values), [name], max_groups)
     ordered = sorted(values, key=_order)
     place = {value: position for position, value in enumerate(ordered)}
-    return ordered, np.array([place.get(value, -1) for value in plain], dtype=np.int64)[codes + 1]
+    places = np.array([place.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
+    return ordered, recode(codes, places)
 
 
 def _factorize(column: Any) -> Coded:
@@ -67,15 +84,25 @@ def _factorize(column: Any) -> Coded:
     if hasattr(column, "dictionary_encode"):  # pyarrow
         encoded = column.dictionary_encode()
         chunks = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
-        parts = [chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
-        return chunks[0].dictionary.to_pylist(), np.concatenate(parts)
+        parts = [chunk.indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+        return chunks[0].dictionary.to_pylist(), parts[0] if len(parts) == 1 else np.concatenate(parts)
     if isinstance(column, np.ndarray):
         return _factorize_array(column)
-    series: nw.Series[Any] = nw.from_native(column, series_only=True)  # polars
+    return _factorize_series(nw.from_native(column, series_only=True))  # polars
+
+
+def _factorize_series(series: nw.Series[Any]) -> Coded:
+    if series.dtype in {nw.String, nw.Categorical, nw.Enum}:
+        if series.dtype == nw.String:
+            series = series.cast(nw.Enum(series.drop_nulls().unique().to_list()))
+        firsts, codes = _first_rows(series.to_native().to_physical().cast(int).fill_null(-1).to_numpy())
+        return series[firsts.tolist()].to_list(), codes
+    if (series.dtype.is_numeric() or series.dtype == nw.Boolean) and not series.is_null().any():
+        return _factorize_array(series.to_numpy())
     values = series.drop_nulls().unique().to_list()
     if not values:
-        return [], np.full(len(series), -1, dtype=np.int64)
-    places = series.replace_strict(values, range(len(values)), return_dtype=nw.Int64)
+        return [], np.full(len(series), -1, dtype=np.int32)
+    places = series.replace_strict(values, range(len(values)), return_dtype=nw.Int32)
     return values, places.fill_null(-1).to_numpy()
 
 
@@ -87,19 +114,111 @@ def _factorize_array(array: NDArray[Any]) -> Coded:
         return list(seen), codes
     if kind in "mM":
         array = array.astype(f"{kind}8[us]")  # the finest that Python's own types hold
-    here = array == array if kind in "fmM" else np.ones(array.size, dtype=np.bool_)  # noqa: PLR0124
-    codes = np.full(array.size, -1, dtype=np.int64)
-    known, codes[here] = unique_inverse(array[here])
-    return known.tolist(), codes
+    firsts, codes = _first_rows(array)
+    return array[firsts].tolist(), codes
 
 
-def unique_inverse(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Do what ``np.unique`` with the inverse does, without sorting every row when few values repeat."""
-    known = np.unique(array[:10_000])
-    if array.size > 10_000:
-        nearest = np.minimum(np.searchsorted(known, array), known.size - 1)
-        known = np.union1d(known, array[known[nearest] != array])
-    return known, np.searchsorted(known, array)
+def _first_rows(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Find a row of each distinct value, and each row's place among them."""
+    codes = np.empty(array.size, dtype=np.uint16)
+    words = _words(array)
+    firsts = code_words(words[:, 0], codes) if words.shape[1] == 1 else code_rows(words, codes)
+    if firsts.size > _MOST_CODED:
+        _, firsts, long_codes = np.unique(array, return_index=True, return_inverse=True)
+        return firsts, long_codes
+    return firsts, codes
+
+
+def _words(array: NDArray[Any]) -> NDArray[Any]:
+    """View a vector as one row of unsigned numbers for each entry: equal rows are equal entries."""
+    size = array.dtype.itemsize
+    width = next((width for width in (8, 4, 2) if size % width == 0), 1)
+    if size == 0:  # empty text
+        return np.zeros((array.size, 1), dtype=np.uint8)
+    return np.ascontiguousarray(array).view(f"u{width}").reshape(array.size, size // width)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Code unsigned numbers in the order in which they first appear, by a table of hashes, into ``codes``.
+
+    Returns the place where each code appears first. More than 4096 of them mean that the pass gave up there.
+    """
+    firsts = np.empty(_MOST_CODED + 1, np.int64)
+    keys, table = np.zeros(1 << _TABLE_BITS, words.dtype), np.zeros(1 << _TABLE_BITS, np.uint16)  # codes from 1 on
+    n_found, last_place = 0, np.uint64(table.shape[0] - 1)
+    for i in range(words.shape[0]):
+        place = (np.uint64(words[i]) * _GOLDEN) >> _REST
+        while table[place] == 0 or keys[place] != words[i]:
+            if table[place] == 0:
+                firsts[n_found] = i
+                n_found += 1
+                if n_found > _MOST_CODED:
+                    return firsts
+                keys[place], table[place] = words[i], n_found
+            else:
+                place = (place + _ONE) & last_place
+        codes[i] = table[place] - 1
+    return firsts[:n_found]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Do what `code_words` does, for the rows of a matrix."""
+    firsts = np.empty(_MOST_CODED + 1, np.int64)
+    table = np.zeros(1 << _TABLE_BITS, np.uint16)
+    n_found, last_place = 0, np.uint64(table.shape[0] - 1)
+    for i in range(words.shape[0]):
+        place = np.uint64(0)
+        for j in range(words.shape[1]):
+            place = (place ^ (place >> _HALF) ^ np.uint64(words[i, j])) * _GOLDEN
+        place >>= _REST
+        same = False
+        while not same:
+            if table[place] == 0:
+                firsts[n_found] = i
+                n_found += 1
+                if n_found > _MOST_CODED:
+                    return firsts
+                table[place] = n_found
+            same, first = True, firsts[table[place] - 1]
+            for j in range(words.shape[1]):
+                same &= words[i, j] == words[first, j]
+            if not same:
+                place = (place + _ONE) & last_place
+        codes[i] = table[place] - 1
+    return firsts[:n_found]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
+    """Count how often each code occurs; -1 is counted as the last."""
+    counts = np.zeros(n_codes, np.int64)
+    for code in codes:
+        counts[code] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def recode(codes: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
+    """Do what ``table[codes]`` does, without NumPy's copy of the codes as long integers."""
+    places = np.empty(codes.shape[0], table.dtype)
+    for i in range(codes.shape[0]):
+        places[i] = table[codes[i]]
+    return places
+
+
+def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Find the pairs of codes that occur, each as ``code * n_other + other``, and each row's place among them."""
+    n_pairs = (int(codes.max()) + 1) * n_other
+    pairs = codes.astype(np.int64 if n_pairs > _MOST_CROSSED else np.int32) * n_other + other
+    if n_pairs > _MOST_CROSSED:
+        present, places = np.unique(pairs, return_inverse=True)
+        return present, places.astype(short_type(present.size))
+    present = np.flatnonzero(count_codes(pairs, n_pairs))
+    table = np.zeros(n_pairs, dtype=short_type(present.size))
+    table[present] = np.arange(present.size)
+    return present, recode(pairs, table)
 
 
 def plain_value(value: Any) -> Any:

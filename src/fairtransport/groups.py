@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -18,11 +19,14 @@ from fairtransport._columns import (
     Coded,
     check_number,
     code_column,
+    count_codes,
+    cross_codes,
     default_names,
     plain_value,
     read_columns,
+    recode,
     say_columns,
-    unique_inverse,
+    short_type,
 )
 from fairtransport._validation import check_choice, check_count
 
@@ -49,10 +53,9 @@ class Groups:
         booleans by size, then text, then anything else by its text, missing last.
     names : tuple of str
         The labels for people: ``"Female"``, ``"Black, Female"`` or ``"race=Black"``; all different.
-    rows : tuple of int64 arrays
-        The ascending row positions of each group.
-    n_rows : int
-        How many rows the table has.
+    memberships : tuple of arrays of unsigned integers
+        Each row's position in ``labels``, or ``len(labels)`` where it is in none: one array, or, with
+        ``grouping="each"``, one for each column.
     columns : tuple of str
         Names of the sensitive columns; ``"sensitive_feature_0"`` and so on when they have none.
     grouping, missing : str
@@ -73,8 +76,7 @@ class Groups:
 
     labels: tuple[GroupLabel, ...]
     names: tuple[str, ...]
-    rows: tuple[NDArray[np.int64], ...]
-    n_rows: int
+    memberships: tuple[NDArray[Any], ...]
     columns: tuple[str, ...]
     grouping: str
     missing: str
@@ -91,14 +93,29 @@ class Groups:
             return NotImplemented
         ours = (self.labels, self.n_rows, self.columns, self.grouping, self.missing)
         theirs = (other.labels, other.n_rows, other.columns, other.grouping, other.missing)
-        return ours == theirs and all(map(np.array_equal, self.rows, other.rows))
+        return ours == theirs and all(map(np.array_equal, self.memberships, other.memberships))
 
     __hash__ = None  # type: ignore[assignment]  # it holds arrays
 
     @property
+    def n_rows(self) -> int:
+        """How many rows the table has."""
+        return self.memberships[0].size
+
+    @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
-        return np.array([rows.size for rows in self.rows], dtype=np.int64)
+        counts: NDArray[np.int64] = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
+        counts.flags.writeable = False
+        return counts
+
+    @cached_property
+    def rows(self) -> tuple[NDArray[np.int64], ...]:
+        """The ascending row positions of each group, made when they are first asked for."""
+        parts = [_rows_of(codes, len(self)) for codes in self.memberships]
+        if len(parts) == 1:
+            return tuple(parts[0])
+        return tuple(np.sort(np.concatenate(members)) for members in zip(*parts, strict=True))
 
     @property
     def overlapping(self) -> bool:
@@ -110,7 +127,7 @@ class Groups:
         """Each row's position in ``labels``; overlapping groups have no such thing and raise."""
         if self.overlapping:
             raise ValueError("With grouping='each' a row belongs to several groups and has no one code; use rows.")
-        return _codes_of(self.rows, self.n_rows)
+        return self.memberships[0].astype(np.int64)
 
     def index_of(self, label: GroupLabel) -> int:
         """Return the position of a group, given its label or its name.
@@ -146,17 +163,20 @@ class Groups:
             given = _build(columns, grouping=self.grouping, missing=self.missing, max_groups=math.inf)
         elif (given.columns, given.grouping) != (self.columns, self.grouping):
             raise ValueError(f"The groups given are {given!r}; they cannot be matched with {self!r}.")
-        found = dict(zip(given.labels, given.rows, strict=True))
-        nobody = np.empty(0, dtype=np.int64)
-        rows = tuple(found.pop(label, nobody) for label in self.labels)
-        unseen = np.unique(np.concatenate([nobody, *found.values()])).size
+        own, memberships = {label: place for place, label in enumerate(self.labels)}, given.memberships
+        if given.labels != self.labels:
+            places = [own.get(label, len(self)) for label in given.labels]
+            table = np.array([*places, len(self)], dtype=short_type(len(self)))
+            memberships = tuple(recode(codes, table) for codes in given.memberships)
+        unseen = int(np.count_nonzero(np.any([codes == len(self) for codes in memberships], axis=0)))
         if unseen:
+            owners = self._owners(label for label in given.labels if label not in own)
             raise ValueError(
                 f"sensitive_features has {unseen} of {given.n_rows} rows whose value, or combination of "
-                f"values, in {say_columns(self._owners(found))} is none of the {len(self)} known groups. Drop them, "
+                f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop them, "
                 "write values as the known ones are (spelling, type), or make groups from data that has them."
             )
-        return replace(self, rows=rows, n_rows=given.n_rows)
+        return replace(self, memberships=memberships)
 
     def _match(self, given: dict[str, Any]) -> dict[str, Any]:
         """Put the columns given into the order of ``self.columns``, under these names."""
@@ -191,12 +211,7 @@ class Groups:
                 raise ValueError(f"The mask has {chosen.size} entries, but there are {self.n_rows} rows.")
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64, copy=False)
-        rows: list[NDArray[np.int64]] = []
-        for owner in self.columns if self.overlapping else [None]:  # each column's groups hold every row once
-            pairs: Any = zip(self.labels, self.rows, strict=True)
-            held = [members for label, members in pairs if owner is None or label[0] == owner]
-            rows += _rows_of(_codes_of(held, self.n_rows)[chosen], len(held))
-        return replace(self, rows=tuple(rows), n_rows=chosen.size)
+        return replace(self, memberships=tuple(codes[chosen] for codes in self.memberships))
 
     def shuffled(self, rng: np.random.Generator) -> Groups:
         """Return groups of the same sizes and overlaps whose rows are drawn by chance, for noise floors.
@@ -275,8 +290,9 @@ class Groups:
         widths = {len(label) if isinstance(label, tuple) else 0 for label in labels}
         if not columns or widths != {width} or n_distinct < len(labels):
             raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
-        nobody = tuple(np.empty(0, dtype=np.int64) for _ in labels)
-        return cls(labels, _names(labels, grouping), nobody, 0, columns, grouping, missing)
+        n_parts = len(columns) if grouping == "each" else 1
+        nobody = (np.empty(0, dtype=short_type(len(labels))),) * n_parts
+        return cls(labels, _names(labels, grouping), nobody, columns, grouping, missing)
 
 
 def make_groups(
@@ -337,7 +353,11 @@ def _check_options(grouping: Any, missing: Any) -> None:
 
 def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
     coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
-    gaps = {name: int(np.sum(codes == len(values) - 1)) for name, (values, codes) in coded.items() if None in values}
+    gaps = {
+        name: int(np.count_nonzero(codes == len(values) - 1))
+        for name, (values, codes) in coded.items()
+        if None in values
+    }
     if gaps and missing == "error":
         told = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
         raise ValueError(
@@ -346,40 +366,32 @@ def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: 
         )
     if grouping == "crossed":
         labels, codes = _cross(list(coded.values()))
-        parts = [(labels, codes)]
+        memberships = [codes]
     else:
         labels = [(name, value) for name, (values, _) in coded.items() for value in values]
-        parts = list(coded.values())
+        before = np.cumsum([0, *(len(values) for values, _ in coded.values())])
+        kind = short_type(len(labels))
+        memberships = [codes + start.astype(kind) for (_, codes), start in zip(coded.values(), before, strict=False)]
     check_number(len(labels), columns, max_groups)
-    rows = tuple(rows for values, codes in parts for rows in _rows_of(codes, len(values)))
-    n_rows = parts[0][1].size
-    return Groups(tuple(labels), _names(labels, grouping), rows, n_rows, tuple(columns), grouping, missing)
+    return Groups(tuple(labels), _names(labels, grouping), tuple(memberships), tuple(columns), grouping, missing)
 
 
 def _cross(coded: list[Coded]) -> Coded:
     """Cross the columns: the combinations that occur, in the order of their values, and each row's place."""
     if len(coded) == 1:
         return coded[0]
-    labels: list[Any] = [()]
-    codes = np.zeros_like(coded[0][1])
-    for values, column_codes in coded:
+    values, codes = coded[0]
+    labels: list[Any] = [(value,) for value in values]
+    for values, column_codes in coded[1:]:
         size = len(values)
-        present, codes = unique_inverse(codes * size + column_codes)
-        labels = [(*labels[code // size], values[code % size]) for code in present.tolist()]
+        present, codes = cross_codes(codes, column_codes, size)
+        labels = [(*labels[pair // size], values[pair % size]) for pair in present.tolist()]
     return labels, codes
 
 
-def _rows_of(codes: NDArray[np.int64], n_groups: int) -> list[NDArray[np.int64]]:
-    short = codes.astype(np.min_scalar_type(n_groups))  # NumPy sorts short integers by radix
-    order = np.argsort(short, kind="stable").astype(np.int64, copy=False)
-    return np.split(order, np.cumsum(np.bincount(codes, minlength=n_groups))[:-1])
-
-
-def _codes_of(rows: Sequence[NDArray[np.int64]], n_rows: int) -> NDArray[np.int64]:
-    codes = np.empty(n_rows, dtype=np.int64)
-    for code, members in enumerate(rows):
-        codes[members] = code
-    return codes
+def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
+    order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy sorts short integers by radix
+    return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
 
 
 def _names(labels: Sequence[Any], grouping: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
+from fairtransport.transport import many_maps
 from fairtransport.transport.line import Sample, quantile_map, wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -213,7 +214,9 @@ def test_rows_repaired_in_blocks_on_threads_are_the_same(monkeypatch, n_threads)
     scores, group = population(5000)
     fitted = QuantileRepair(amount=0.6).fit(scores, sensitive_features=group)
     whole = fitted.transform(scores, sensitive_features=group)
-    monkeypatch.setattr(repair_module, "_BLOCK", 100)
+    monkeypatch.setattr(many_maps, "_CHUNK", 100)
+    monkeypatch.setattr(many_maps, "_KNOTS", 50)
+    monkeypatch.setattr(many_maps, "_POINTS", 1)
     monkeypatch.setattr(repair_module.config, "NUMBA_NUM_THREADS", n_threads)
     assert np.array_equal(fitted.transform(scores, sensitive_features=group), whole)
 

@@ -121,7 +121,7 @@ def test_one_column_of_another_scale_does_no_harm(cls, scale):
     # The ridge of the default start does not shrink with the column, and steps must know it.
     factor = np.array([1.0, scale, 1.0, 1.0])
     model = cls(n_updates=3000, random_state=0).fit(X * factor, Y, sensitive_features=G)
-    assert model.outcome_ == "ran all 3000 updates"
+    assert model.outcome_.startswith(("converged after", "ran all 3000 updates"))
     assert disparity(model, X * factor) < 0.1
 
 
@@ -152,7 +152,7 @@ def test_a_start_without_intercept_gets_none():
 
 
 def test_average_of_iterates_equals_hand_computation():
-    settings = {"batch_size": 5, "random_state": 0, "parameter_step": 0.1}
+    settings = {"batch_size": 5, "random_state": 0, "parameter_step": 0.1, "memory": False}
     fit = lambda k, average: ContinuousTransportClassifier(  # noqa: E731
         n_updates=k, average=average, **settings
     ).fit(X, Y, sensitive_features=G)
@@ -178,7 +178,9 @@ def test_attributes_tell_what_happened():
 
 
 def test_history_is_the_disparity_to_the_target():
-    model = ContinuousTransportClassifier(average=False, **SHORT).fit(X[:800], Y[:800], sensitive_features=G[:800])
+    model = ContinuousTransportClassifier(target="barycenter", average=False, **SHORT).fit(
+        X[:800], Y[:800], sensitive_features=G[:800]
+    )
     scores = model.predict_proba(X[:800])[:, 1]
     expected = wasserstein_disparity(scores, sensitive_features=G[:800], target=model.target_)
     assert model.history_["disparity"][-1] == pytest.approx(expected, abs=1e-9)
@@ -456,7 +458,7 @@ def test_divergence_is_told_and_the_best_model_kept():
 
 
 def test_a_run_that_makes_things_worse_is_told_and_undone():
-    model = ContinuousTransportClassifier(parameter_step=100.0, n_updates=500, random_state=0)
+    model = ContinuousTransportClassifier(parameter_step=100.0, n_updates=500, memory=False, random_state=0)
     with pytest.warns(ConvergenceWarning, match="ended worse than it began"):
         model.fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("ended worse")
@@ -479,7 +481,7 @@ def test_verbose_shows_progress_with_the_disparity(capsys):
 
 
 def test_trainer_steps_are_those_of_fit():
-    settings = {**SHORT, "average": False}
+    settings = {**SHORT, "average": False, "memory": False}
     model = ContinuousTransportClassifier(**settings).fit(X, Y, sensitive_features=G)
     trainer = ContinuousTransportClassifier(**settings).make_trainer(X, Y, sensitive_features=G)
     trainer.advance(100, average_from=300)
@@ -489,7 +491,7 @@ def test_trainer_steps_are_those_of_fit():
 
 
 def test_trainer_goes_on_with_other_rows():
-    trainer = ContinuousTransportClassifier(**SHORT).make_trainer(
+    trainer = ContinuousTransportClassifier(memory=False, **SHORT).make_trainer(
         sparse.csr_matrix(X * (np.abs(X) > 0.7)), Y, sensitive_features=G
     )
     trainer.advance(50, average_from=25)

@@ -358,7 +358,8 @@ def test_rows_of_no_group_count_for_everyone_only(weighted):
     scores = np.array([0.0, 0.2, 0.2, 0.7, 1.0, 0.4])
     weights = np.array([1.0, 2.0, 0.0, 1.0, 3.0, 1.0]) if weighted else np.ones(6)
     rows = [np.array([0, 1]), np.array([1, 3]), np.array([4])]  # row 1 in two groups, rows 2 and 5 in none
-    groups = replace(make_groups([0, 1, 2]), rows=tuple(rows), n_rows=6)
+    groups = replace(make_groups([0, 1, 2]), memberships=(np.uint8([0, 0, 3, 1, 2, 3]), np.uint8([3, 1, 3, 3, 3, 3])))
+    assert all(map(np.array_equal, groups.rows, rows))
     found = strong_demographic_disparity(scores, sensitive_features=groups, sample_weight=weights if weighted else None)
     assert found == pytest.approx(sum(wasserstein_distance(scores[r], scores, weights[r], weights) for r in rows))
 

@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.estimators.problem import PackedRows, TrainingProblem, sigmoid
 from fairtransport.estimators.steps import ParameterSteps
 from fairtransport.estimators.trainer import Objective, Trainer
 from fairtransport.groups import make_groups
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import (
-    _add_moments,
-    _cell,
-    _slope,
     _sort_positions,
-    _value,
-    expand_cells,
+    chebyshev,
+    combine,
+    exponential,
     fill_alias,
-    gather_cells,
     hash_index,
+    logistic,
+    project,
 )
 from fairtransport.transport.regularizers import get_regularizer
 
@@ -80,15 +79,32 @@ def one_minus_alpha(dual, state, s, t):
     return 1 - dual.regularizer.alpha(v).mean(axis=1)
 
 
+def one_hot(rng, n, sizes):
+    return np.column_stack([np.eye(size)[rng.integers(size, size=n)] for size in sizes])
+
+
+# Tables that the packing treats differently.
+TABLES = {
+    "mixed": lambda rng, n: np.column_stack(
+        (rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.4), rng.normal(size=n), rng.random(n) < 0.3)
+    ),
+    "one-hot": lambda rng, n: np.column_stack((rng.normal(size=(n, 3)), one_hot(rng, n, (2, 5, 9)))),
+    "one-hot, no numbers": lambda rng, n: one_hot(rng, n, (2, 3, 3, 4, 2, 5, 3, 2, 4, 3)),
+    "ragged ones": lambda rng, n: (rng.random((n, 40)) < rng.random((n, 1)) ** 3).astype(float),
+    "long rows": lambda rng, n: np.column_stack((rng.normal(size=(n, 21)), one_hot(rng, n, (3, 4)))),
+    "empty rows": lambda rng, n: rng.normal(size=(n, 6)) * (rng.random((n, 1)) < 0.3),
+    "nothing": lambda rng, n: np.zeros_like(rng.random((n, 3))),
+}
+
+
 def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", anchor=1.0, own=False, dtype="f8",
-                 batch=7, n=120, d=5, weights=None):  # fmt: skip
+                 batch=7, n=120, table="mixed", overlap=False, weights=None):  # fmt: skip
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
-    X[:, 1] = rng.normal(size=n)  # sparse storage holds it as a dense column,
-    X[:, 2] = X[:, 2] != 0  # and this one by its ones
-    X[:, 2] *= rng.random(n) < 0.5
-    X = X.astype(dtype)
+    X = TABLES[table](rng, n).astype(dtype)
+    d = X.shape[1]
     groups = make_groups(rng.integers(3, size=n))
+    if overlap:
+        groups = make_groups(np.column_stack((rng.integers(2, size=n), np.r_[0, 1:n] > 0)), grouping="each")
     labels = (rng.random(n) < 0.4).astype(float)
     matrix = sparse.csr_matrix(X) if storage == "csr" else X
     problem = TrainingProblem.build(matrix, labels, groups, np.sort(rng.beta(2, 3, 64)), weights)
@@ -97,8 +113,13 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
         dual = DualProblem(draw_features(20, 0.1, rng), get_regularizer(kind), 0.2, opposite, pairs)
     objective = Objective(parity=1.5, anchor=anchor, ridge=0.01, dual=dual, dual_step=0.3)
     steps = ParameterSteps(0.05, rng.uniform(0.5, 2.0, d + 1), decay=0.03)
-    theta = rng.normal(size=(3 if own else 1, d + 1))
+    theta = rng.normal(size=(len(groups) if own else 1, d + 1))
     return Trainer(problem, objective, steps, theta=theta, batch_size=batch, seed=123456789)
+
+
+def make_states(trainer):
+    dual = trainer.objective.dual
+    return {a: DualState.zeros(dual) for a in range(len(trainer.problem.groups))} if dual else {}
 
 
 CASES = [
@@ -106,8 +127,10 @@ CASES = [
       for k, o, p in itertools.product(["l2", "entropy"], [True, False], ["matched", "all"])),
     {"kind": "discrete"},
     {"kind": "discrete", "batch": 60},
-    {"storage": "csr"},
-    {"storage": "csr", "own": True},
+    *({"storage": "csr", "table": table} for table in TABLES),
+    {"storage": "csr", "own": True, "table": "one-hot"},
+    {"storage": "csr", "overlap": True},
+    {"table": "long rows"},
     {"own": True, "anchor": 0.0},
     {"batch": 1},
     {"batch": 150},
@@ -119,7 +142,7 @@ CASES = [
 def test_fused_loop_equals_its_plain_twin(case):
     trainer = make_trainer(**case)
     theta = trainer.theta
-    states = {a: DualState.zeros(trainer.objective.dual) for a in range(3)} if trainer.objective.dual else {}
+    states = make_states(trainer)
     total = np.zeros_like(theta)
     for update in range(12):
         theta, states = plain_update(trainer, update, theta, states)
@@ -134,8 +157,9 @@ def test_fused_loop_equals_its_plain_twin(case):
             np.testing.assert_allclose(trainer.target_duals[a], state.y, atol=2e-7)
 
 
-def test_float32_follows_float64():
-    single, double = make_trainer(dtype="f4"), make_trainer(dtype="f8")
+@pytest.mark.parametrize("case", [{}, {"storage": "csr", "table": "one-hot"}, {"kind": "entropy", "pairs": "all"}])
+def test_float32_follows_float64(case):
+    single, double = make_trainer(dtype="f4", **case), make_trainer(dtype="f8", **case)
     single.advance(30, average_from=15)
     double.advance(30, average_from=15)
     assert single._theta.dtype == np.float32
@@ -152,36 +176,95 @@ def test_pieces_equal_one_run():
     assert parts.summed == 20
 
 
+def unpack(rows, n_columns):
+    """The matrix that packed rows stand for, columns in their first order."""
+    n_rows = len(rows.starts) - 1
+    packed = np.zeros((n_rows, n_columns + 2))
+    packed[:, : rows.n_dense] = rows.dense[:, : rows.n_dense]
+    words = rows.words[:, rows.first_word : rows.first_word + rows.n_words]
+    for i, slots in enumerate(np.ascontiguousarray(words).view(np.uint16)):
+        packed[i, slots] += 1
+    rest = sparse.csr_matrix((rows.values, rows.columns, rows.starts), (n_rows, n_columns)).toarray()
+    matrix = np.empty((n_rows, n_columns))
+    matrix[:, rows.order] = packed[:, :n_columns] + rest
+    return matrix
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("table", TABLES)
+def test_packing_keeps_every_number(table, dtype):
+    X = TABLES[table](np.random.default_rng(1), 50).astype(dtype)
+    rows = PackedRows.pack(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(unpack(rows, X.shape[1]), X)
+    assert rows.dense.ctypes.data % 64 == 0
+
+
+def test_a_one_hot_row_is_one_cache_line():
+    rng = np.random.default_rng(1)
+    X = np.column_stack((rng.normal(size=(50, 6)), one_hot(rng, 50, (7, 16, 7, 14, 6, 2, 2, 41))))  # as in Adult
+    rows = PackedRows.pack(sparse.csr_matrix(X))
+    assert (rows.n_dense, 4 * rows.n_words, rows.values.size, rows.dense.strides[0]) == (6, 8, 0, 64)
+
+
+def test_more_columns_than_a_slot_can_name():
+    X = sparse.random_array((20, 70_000), density=1e-3, rng=np.random.default_rng(0), format="csr")
+    X.data[:] = 1.0
+    rows = PackedRows.pack(X)
+    assert rows.n_words == 0
+    np.testing.assert_array_equal(unpack(rows, 70_000), X.toarray())
+
+
 @pytest.mark.parametrize("variance", [0.001, 0.01, 0.1, 1.0, 100.0])
-def test_cells_are_exact_to_a_millionth(variance):
-    # f and its slope by the cell's polynomial, and the gradient by its moments, against the features themselves.
+def test_polynomials_are_exact_to_a_millionth(variance):
+    # f and its slope by their polynomials, and the gradient by its moments, against the features themselves.
     rng = np.random.default_rng(0)
     psi = draw_features(61, variance, rng)
     table = psi.tabulate()
-    weights, points, push = rng.normal(size=61), np.r_[0.0, 1.0, rng.random(500)], rng.normal(size=502)
-    padded = np.pad(weights, (0, table.width - 61))
-    taylor, moments = np.zeros((table.steps + 1, 6)), np.zeros((table.steps + 1, 6))
-    gradient = np.zeros(table.width)
-    tables = (table.powers, table.cosines, table.sines)
-    every = np.arange(table.steps + 1)
-    expand_cells(every, len(every), padded, *tables, np.zeros_like(table.powers), taylor)
-    cells = np.array([_cell(point, table.steps) for point in points])
-    rests = points * table.steps - cells
-    for cell, rest, weight in zip(cells, rests, push, strict=True):
-        _add_moments(moments, cell, rest, weight)
-    gather_cells(every, len(every), moments, *tables, gradient)
-    values = [_value(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
-    slopes = [table.steps * _slope(taylor, c, r) for c, r in zip(cells, rests, strict=True)]
+    degrees, width = table.basis.shape
+    weights, points, push = rng.normal(size=61), np.r_[0.0, 1.0, rng.random(502)], rng.normal(size=504)
+    padded = np.pad(weights, (0, width - 61))
+    powers, coefficients = np.empty((degrees, len(points))), np.empty(degrees)
+    values, slopes, gradient = np.empty(len(points)), np.empty(len(points)), np.empty(width)
+    chebyshev(points, powers)
+    project(padded, table.basis, coefficients)
+    combine(coefficients, powers, values)
+    project(padded, table.slopes, coefficients)
+    combine(coefficients, powers, slopes)
+    project(push, powers, coefficients)
+    combine(coefficients, table.basis, gradient)
     steepest = np.abs(psi.frequency).max()
     np.testing.assert_allclose(values, psi(points) @ weights, atol=1e-7)
-    np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-6 * steepest)
+    np.testing.assert_allclose(slopes, psi.slope(points) @ weights, atol=1e-7 * steepest)
     np.testing.assert_allclose(gradient[:61], push @ psi(points), atol=1e-7)
     assert not gradient[61:].any()
 
 
-def test_a_score_that_is_not_a_number_stays_inside():
-    assert _cell(np.nan, 90) == 0
-    assert _cell(1.0, 90) == 90
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_chebyshev_polynomials(dtype):
+    points = np.linspace(0, 1, 48, dtype=dtype)
+    table = np.empty((24, 48), dtype)
+    chebyshev(points, table)
+    angle = np.arccos(2 * points.astype(np.float64) - 1)
+    error = table - np.cos(np.outer(np.arange(24), angle))
+    assert np.abs(error).max() < 24**2 * 4 * np.finfo(dtype).eps  # a rounding error grows with the square of the degree
+
+
+@pytest.mark.parametrize(("dtype", "most", "error"), [(np.float64, 700, 1e-12), (np.float32, 87, 1e-6)])
+def test_exponential(dtype, most, error):
+    values = np.r_[0.0, np.linspace(-most, most, 9_999), np.linspace(-1, 1, 1_000)].astype(dtype)
+    out = values.copy()
+    exponential(out)
+    np.testing.assert_allclose(out, np.exp(values.astype(np.float64)), rtol=error)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logistic(dtype):
+    logits = np.r_[-np.inf, np.inf, np.nan, -1e30, 1e30, np.linspace(-30, 30, 1_001)].astype(dtype)
+    scores = np.empty_like(logits)
+    logistic(logits, scores)
+    np.testing.assert_allclose(scores[:2], [0.0, 1.0], atol=1e-30)
+    assert np.isnan(scores[2])
+    np.testing.assert_allclose(scores[3:], sigmoid(logits[3:].astype(np.float64)), atol=4 * np.finfo(dtype).eps)
 
 
 def test_draws_are_those_of_splitmix64():

@@ -16,17 +16,17 @@ from fairtransport.transport.line import QuantileMap, Sample
 from fairtransport.transport.sweeps import (
     area_between,
     areas_between_groups,
+    count_buckets,
     fill_guide,
     fixed,
     group_areas,
     image_of_masses,
-    leaves_of,
+    join_buckets,
     lowest_positive,
     map_points,
-    map_rows,
-    mark_rows,
     pack_keys,
     places_of_levels,
+    split_buckets,
     unpack_keys,
 )
 
@@ -159,12 +159,6 @@ def test_the_lowest_positive_value():
     assert lowest_positive(fixed(np.array([0.0, -0.0]))) == np.inf
 
 
-def test_marked_rows():
-    codes = np.full(6, 9, dtype=np.uint8)
-    mark_rows(codes, fixed(np.array([4, 1])), 2)
-    assert codes.tolist() == [9, 2, 9, 9, 2, 9]
-
-
 # --------------------------------------------------------------------------------------------------- quantiles, maps
 
 
@@ -247,43 +241,47 @@ def test_a_map_is_the_formula_to_the_last_bit(name):
     arrays(np.float64, st.integers(1, 80), elements=unit | st.floats(-2, 3)),
     st.floats(0, 1),
 )
-def test_rows_are_moved_and_no_others(knots, points, amount):
+def test_points_are_moved_in_part(knots, points, amount):
     knots = np.sort(knots + 0.0)
     images = np.sort(np.random.default_rng(0).random(knots.size))
-    carry, rows = QuantileMap(knots, images), np.arange(0, points.size, 2)[::-1]
-    out = np.full(points.size, -9.0)
-    carry.move_rows(points, rows, amount, out)
-    moved = (1.0 - amount) * points + amount * plain_map(knots, images, points)
-    expected = np.where(np.arange(points.size) % 2 == 0, moved, -9.0)
-    assert np.array_equal(out, expected)
-
-
-@pytest.mark.parametrize("n_knots", [1, 2, 3, 4, 5, 6, 7, 100])
-def test_leaves_hold_every_interval_once_and_begin_on_a_cache_line(n_knots):
-    knots, images = np.arange(n_knots) / 100, np.arange(n_knots) / 50
-    leaves = leaves_of(knots, images)
-    assert leaves.ctypes.data % 64 == 0
-    assert leaves[-1, 3] == np.inf
-    assert leaves[-1, 7] == images[-1]
-    intervals = [(leaf[k], leaf[k + 1], leaf[k + 4]) for leaf in leaves for k in range(3) if leaf[k] < np.inf]
-    assert intervals == list(zip(knots, np.append(knots[1:], np.inf), images, strict=True))
+    moved = points.copy()
+    QuantileMap(knots, images).move(moved, amount)
+    assert np.array_equal(moved, (1.0 - amount) * points + amount * plain_map(knots, images, points))
 
 
 @pytest.mark.parametrize("scale", [0.0, 3.0, 50.0, 5000.0])
-def test_the_guide_leads_to_the_leaf_or_one_before_or_after(scale):
+def test_the_guide_leads_to_the_last_knot_of_the_cells_before(scale):
     knots = np.unique(np.random.default_rng(0).random(200) ** 3)
     guide = np.empty(max(1, int(scale * np.ptp(knots))), dtype=np.int32)
     fill_guide(fixed(knots), scale, guide)
-    new = np.random.default_rng(1).uniform(knots[0], knots[-1], 1000)
-    for points in (new, knots):
-        cells = np.minimum(((points - knots[0]) * scale).astype(int), guide.size - 1)
-        leaf = (np.searchsorted(knots, points, side="right") - 1) // 3
-        assert np.all(guide[cells] <= leaf + 1)
-        if scale > 1000:
-            assert np.mean(guide[cells] == leaf) > 0.8
-        images = np.empty(points.size)
-        map_points(fixed(points), leaves_of(knots, knots**2), guide, scale, images)
+    cells = np.minimum(((knots - knots[0]) * scale).astype(int), guide.size - 1)
+    assert np.array_equal(guide, np.maximum(np.searchsorted(cells, np.arange(guide.size)) - 1, 0))
+    for points in (np.random.default_rng(1).uniform(-1, 2, 1000), knots):
+        images = points.copy()
+        beyond = np.append(knots, [np.inf] * 4), np.append(knots, [knots[-1]] * 4) ** 2
+        map_points(images, *beyond, guide, scale, 1.0)
         assert np.array_equal(images, plain_map(knots, knots**2, points))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_values_are_split_into_buckets_and_joined_again(kind):
+    rng = np.random.default_rng(0)
+    codes, values = rng.choice([0, 1, 3], 500).astype(kind), rng.uniform(-1, 2, 500)  # nobody has code 2
+    # Code 0 has one bucket, codes 1 and 2 two cells each, code 3 three cells of [0, 1] in two buckets.
+    lows, scales, firsts = np.zeros(4), np.array([0.0, 2.0, 2.0, 3.0]), np.array([0, 1, 3, 5, 8])
+    buckets = np.array([0, 1, 2, 3, 4, 5, 5, 6], dtype=np.uint16)
+    cells = np.floor(np.clip(values, 0, 0.999) * scales[codes]).astype(int)
+    owner = buckets[firsts[codes] + cells]
+    table = (lows, scales, firsts, buckets)
+    counts, parts, joined, owners = np.zeros(7, np.int64), np.empty(500), np.empty(500), np.empty(500, np.uint16)
+    count_buckets(fixed(values), fixed(codes), *table, counts)
+    assert np.array_equal(counts, np.bincount(owner, minlength=7))
+    starts = np.cumsum(counts) - counts
+    split_buckets(fixed(values), fixed(codes), *table, starts, parts, owners)
+    assert np.array_equal(owners, owner)
+    assert np.array_equal(parts, values[np.argsort(owner, kind="stable")])
+    join_buckets(parts, owners, starts, joined)
+    assert np.array_equal(joined, values)
 
 
 def test_read_only_and_strided_input_is_one_kind():
@@ -294,8 +292,7 @@ def test_read_only_and_strided_input_is_one_kind():
     locked.flags.writeable = False
     assert np.array_equal(carry(locked), carry(points))
     assert np.array_equal(carry(points[::3]), carry(points)[::3])
-    carry.move_rows(locked, np.arange(30), 1.0, np.empty(30))
-    assert len(map_points.signatures) == len(map_rows.signatures) == 1
+    assert len(map_points.signatures) == 1
 
 
 def test_a_pickled_map_leaves_its_index_behind():

@@ -12,14 +12,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
+from fairtransport.estimators.course import Course, Objective, Result
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.pictures import PictureTrainer
 from fairtransport.estimators.problem import TrainingProblem, sigmoid
-from fairtransport.estimators.start import Start, starting_point
-from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps
-from fairtransport.estimators.trainer import Objective, Result, Trainer
+from fairtransport.estimators.scaling import Scaling
+from fairtransport.estimators.start import Start, default_start, starting_point
+from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
+from fairtransport.estimators.trainer import Trainer
 from fairtransport.groups import Groups, make_groups
-from fairtransport.transport.line import Sample
-from fairtransport.transport.targets import resolve_target
+from fairtransport.transport.line import Sample, wasserstein
+from fairtransport.transport.targets import resolve_target, w2_barycenter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -31,6 +34,11 @@ __all__ = ["LinearTransportClassifier"]
 # The target distribution is kept as this many scores of equal mass: fine enough (W1 error below
 # 1 / 4096), cheap to draw from, and no list of people's scores.
 _TARGET_SIZE = 4096
+_PLAIN_UPDATES = 20_000
+_MOST_WHITENED = 800  # columns; a matrix of more does not stay in the cache
+
+#: The target that is none: groups are moved to each other.
+EACH_OTHER = "each_other"
 
 
 class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
@@ -70,19 +78,21 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         """
         trainer = self.make_trainer(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         result = trainer.run(
-            self.n_updates, average=self.average, verbose=self.verbose, title=f"{self._short} training"
+            trainer.budget, average=self.average, verbose=self.verbose, title=f"{self._short} training"
         )
         self.coef_ = result.theta[:, :-1].copy()
         self.intercept_ = result.theta[:, -1].copy()
         self.history_ = result.history
         self.outcome_ = result.outcome
+        if trainer.objective.parity == 0.0 < self.parity_weight:
+            self.outcome_ = f"the groups of the initial model differ no more than by chance; {result.outcome}"
         self.n_iter_ = result.n_updates
         self._keep(result)
         return self
 
     def make_trainer(
         self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
-    ) -> Trainer:
+    ) -> Course:
         """Do everything that ``fit`` does before the first update, for people who want to watch every step.
 
         Parameters
@@ -92,61 +102,150 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Trainer
-            ``advance(n)`` runs n updates, ``theta`` and ``averaged()`` read the parameters, ``switch(...)``
-            goes on with other rows.
+        Course
+            ``advance(n)`` runs n updates, ``theta`` and ``averaged()`` read the parameters. The paper's algorithm
+            can also ``switch(...)`` to other rows.
         """
         self._check_parameters()
+        went_before = self._former_theta()
         y, self.classes_ = two_classes(y, type(self).__name__)
-        X, y = self._features(X, y)
+        X, y = self._features(X, y, reset=went_before is None)
         weights = check_weights(sample_weight, size=X.shape[0])
         groups = self._groups(sensitive_features, X.shape[0])
         spec = groups.to_spec()
         self._check_target(groups, weights)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-        start = starting_point(self.estimator, X, y, weights)
+        scaling, scaled = Scaling.none(X.shape[1]), X
+        if self._uses_memory:
+            scaling = Scaling.of(X, weights, centred=getattr(self.estimator, "fit_intercept", True))
+            scaled = scaling.apply(X)
+        if went_before is not None:
+            start = starting_point(vars(self)["initial_estimator_"], X, y, weights)
+        elif self.estimator is None and self._uses_memory:
+            start = default_start(scaled, scaling, y, weights)
+        else:
+            start = starting_point(self.estimator, X, y, weights)
         scores = sigmoid(np.asarray(X @ start.theta[:-1], dtype=np.float64) + start.theta[-1])
         if np.ptp(scores) == 0.0:
             raise ValueError(
                 "The initial model gives every row the same score, so there is nothing to transport: "
                 "check that the features vary and that the model was able to learn."
             )
+        positive = (y == self.classes_[1]).astype(np.float64)
         self.initial_estimator_ = start.model
         self.groups_ = Groups.from_spec(spec)
-        self.target_ = self._target(scores, groups, weights)
-        problem = TrainingProblem.build(X, (y == self.classes_[1]).astype(np.float64), groups, self.target_, weights)
-        return self._trainer(problem, start, rng)
+        self.target_ = self._target(self._resolved_target, scores, groups, weights)
+        problem = TrainingProblem.build(X, positive, groups, self.target_, weights, scaled=scaled)
+        objective = self._objective(problem, start, scores, rng)
+        if went_before is None:
+            went_before = np.tile(start.theta, (len(groups) if self.group_specific else 1, 1))
+        return self._trainer(problem, objective, start, went_before, scaling=scaling, scaled=scaled, rng=rng)
 
-    def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
+    @property
+    def _uses_memory(self) -> bool:
+        return bool(self.memory) and not np.isinf(self.parity_weight)
+
+    @property
+    def _budget(self) -> int:
+        return _PLAIN_UPDATES if self.n_updates is None else int(self.n_updates)
+
+    @property
+    def _resolved_target(self) -> Any:
+        if self.target is not None:
+            return self.target
+        return EACH_OTHER if self._uses_memory else "barycenter"
+
+    @property
+    def _each_other(self) -> bool:
+        return isinstance(self._resolved_target, str) and self._resolved_target == EACH_OTHER
+
+    def _former_theta(self) -> NDArray[np.float64] | None:
+        """Where a warm start begins, if there was a fit to go on from."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if self.group_specific != (len(self.coef_) > 1):
+            raise ValueError("warm_start cannot change group_specific; fit a new estimator.")
+        return np.column_stack((self.coef_, self.intercept_))
+
+    def _features(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         try:
-            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+            return validate_data(
+                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
+            )
         except ValueError as error:
             if "could not convert" not in str(error):
                 raise
         # scikit-learn's text would quote the cell, which may be somebody's name.
         raise ValueError("X has text; encode it as numbers first, for instance with OneHotEncoder.")
 
-    def _trainer(self, problem: TrainingProblem, start: Start, rng: np.random.Generator) -> Trainer:
-        paper = np.isinf(self.parity_weight)
+    def _objective(
+        self, problem: TrainingProblem, start: Start, scores: NDArray[np.float64], rng: np.random.Generator
+    ) -> Objective:
         dual = self._dual_problem(rng)
-        objective = Objective(
-            parity=1.0 if paper else float(self.parity_weight),
+        worth, (disparity, chance) = _worth(problem, scores), self._disparity(problem, scores)
+        # The whole disparity of the initial model counts as much as the whole worth of the features; what chance
+        # alone may show does not count.
+        unit = worth * max(0.0, disparity - 2.0 * chance) / disparity**2 if disparity > 0.0 else 0.0
+        paper = np.isinf(self.parity_weight)
+        return Objective(
+            parity=1.0 if paper else float(self.parity_weight) * unit,
             anchor=0.0 if paper else 1.0,
             ridge=start.ridge,
             dual=dual,
             dual_step=self._resolved_dual_step(dual),
+            each_other=self._each_other,
+            worth=worth,
         )
-        steps = self._steps(problem, objective, rng)
-        if not start.has_intercept:
-            steps.scale[-1] = 0.0
-        return Trainer(
+
+    def _disparity(self, problem: TrainingProblem, scores: NDArray[np.float64]) -> tuple[float, float]:
+        """Measure the disparity of the initial model, and about what chance alone would show."""
+        weights = problem.weights
+        samples = [Sample.from_values(scores[r], None if weights is None else weights[r]) for r in problem.groups.rows]
+        levels = np.sort(scores)
+        height = np.arange(1, len(levels)) / len(levels)
+        spread = float(np.sqrt(height * (1.0 - height)) @ np.diff(levels))
+        # Two samples of one distribution are about this far apart.
+        size = 1.0 / np.maximum(problem.groups.counts, 1)
+        if not self._each_other:
+            chance = 0.8 * spread * float(np.sqrt(size).sum())
+            return sum(wasserstein(own, problem.target.astype(np.float64)) for own in samples), chance
+        pairs = [(a, b) for a in range(len(samples)) for b in range(a + 1, len(samples))]
+        chance = 0.8 * spread * float(sum(np.sqrt(size[a] + size[b]) for a, b in pairs))
+        return sum(wasserstein(samples[a], samples[b]) for a, b in pairs), chance
+
+    def _trainer(
+        self,
+        problem: TrainingProblem,
+        objective: Objective,
+        start: Start,
+        theta: NDArray[np.float64],
+        *,
+        scaling: Scaling,
+        scaled: Any,
+        rng: np.random.Generator,
+    ) -> Course:
+        if not self._uses_memory:
+            steps = self._steps(problem, objective, rng)
+            seed = int(rng.integers(2**62))
+            steps = steps if start.has_intercept else steps.without_intercept()
+            return Trainer(
+                problem, objective, steps, theta=theta, batch_size=self.batch_size, seed=seed, budget=self._budget
+            )
+        ridge = np.full(problem.n_columns, start.ridge)
+        if self.estimator is not None:
+            ridge /= scaling.unit**2
+        steps = self._scaled_steps(problem, objective, scaled, ridge, rng)
+        return PictureTrainer(
             problem,
             objective,
-            steps,
-            theta=np.tile(start.theta, (len(problem.groups) if self.group_specific else 1, 1)),
+            steps if start.has_intercept else steps.without_intercept(),
+            theta=theta,
             batch_size=self.batch_size,
             seed=int(rng.integers(2**62)),
+            n_updates=self.n_updates,
+            scaling=scaling,
+            ridge=ridge,
         )
 
     def _steps(self, problem: TrainingProblem, objective: Objective, rng: np.random.Generator) -> ParameterSteps:
@@ -156,9 +255,41 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             problem.X,
             problem.groups.rows,
             batch_size=self.batch_size,
-            n_updates=self.n_updates,
+            n_updates=self._budget,
             weight=objective.anchor + objective.parity,
             ridge=objective.anchor * objective.ridge,
+            rng=rng,
+        )
+
+    def _scaled_steps(
+        self,
+        problem: TrainingProblem,
+        objective: Objective,
+        scaled: Any,
+        ridge: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> ParameterSteps:
+        if self.parameter_step is not None:
+            return plain_steps(float(self.parameter_step), problem.n_columns)
+        n_pulls = len(problem.groups) - 1 if objective.each_other else 1
+        weight = objective.anchor + objective.parity * n_pulls
+        if problem.n_columns <= _MOST_WHITENED:
+            return whitened_steps(
+                scaled,
+                problem.groups.rows,
+                batch_size=self.batch_size,
+                weight=weight,
+                ridge=ridge,
+                own_weights=self.group_specific,
+                rng=rng,
+            )
+        return automatic_steps(
+            scaled,
+            problem.groups.rows,
+            batch_size=self.batch_size,
+            n_updates=self._budget,
+            weight=weight,
+            ridge=float(ridge.mean()),
             rng=rng,
         )
 
@@ -169,10 +300,11 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_real(self.parity_weight, name="parity_weight", finite=False)
-        check_count(self.n_updates, name="n_updates")
+        if self.n_updates is not None:
+            check_count(self.n_updates, name="n_updates")
         check_count(self.batch_size, name="batch_size")
         check_count(self.min_size, name="min_size")
-        for name in ("average", "group_specific", "verbose"):
+        for name in ("average", "group_specific", "memory", "verbose", "warm_start"):
             check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
             check_real(self.parameter_step, name="parameter_step", strict=True)
@@ -194,24 +326,35 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         """Raise for a target or weights that cannot work, before anything is trained."""
         if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
             raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+        if self._each_other:
+            if not self._uses_memory:
+                raise ValueError(
+                    f"target={EACH_OTHER!r} needs memory=True and a finite parity_weight; name a fixed target."
+                )
+            return
         stand_ins = [Sample.from_values([0.5])] * len(groups)
-        resolve_target(self.target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)
+        resolve_target(self._resolved_target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)
 
+    @staticmethod
     def _target(
-        self, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
+        target: Any, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         def sample(rows: Any) -> Sample:
             return Sample.from_values(scores[rows], None if weights is None else weights[rows])
 
-        target = resolve_target(
-            self.target,
-            [sample(r) for r in groups.rows],
+        samples = [sample(r) for r in groups.rows]
+        if isinstance(target, str) and target == EACH_OTHER:
+            # What every group is as near to as to any other: nobody is moved to it, but pictures need it.
+            return w2_barycenter(samples).equal_mass(_TARGET_SIZE)
+        resolved = resolve_target(
+            target,
+            samples,
             [len(r) if weights is None else weights[r].sum() for r in groups.rows],
             labels=groups.labels,
             names=groups.names,
             everyone=sample(slice(None)),
         )
-        return target.equal_mass(_TARGET_SIZE)
+        return resolved.equal_mass(_TARGET_SIZE)
 
     # ---------------------------------------------------------------- predicting
 
@@ -261,3 +404,13 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _worth(problem: TrainingProblem, scores: NDArray[np.float64]) -> float:
+    """Say what the features are worth: the log-loss of a constant less that of the model, at least 1% of the former."""
+    labels = problem.labels.astype(np.float64)
+    inside = np.clip(scores, 1e-12, 1.0 - 1e-12)
+    losses = -np.where(labels > 0, np.log(inside), np.log1p(-inside))
+    rate = float(np.average(labels, weights=problem.weights))
+    constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
+    return max(constant - float(np.average(losses, weights=problem.weights)), 0.01 * constant)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.estimators.trainer import Result
+    from fairtransport.estimators.course import Result
     from fairtransport.groups import Groups
 
 __all__ = ["ContinuousTransportClassifier", "Duals"]
@@ -155,8 +155,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self,
         estimator: Any = None,
         *,
-        parity_weight: float = 2.0,
-        target: Any = "barycenter",
+        parity_weight: float = 3.0,
+        target: Any = None,
         regularizer: str = "l2",
         strength: float = 0.1,
         opposite_duals: bool = True,
@@ -165,13 +165,15 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         kernel_variance: float = 0.1,
         dual_step: float | None = None,
         parameter_step: float | None = None,
-        n_updates: int = 20_000,
+        n_updates: int | None = None,
         batch_size: int = 100,
         pairs: str = "matched",
+        memory: bool = True,
         average: bool = True,
         grouping: str = "crossed",
         missing: str = "error",
         min_size: int = 2,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -189,10 +191,12 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self.n_updates = n_updates
         self.batch_size = batch_size
         self.pairs = pairs
+        self.memory = memory
         self.average = average
         self.grouping = grouping
         self.missing = missing
         self.min_size = min_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 

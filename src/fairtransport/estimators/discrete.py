@@ -68,16 +68,18 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self,
         estimator: Any = None,
         *,
-        parity_weight: float = 2.0,
-        target: Any = "barycenter",
+        parity_weight: float = 3.0,
+        target: Any = None,
         group_specific: bool = False,
         parameter_step: float | None = None,
-        n_updates: int = 20_000,
+        n_updates: int | None = None,
         batch_size: int = 200,
+        memory: bool = True,
         average: bool = True,
         grouping: str = "crossed",
         missing: str = "error",
         min_size: int = 2,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -88,10 +90,12 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self.parameter_step = parameter_step
         self.n_updates = n_updates
         self.batch_size = batch_size
+        self.memory = memory
         self.average = average
         self.grouping = grouping
         self.missing = missing
         self.min_size = min_size
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 

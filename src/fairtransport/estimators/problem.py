@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedRows", "TrainingProblem", "sigmoid"]
 
-# A column of a sparse matrix with more non-zeros than this share is cheaper as a dense one.
+# A column of a sparse matrix with more non-zeros than this share is cheaper as a dense one. Columns of zeros and ones
+# are tried with each of several shares.
 _DENSE_SHARE = 0.5
+_UNIT_SHARES = (0.5, 0.7, 0.9, 1.0)
+_LINE = 64  # bytes that a processor fetches at a time
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
@@ -30,14 +33,17 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
 class PackedRows:
     """Rows as few bytes: dense columns first, then where a row is 1, then the rest with values.
 
-    A table of numbers and one-hot columns becomes a short dense block and a few column numbers, about one
-    cache line a row.
+    A table of numbers and one-hot columns becomes one record a row: a short dense block and a fixed number of column
+    numbers ("slots"), side by side, so that a row is one or two cache lines. Ones beyond the slots stand with the
+    values.
 
     Attributes
     ----------
-    dense : ndarray of shape (n_rows, n_dense)
-    unit_columns, unit_starts : ndarray
-        Columns with only zeros and ones, as a CSR pattern without values.
+    dense : ndarray of shape (n_rows, any)
+        The records. The first ``n_dense`` columns are the row's dense ones.
+    words : ndarray of shape (n_rows, any) and dtype uint64
+        The same bytes. From ``first_word`` on, ``n_words`` words of four slots each: columns where the row is 1. Slots
+        that are not needed hold the number after the intercept's.
     values, columns, starts : ndarray
         All others, as CSR. Column numbers count in the packed order.
     order : ndarray of shape (n_columns,)
@@ -45,45 +51,93 @@ class PackedRows:
     """
 
     dense: NDArray[Any]
-    unit_columns: NDArray[np.int32]
-    unit_starts: NDArray[np.int64]
+    n_dense: int
+    words: NDArray[np.uint64]
+    first_word: int
+    n_words: int
     values: NDArray[Any]
-    columns: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    columns: NDArray[np.uint32]
+    starts: NDArray[np.uint64]
     order: NDArray[np.int64]
 
     @classmethod
-    def pack(cls, X: Any) -> PackedRows:
-        """Lay out a dense or CSR matrix."""
-        n_rows, n_columns = X.shape
-        nothing = np.zeros(0, np.int32), np.zeros(n_rows + 1, np.int64)
+    def pack(cls, X: Any, rows: NDArray[np.int64] | None = None) -> PackedRows:
+        """Lay out a dense matrix, or a CSR matrix with its rows in the order of ``rows``."""
         if not sparse.issparse(X):
-            dense = np.ascontiguousarray(X)
-            return cls(dense, *nothing, np.zeros(0, X.dtype), *nothing, np.arange(n_columns))
-        X = sparse.csr_matrix(X, copy=True)
+            nothing = np.zeros(0, X.dtype), np.zeros(0, np.uint32), np.zeros(1, np.uint64), np.arange(X.shape[1])
+            return cls(np.ascontiguousarray(X), X.shape[1], np.zeros((0, 0), np.uint64), 0, 0, *nothing)
+        X = sparse.csr_matrix(X, copy=True) if rows is None else sparse.csr_matrix(X)[rows]
         X.sum_duplicates()
         X.eliminate_zeros()
-        filled = np.bincount(X.indices, minlength=n_columns)
-        other = np.bincount(X.indices[X.data != 1.0], minlength=n_columns)
-        is_dense = filled > _DENSE_SHARE * n_rows
-        is_unit = ~is_dense & (other == 0)
+        is_dense, is_unit, n_slots = _plan(X)
         kinds = [np.flatnonzero(mask) for mask in (is_dense, is_unit, ~is_dense & ~is_unit)]
-        order = np.concatenate(kinds)
-        blocks = [X[:, kind].tocsr() for kind in kinds]
-        first_unit, first_value = len(kinds[0]), len(kinds[0]) + len(kinds[1])
-        return cls(
-            np.ascontiguousarray(blocks[0].toarray()),
-            (blocks[1].indices + first_unit).astype(np.int32),
-            blocks[1].indptr.astype(np.int64),
-            blocks[2].data,
-            (blocks[2].indices + first_value).astype(np.int32),
-            blocks[2].indptr.astype(np.int64),
-            order,
+        block, ones, others = (X[:, kind].tocsr() for kind in kinds)
+        n_dense, first_other = len(kinds[0]), len(kinds[0]) + len(kinds[1])
+        records, slots, first_word = _records(block, n_slots)
+        if n_slots:
+            slots[:] = X.shape[1] + 1
+        row = np.repeat(np.arange(X.shape[0]), np.diff(ones.indptr))
+        slot = np.arange(ones.nnz) - ones.indptr[row]
+        fits = slot < n_slots
+        slots[row[fits], slot[fits]] = ones.indices[fits] + n_dense
+        # The columns with values, moved to their places, and the ones that found no slot.
+        places = np.repeat(np.arange(X.shape[0]), np.diff(others.indptr))
+        rest = sparse.csr_matrix(
+            (
+                np.concatenate((others.data, np.ones((~fits).sum(), X.dtype))),
+                (
+                    np.concatenate((places, row[~fits])),
+                    np.concatenate((others.indices + first_other, ones.indices[~fits] + n_dense)),
+                ),
+            ),
+            shape=X.shape,
         )
+        return cls(
+            records, n_dense, records.view(np.uint64), first_word, n_slots // 4,
+            rest.data, rest.indices.astype(np.uint32), rest.indptr.astype(np.uint64), np.concatenate(kinds),
+        )  # fmt: skip
 
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[Any, ...]:
         """Return what the loop reads, in its order."""
-        return self.dense, self.unit_columns, self.unit_starts, self.values, self.columns, self.starts
+        return (
+            self.dense.ravel(), self.dense.shape[1], self.n_dense,
+            self.words.ravel(), self.words.shape[1], self.first_word, self.n_words,
+            self.values, self.columns, self.starts,
+        )  # fmt: skip
+
+
+def _plan(X: sparse.csr_matrix) -> tuple[NDArray[np.bool_], NDArray[np.bool_], int]:
+    # Which columns are dense, which are held by their ones, and in how many slots: what costs the loop least. A slot
+    # has 16 bits, and a row of dense columns and slots costs what they are; what is left costs a list of its own.
+    n_rows, n_columns = X.shape
+    filled = np.bincount(X.indices, minlength=n_columns)
+    can_slot = (np.bincount(X.indices[X.data != 1.0], minlength=n_columns) == 0) & (n_columns + 2 <= 2**16)
+    rows = np.repeat(np.arange(n_rows), np.diff(X.indptr))
+    plans: list[tuple[Any, ...]] = []
+    for share in _UNIT_SHARES:
+        is_dense = filled > np.where(can_slot, share, _DENSE_SHARE) * n_rows
+        is_unit = can_slot & ~is_dense
+        rows_with = np.bincount(np.bincount(rows[is_unit[X.indices]], minlength=n_rows))
+        for n_slots in range(0, len(rows_with) + 7, 8):
+            beyond = rows_with[n_slots + 1 :]
+            left = float(beyond @ np.arange(1, len(beyond) + 1)) / n_rows
+            cost = is_dense.sum() + 1.5 * n_slots + (8.0 + 4.0 * left if left else 0.0)
+            plans.append((cost, len(plans), is_dense, is_unit, n_slots))
+    return min(plans)[2:]
+
+
+def _records(block: sparse.csr_matrix, n_slots: int) -> tuple[NDArray[Any], NDArray[np.uint16], int]:
+    # One record a row, the dense block filled in; its slots; its first word. Whole cache lines where it wastes little.
+    item = block.dtype.itemsize
+    first_word = -(-block.shape[1] * item // 8)
+    needed = max(8, 8 * first_word + 2 * n_slots)
+    width = next(w for line in (_LINE, _LINE // 2, 8) if (w := -(-needed // line) * line) <= 1.25 * needed)
+    room = np.zeros(block.shape[0] * width + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    record_bytes = room[start : start + block.shape[0] * width].reshape(-1, width)
+    records = record_bytes.view(block.dtype)
+    records[:, : block.shape[1]] = block.toarray()
+    return records, record_bytes.view(np.uint16)[:, 4 * first_word : 4 * first_word + n_slots], first_word
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +149,7 @@ class TrainingProblem:
     X : ndarray or csr_matrix
         The features as validated.
     rows : PackedRows
-        The same, packed.
+        The same, packed; in the order of ``numbers``.
     labels : ndarray
         0 or 1 for each row.
     groups : Groups
@@ -106,6 +160,10 @@ class TrainingProblem:
         Row weights; rows are drawn in proportion to them.
     target : ndarray
         Scores of equal mass that stand for the target distribution.
+    accept, alias : ndarray
+        Tables for drawing rows in proportion to their weights.
+    numbers : ndarray or None
+        Row numbers of the packed rows; None: as in ``X``.
     """
 
     X: Any
@@ -117,6 +175,7 @@ class TrainingProblem:
     target: NDArray[Any]
     accept: NDArray[np.uint64]
     alias: NDArray[np.int64]
+    numbers: NDArray[np.int64] | None
 
     @classmethod
     def build(
@@ -126,8 +185,13 @@ class TrainingProblem:
         groups: Groups,
         target: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
+        *,
+        scaled: Any = None,
     ) -> TrainingProblem:
-        """Lay out; with weights also the tables for drawing rows in proportion."""
+        """Lay out; with weights also the tables for drawing rows in proportion.
+
+        ``scaled`` is the matrix to pack where the loop works in other units than ``X`` has.
+        """
         mass = groups.counts.astype(float) if weights is None else np.array([weights[r].sum() for r in groups.rows])
         accept, alias = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         if weights is not None:
@@ -135,9 +199,12 @@ class TrainingProblem:
             accept, alias = np.zeros(starts[-1], np.uint64), np.zeros(starts[-1], np.int64)
             for rows, a, b in zip(groups.rows, starts[:-1], starts[1:], strict=True):
                 fill_alias(weights[rows], a, accept[a:b], alias[a:b])
+        # Rows side by side with those of their group need no list of them; it would cost a copy of a dense matrix.
+        disjoint = groups.counts.sum() <= X.shape[0]
+        numbers = np.concatenate(groups.rows) if sparse.issparse(X) and disjoint else None
         return cls(
             X=X,
-            rows=PackedRows.pack(X),
+            rows=PackedRows.pack(X if scaled is None else scaled, numbers),
             labels=labels.astype(X.dtype),
             groups=groups,
             share=mass / mass.sum(),
@@ -145,6 +212,7 @@ class TrainingProblem:
             target=target.astype(X.dtype),
             accept=accept,
             alias=alias,
+            numbers=numbers,
         )
 
     @property
@@ -152,7 +220,10 @@ class TrainingProblem:
         """Number of features."""
         return int(self.X.shape[1])
 
-    def group_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All groups' row numbers end to end, and where each group starts."""
+    def group_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Labels as packed, all groups' packed rows end to end (none: they lie so), and where each group starts."""
         starts = np.concatenate(([0], np.cumsum(self.groups.counts))).astype(np.int64)
-        return np.concatenate(self.groups.rows).astype(np.int64), starts
+        labels = self.labels.astype(np.uint8)
+        if self.numbers is None:
+            return labels, np.concatenate(self.groups.rows).astype(np.int64), starts
+        return labels[self.numbers], np.zeros(0, np.int64), starts

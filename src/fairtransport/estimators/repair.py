@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,17 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._validation import check_count, check_length, check_real, check_scores, check_weights
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
+from fairtransport.transport.many_maps import move_by_code
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["QuantileRepair", "groups_to_repair"]
 
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
-_BLOCK = 1 << 16  # rows that a thread repairs at a time
 
 
 class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -193,14 +190,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         _require_given(sensitive_features)
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        repaired = np.empty_like(values)
-        parts = [
-            (carry, rows[start : start + _BLOCK])
-            for rows, carry in zip(groups.rows, self.maps_, strict=True)
-            for start in range(0, rows.size, _BLOCK)
-        ]
-        _in_parallel(lambda carry, rows: carry.move_rows(values, rows, amount, repaired), parts)
-        return repaired
+        return move_by_code(values, groups.memberships[0], self.maps_, amount, n_threads=config.NUMBA_NUM_THREADS)
 
     def fit_transform(
         self,
@@ -218,17 +208,6 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
         return tags
-
-
-def _in_parallel(task: Callable[..., None], parts: list[tuple[Any, ...]]) -> None:
-    """Do a task that releases the interpreter lock for every part, on as many threads as numba may use."""
-    n_threads = min(config.NUMBA_NUM_THREADS, len(parts) // 4)
-    if n_threads < 2:
-        for part in parts:
-            task(*part)
-        return
-    with ThreadPoolExecutor(n_threads) as threads:
-        list(threads.map(lambda part: task(*part), parts))
 
 
 def groups_to_repair(

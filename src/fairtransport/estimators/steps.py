@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ParameterSteps", "automatic_steps", "plain_steps"]
+__all__ = ["ParameterSteps", "automatic_steps", "plain_steps", "whitened_steps"]
 
 # A column's step is divided by its mean square plus this share of its largest square, so that a column
 # that is almost always zero does not leap when a rare row shows it.
@@ -27,11 +27,33 @@ _ROWS_AT_ONCE = 50_000
 
 @dataclass(frozen=True, eq=False)
 class ParameterSteps:
-    """One step size, a factor for each column (the intercept last), and what the size loses per update."""
+    """How far an update goes.
+
+    Attributes
+    ----------
+    size : float
+        Common factor.
+    scale : ndarray of shape (n_columns + 1,)
+        A factor for each column, the intercept last.
+    decay : float
+        What the size loses per update.
+    matrix : ndarray of shape (n_models, n_columns + 1, n_columns + 1), or empty
+        Takes the place of ``scale`` where there is one.
+    noise : float
+        Variance that drawing a batch adds, relative to that of the whole sample.
+    """
 
     size: float
     scale: NDArray[np.float64]
     decay: float = 0.0
+    matrix: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    noise: float = 0.0
+
+    def without_intercept(self) -> ParameterSteps:
+        """Leave the intercept where it is."""
+        scale, matrix = self.scale.copy(), self.matrix.copy()
+        scale[-1:], matrix[:, -1:, :], matrix[:, :, -1:] = 0.0, 0.0, 0.0
+        return replace(self, scale=scale, matrix=matrix)
 
 
 def plain_steps(size: float, n_columns: int) -> ParameterSteps:
@@ -88,6 +110,57 @@ def automatic_steps(
     scale[present] = 1.0 / (largest_mean[present] + _RARE * peak[present] + ridge / weight)
     bound = _largest_eigenvalue(X, group_rows, scale, rng) + float(scale @ mean) / batch_size
     return ParameterSteps(_FRACTION / (weight * bound), scale, _FALL / n_updates)
+
+
+def whitened_steps(
+    X: Any,
+    group_rows: Sequence[NDArray[np.int64]],
+    *,
+    batch_size: int,
+    weight: float,
+    ridge: NDArray[np.float64],
+    own_weights: bool,
+    rng: np.random.Generator,
+) -> ParameterSteps:
+    """Choose steps that also undo the correlation of the columns, which must be in units of their own.
+
+    Parameters
+    ----------
+    X, group_rows, batch_size, weight, rng
+        As in `automatic_steps`.
+    ridge : ndarray of shape (n_columns,)
+        The anchor's ridge for each column.
+    own_weights : bool
+        Whether each group has parameters of its own.
+
+    Returns
+    -------
+    ParameterSteps
+        With a matrix for each model: the inverse of the columns' second moments (groups weighing equally), plus a
+        hundredth, so that a rare column does not leap. In these units every direction has curvature at most that
+        of the objective's weight, and drawing batches of N rows adds trace / N to it. A change of units of the
+        features, or any linear change, leaves the path of the scores nearly as it was.
+    """
+    moments = np.array([_second_moments(X, rows, rng) for rows in group_rows])
+    if not own_weights:
+        moments = moments.mean(axis=0, keepdims=True)
+    damping = np.diag(_RARE + np.append(ridge, 0.0) / weight)
+    matrix = np.asarray(np.linalg.inv(moments + damping), dtype=np.float64)
+    noise = float(np.einsum("mij,mji->m", matrix, moments).max()) / batch_size
+    return ParameterSteps(_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)
+
+
+def _second_moments(X: Any, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Of the columns and a one."""
+    few = rows if len(rows) <= _ROWS_OF_A_GROUP else np.sort(rng.choice(rows, _ROWS_OF_A_GROUP, replace=False))
+    part = X[few].astype(np.float64)
+    square = part.T @ part
+    total = np.asarray(part.sum(axis=0)).ravel()
+    moments = np.empty((len(total) + 1, len(total) + 1))
+    moments[:-1, :-1] = square.toarray() if sparse.issparse(square) else square
+    moments[-1, :-1] = moments[:-1, -1] = total
+    moments[-1, -1] = len(few)
+    return moments / len(few)
 
 
 def _squares(X: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -66,6 +66,10 @@ def error_rate(
 def _positives(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bool_]:
     """Rows of the positive class."""
     labels = _check_labels(y_true, size=size)
+    if pos_label is None and labels.dtype.kind in "biuf":
+        positive = np.asarray(labels == 1, dtype=bool)
+        if np.count_nonzero(positive) + np.count_nonzero(labels == 0) == size:
+            return positive  # by far the most usual labels, in two passes
     classes = _classes(labels)
     if classes.size > 2:
         raise ValueError(f"y_true has {classes.size} classes; error_rate needs two, such as 0 and 1.")
@@ -75,7 +79,7 @@ def _positives(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bo
             raise ValueError("pos_label is not among the two labels of y_true.")
         return positive
     if all(label in (0, 1) for label in classes.tolist()):
-        return np.asarray(labels == 1, dtype=bool)
+        return np.asarray(labels == 1, dtype=bool)  # objects
     if classes.size == 1:
         raise ValueError("y_true has one class only; say with pos_label which class is the positive one.")
     return np.asarray(labels == classes[1], dtype=bool)

@@ -15,7 +15,6 @@ from fairtransport.transport.sweeps import (
     fixed,
     group_areas,
     lowest_positive,
-    mark_rows,
     pack_keys,
     unpack_keys,
 )
@@ -189,15 +188,10 @@ def order_scores(
 def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     """Each entry's code and row; None for the rows where every row is in one group, and so is its own entry."""
     n_groups, counts = len(groups), groups.counts
-    kind = np.uint8 if n_groups < 256 else np.int32
-    if counts.sum() == groups.n_rows:
-        codes = np.full(groups.n_rows, n_groups, dtype=kind)
-        for code, members in enumerate(groups.rows):
-            mark_rows(codes, fixed(members), code)
-        if codes.max() < n_groups:
-            return codes, None
-    rows = np.concatenate([*groups.rows, np.arange(groups.n_rows)])
-    return np.repeat(np.arange(n_groups + 1, dtype=kind), np.append(counts, groups.n_rows)), rows
+    if len(groups.memberships) == 1 and counts.sum() == groups.n_rows:
+        return fixed(groups.memberships[0]), None
+    codes = np.arange(n_groups + 1, dtype=groups.memberships[0].dtype)
+    return np.repeat(codes, np.append(counts, groups.n_rows)), np.concatenate([*groups.rows, np.arange(groups.n_rows)])
 
 
 def _sort_with_codes(

@@ -5,6 +5,10 @@ computes. Nothing allocates inside the loop over updates and the interpreter loc
 
 Random numbers are a function of (seed, position): SplitMix64 over a counter. A run cut into pieces
 therefore draws the same rows as one long run, and the twin can draw them too.
+
+Every number is of the rows' own type, float32 or float64: a single float64 among float32 would make the
+compiler convert back and forth. Loops over a batch run over its padded size where they can, so that vector
+instructions leave no rest to be done one by one.
 """
 
 from __future__ import annotations
@@ -12,11 +16,25 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
-__all__ = ["DISCRETE", "expand_cells", "fill_alias", "gather_cells", "hash_index", "run_updates"]
+__all__ = [
+    "DISCRETE",
+    "add_rows",
+    "chebyshev",
+    "combine",
+    "draw_rows",
+    "exponential",
+    "fill_alias",
+    "hash_index",
+    "logistic",
+    "project",
+    "run_updates",
+    "score_rows",
+]
 
 #: The kind of gradient that is not a regularizer's `code`: discrete transport.
 DISCRETE = 2
@@ -25,15 +43,22 @@ DISCRETE = 2
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 _L2 = L2.code
 _LIMIT = EXPONENT_LIMIT
-_LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
+_LEAST = -80.0  # exp of it is nothing beside 1, and no subnormal in float32
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_U = np.uint64
+_1, _2, _3, _4, _8 = _U(1), _U(2), _U(3), _U(4), _U(8)
+_16, _32, _48, _SLOT = _U(16), _U(32), _U(48), _U(0xFFFF)
+_SHORT = 15  # dense columns, up to which a row is spelled out
 _LEAST_STEP = 0.05  # of the first, however long a run goes on
 _INSERTION = 24  # a batch up to this size is sorted by insertion alone
+
+
+# ----------------------------------------------------------------------------------------------------- draws
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -50,113 +75,337 @@ def hash_index(seed, position, size):
     return np.int64(((_mix(np.uint64(seed), np.uint64(position)) >> _S32) * np.uint64(size)) >> _S32)
 
 
-# ------------------------------------------------------------------ dual variables on a grid of cells
+@njit(cache=True, nogil=True)
+def draw_rows(seed, position, first, size, accept, alias, group_rows, batch, picked):
+    """Draw packed rows of one group, by weight where there are weights, into ``picked``."""
+    for i in range(batch):
+        bits = _mix(seed, position + np.uint64(i))
+        picked[i] = first + np.int64(((bits >> _S32) * size) >> _S32)
+    if accept.shape[0] > 0:
+        for i in range(batch):
+            at = picked[i]
+            if (_mix(seed, position + np.uint64(i)) & _LOW) >= accept[at]:
+                picked[i] = alias[at]
+    if group_rows.shape[0] > 0:
+        for i in range(batch):
+            picked[i] = group_rows[picked[i]]
+
+
+# ----------------------------------------------------------------------------------------------- exponential
 #
-# A dual variable f = sum_d lambda_d psi_d is smooth, and scores lie in [0, 1]. Cut [0, 1] into cells of
-# width 1 / steps, narrow enough that no feature turns by more than 1/8 within half a cell. Within a cell
-# f is its Taylor polynomial of order 5 around the middle, exact to 1e-8. So the features are summed once
-# for each cell that a batch visits, and a score costs six multiplications, whatever their number. The
-# gradient with respect to lambda is the transpose of this: moments of the cell, then features.
+# exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2. Adding 1.5 * 2^52 (2^23 in float32) rounds: the
+# whole number n then stands in the last bits, from where a shift moves it into the exponent of 2^n. exp(r) is
+# its Taylor polynomial. There is no branch and no call, so a loop over it becomes vector instructions. The order
+# of operations matters: no reordering here.
+
+
+def _exp_double(x):
+    shifted = x * 1.4426950408889634 + 6755399441055744.0
+    n = shifted - 6755399441055744.0
+    r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
+    p = 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+
+
+_F = np.float32
+_S_LOG2E, _S_SHIFT, _S_HIGH, _S_LOW = _F(1.44269504), _F(12582912.0), _F(0.693359375), _F(-2.12194440e-4)
+_S7, _S6, _S5, _S4, _S3, _S2, _S1 = (_F(1.0 / math.factorial(m)) for m in (7, 6, 5, 4, 3, 2, 1))
+_S_BIAS, _S_PLACE = np.int32(127), np.int32(23)
+
+
+def _exp_single(x):
+    shifted = x * _S_LOG2E + _S_SHIFT
+    n = shifted - _S_SHIFT
+    r = (x - n * _S_HIGH) - n * _S_LOW
+    p = _S7
+    p = p * r + _S6
+    p = p * r + _S5
+    p = p * r + _S4
+    p = p * r + _S3
+    p = p * r + _S2
+    p = p * r + _S1
+    p = p * r + _S1
+    return p * np.int32((np.float32(shifted).view(np.int32) + _S_BIAS) << _S_PLACE).view(np.float32)
+
+
+def _exp(x):
+    raise NotImplementedError  # compiled only: by the type of x, one of the two above
+
+
+@overload(_exp, jit_options={"fastmath": {"contract"}, "nogil": True})
+def _exp_by_type(x):
+    return _exp_single if x == types.float32 else _exp_double
+
+
+@njit(cache=True, nogil=True)
+def exponential(values):
+    """Exponential of each value, in place; values between -87 and 87 (float32) or -700 and 700 (float64)."""
+    for i in range(values.shape[0]):
+        values[i] = _exp(values[i])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def logistic(logits, scores):
+    """Write the logistic function of the logits into ``scores``."""
+    real = scores.dtype.type
+    one, most = real(1), real(87 if scores.itemsize == 4 else 700)
+    for i in range(scores.shape[0]):
+        scores[i] = one / (one + _exp(max(min(-logits[i], most), -most)))
+
+
+# ------------------------------------------------------------------------- dual variables as polynomials
+#
+# A dual variable f = sum_d lambda_d psi_d is a short sum of slow cosines, and scores lie in [0, 1]: there f is
+# a polynomial of low degree, to 1e-8 (`fourier.FeatureTable`). In terms of Chebyshev polynomials T_k its
+# coefficients are basis @ lambda. So the features are summed once a batch, a score costs one multiplication
+# a degree, whatever their number, and there is nothing to look up. The gradient with respect to lambda is the
+# transpose of this: moments sum_i w_i T_k(s_i), then basis' @ moments.
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def chebyshev(points, table):
+    """T_k(2 x - 1) of each point x, one row for each degree k; a multiple of four rows."""
+    one = table.dtype.type(1)
+    for i in range(table.shape[1]):
+        u = points[i] + points[i] - one
+        square = (u + u) * u - one
+        table[0, i] = one
+        table[1, i] = u
+        table[2, i] = square
+        table[3, i] = (u + u) * square - u
+    for k in range(4, table.shape[0], 4):
+        for i in range(table.shape[1]):
+            u = points[i] + points[i] - one
+            twice = u + u
+            d = table[k - 1, i]
+            a = twice * d - table[k - 2, i]
+            b = twice * a - d
+            c = twice * b - a
+            table[k, i] = a
+            table[k + 1, i] = b
+            table[k + 2, i] = c
+            table[k + 3, i] = twice * c - b
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def combine(coefficients, table, out):
+    """Sum of the rows of ``table``, each times its coefficient; a multiple of four rows."""
+    out[:] = 0
+    for k in range(0, table.shape[0], 4):
+        a, b, c, d = coefficients[k], coefficients[k + 1], coefficients[k + 2], coefficients[k + 3]
+        for i in range(table.shape[1]):
+            out[i] += a * table[k, i] + b * table[k + 1, i] + c * table[k + 2, i] + d * table[k + 3, i]
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def project(weights, table, out):
+    """Inner product of ``weights`` with each row of ``table``; a multiple of four rows."""
+    zero = table.dtype.type(0)
+    for k in range(0, table.shape[0], 4):
+        a = b = c = d = zero
+        for i in range(table.shape[1]):
+            a += weights[i] * table[k, i]
+            b += weights[i] * table[k + 1, i]
+            c += weights[i] * table[k + 2, i]
+            d += weights[i] * table[k + 3, i]
+        out[k], out[k + 1], out[k + 2], out[k + 3] = a, b, c, d
+
+
+# ----------------------------------------------------------------------------------------------------- pairs
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _exponents(scale, low, high, scores, targets, f, h, v):
+    # Of the pairs (i, i). Within the bounds alpha is v itself (l2, its factor 1/2 is in the scale) or exp(v).
+    for i in range(scores.shape[0]):
+        v[i] = max(min((f[i] + h[i] - abs(scores[i] - targets[i])) * scale, high), low)
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _weigh(scores, targets, alpha, rest, sign):
+    # rest = 1 - alpha, sign = alpha * sign(s - t)
+    real = scores.dtype.type
+    zero, one = real(0), real(1)
+    for i in range(scores.shape[0]):
+        gap = scores[i] - targets[i]
+        rest[i] = one - alpha[i]
+        sign[i] = alpha[i] if gap > zero else (-alpha[i] if gap < zero else zero)
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _match_all(kind, scale, low, high, batch, scores, targets, f, h, alpha, rest, rest_target, sign):
+    # All pairs (i, j): the same, as means over j for the scores and over i for the targets.
+    real = scores.dtype.type
+    zero, one, share = real(0), real(1), real(1) / real(batch)
+    rest_target[:batch] = one
+    for i in range(batch):
+        score, own = scores[i], f[i]
+        for j in range(targets.shape[0]):
+            alpha[j] = max(min((own + h[j] - abs(score - targets[j])) * scale, high), low)
+        if kind != _L2:
+            exponential(alpha)
+        total = signed = zero
+        for j in range(batch):
+            gap = score - targets[j]
+            part = share * alpha[j]
+            total += part
+            signed += part if gap > zero else (-part if gap < zero else zero)
+            rest_target[j] -= part
+        rest[i] = one - total
+        sign[i] = signed
+
+
+# ------------------------------------------------------------------------------------------------------ rows
+#
+# A row is its dense columns (the first ones of theta), a fixed number of columns where it is 1 and the rest with
+# values (`estimators.problem.PackedRows`). A word holds four columns of 16 bits each; words come in pairs. Slots that
+# a row does not need name the column after the intercept, where `weights` is 0. Short rows are spelled out in pieces
+# of 8, 4, 2 and 1, because a vector loop costs more in its beginning and end than it saves; unsigned numbers need no
+# check for counting from the end.
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _score_long(dense, stride, n_dense, picked, batch, weights, model, logits):
+    for i in range(batch):
+        at = _U(picked[i]) * _U(stride)
+        total = logits[i]
+        for j in range(_U(n_dense)):
+            total += weights[model, j] * dense[at + j]
+        logits[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _add_long(dense, stride, n_dense, picked, batch, push, gradient, model):
+    for i in range(batch):
+        at, own = _U(picked[i]) * _U(stride), push[i]
+        for j in range(_U(n_dense)):
+            gradient[model, j] += own * dense[at + j]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _cell(point, grid_steps):
-    # A run that diverges meets NaN: it must land in some cell, not outside the arrays.
-    cell = int(point * grid_steps + 0.5)
-    return cell if 0 <= cell <= grid_steps else 0
+def _dot_four(weights, model, dense, at, j):
+    a, b = weights[model, j] * dense[at + j], weights[model, j + _1] * dense[at + j + _1]
+    c, d = weights[model, j + _2] * dense[at + j + _2], weights[model, j + _3] * dense[at + j + _3]
+    return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
-def expand_cells(cells, n_cells, weights, powers, cosines, sines, scaled, taylor):
-    """Taylor coefficients of f = sum of weights * features around the middles of some cells.
-
-    ``powers[m]`` is (frequency / steps)^m / m!; ``scaled`` is room of the same shape. Two cells are done at
-    a time, so that what they share is read once.
-    """
-    width = weights.shape[0]
-    for m in range(6):
-        for d in range(width):
-            scaled[m, d] = weights[d] * powers[m, d]
-    zero = weights.dtype.type(0)
-    for pair in range(0, n_cells, 2):
-        a = cells[pair]
-        b = cells[min(pair + 1, n_cells - 1)]
-        a0 = a1 = a2 = a3 = a4 = a5 = zero
-        b0 = b1 = b2 = b3 = b4 = b5 = zero
-        for d in range(width):
-            ca, sa, cb, sb = cosines[a, d], sines[a, d], cosines[b, d], sines[b, d]
-            a0 += ca * scaled[0, d]
-            b0 += cb * scaled[0, d]
-            a1 -= sa * scaled[1, d]
-            b1 -= sb * scaled[1, d]
-            a2 -= ca * scaled[2, d]
-            b2 -= cb * scaled[2, d]
-            a3 += sa * scaled[3, d]
-            b3 += sb * scaled[3, d]
-            a4 += ca * scaled[4, d]
-            b4 += cb * scaled[4, d]
-            a5 -= sa * scaled[5, d]
-            b5 -= sb * scaled[5, d]
-        taylor[a, 0], taylor[a, 1], taylor[a, 2] = a0, a1, a2
-        taylor[a, 3], taylor[a, 4], taylor[a, 5] = a3, a4, a5
-        taylor[b, 0], taylor[b, 1], taylor[b, 2] = b0, b1, b2
-        taylor[b, 3], taylor[b, 4], taylor[b, 5] = b3, b4, b5
+@njit(cache=True, nogil=True, inline="always")
+def _sum_word(weights, model, word):
+    a, b = weights[model, word & _SLOT], weights[model, (word >> _16) & _SLOT]
+    c, d = weights[model, (word >> _32) & _SLOT], weights[model, word >> _48]
+    return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
-def gather_cells(cells, n_cells, moments, powers, cosines, sines, gradient):
-    """Gradient with respect to the coefficients of f, from the moments of some cells."""
-    gradient[:] = 0.0
-    zero = gradient.dtype.type(0)
-    for pair in range(0, n_cells, 2):
-        a = cells[pair]
-        b = cells[min(pair + 1, n_cells - 1)]
-        once = zero if pair + 1 == n_cells else gradient.dtype.type(1)  # the last of an odd number is alone
-        a0, a1, a2 = moments[a, 0], moments[a, 1], moments[a, 2]
-        a3, a4, a5 = moments[a, 3], moments[a, 4], moments[a, 5]
-        b0, b1, b2 = once * moments[b, 0], once * moments[b, 1], once * moments[b, 2]
-        b3, b4, b5 = once * moments[b, 3], once * moments[b, 4], once * moments[b, 5]
-        for d in range(gradient.shape[0]):
-            p1, p2, p3, p4, p5 = powers[1, d], powers[2, d], powers[3, d], powers[4, d], powers[5, d]
-            gradient[d] += (
-                cosines[a, d] * (a0 - a2 * p2 + a4 * p4)
-                + sines[a, d] * (a3 * p3 - a1 * p1 - a5 * p5)
-                + cosines[b, d] * (b0 - b2 * p2 + b4 * p4)
-                + sines[b, d] * (b3 * p3 - b1 * p1 - b5 * p5)
-            )
+@njit(cache=True, nogil=True, inline="always")
+def _add_four(gradient, model, dense, at, j, own):
+    # All four are read before the first is written, so that none waits for another.
+    a, b = gradient[model, j] + own * dense[at + j], gradient[model, j + _1] + own * dense[at + j + _1]
+    c, d = gradient[model, j + _2] + own * dense[at + j + _2], gradient[model, j + _3] + own * dense[at + j + _3]
+    gradient[model, j], gradient[model, j + _1] = a, b
+    gradient[model, j + _2], gradient[model, j + _3] = c, d
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH, inline="always")
-def _value(taylor, cell, rest):
-    p = taylor[cell, 4] + rest * taylor[cell, 5]
-    p = taylor[cell, 3] + rest * p
-    p = taylor[cell, 2] + rest * p
-    p = taylor[cell, 1] + rest * p
-    return taylor[cell, 0] + rest * p
+@njit(cache=True, nogil=True, inline="always")
+def _add_word(gradient, model, word, own):
+    gradient[model, word & _SLOT] += own
+    gradient[model, (word >> _16) & _SLOT] += own
+    gradient[model, (word >> _32) & _SLOT] += own
+    gradient[model, word >> _48] += own
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH, inline="always")
-def _slope(taylor, cell, rest):
-    p = 4.0 * taylor[cell, 4] + rest * 5.0 * taylor[cell, 5]
-    p = 3.0 * taylor[cell, 3] + rest * p
-    p = 2.0 * taylor[cell, 2] + rest * p
-    return taylor[cell, 1] + rest * p
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def score_rows(rows, picked, batch, weights, model, logits):
+    """Write the logits of some packed rows under ``weights[model]`` into ``logits``."""
+    dense, stride, n_dense, words, word_stride, first_word, n_words, values, columns, starts = rows
+    intercept, zero = weights[model, weights.shape[1] - 2], weights.dtype.type(0)
+    short = n_dense if n_dense <= _SHORT else 0
+    for i in range(batch):
+        row = _U(picked[i])
+        at, j = row * _U(stride), _U(0)
+        a, b = intercept, zero
+        if short & 8:
+            a += _dot_four(weights, model, dense, at, j)
+            b += _dot_four(weights, model, dense, at, j + _4)
+            j += _8
+        if short & 4:
+            a += _dot_four(weights, model, dense, at, j)
+            j += _4
+        if short & 2:
+            a += weights[model, j] * dense[at + j]
+            b += weights[model, j + _1] * dense[at + j + _1]
+            j += _2
+        if short & 1:
+            a += weights[model, j] * dense[at + j]
+        at = row * _U(word_stride) + _U(first_word)
+        if n_words > 0:
+            a += _sum_word(weights, model, words[at])
+            b += _sum_word(weights, model, words[at + _1])
+            for k in range(_2, _U(n_words), _2):
+                a += _sum_word(weights, model, words[at + k])
+                b += _sum_word(weights, model, words[at + k + _1])
+        logits[i] = a + b
+    if short < n_dense:
+        _score_long(dense, stride, n_dense, picked, batch, weights, model, logits)
+    if values.shape[0] > 0:
+        for i in range(batch):
+            row, a = _U(picked[i]), logits[i]
+            for k in range(starts[row], starts[row + _1]):
+                a += weights[model, columns[k]] * values[k]
+            logits[i] = a
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH, inline="always")
-def _add_moments(moments, cell, rest, weight):
-    for m in range(6):
-        moments[cell, m] += weight
-        weight *= rest
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_rows(rows, picked, batch, push, gradient, model):
+    """Add push[i] times row i, for some packed rows, to ``gradient[model]``."""
+    dense, stride, n_dense, words, word_stride, first_word, n_words, values, columns, starts = rows
+    short = n_dense if n_dense <= _SHORT else 0
+    total = push.dtype.type(0)
+    for i in range(batch):
+        row, own = _U(picked[i]), push[i]
+        total += own
+        at, j = row * _U(stride), _U(0)
+        if short & 8:
+            _add_four(gradient, model, dense, at, j, own)
+            _add_four(gradient, model, dense, at, j + _4, own)
+            j += _8
+        if short & 4:
+            _add_four(gradient, model, dense, at, j, own)
+            j += _4
+        if short & 2:
+            gradient[model, j] += own * dense[at + j]
+            gradient[model, j + _1] += own * dense[at + j + _1]
+            j += _2
+        if short & 1:
+            gradient[model, j] += own * dense[at + j]
+        at = row * _U(word_stride) + _U(first_word)
+        if n_words > 0:
+            _add_word(gradient, model, words[at], own)
+            _add_word(gradient, model, words[at + _1], own)
+            for k in range(_2, _U(n_words), _2):
+                _add_word(gradient, model, words[at + k], own)
+                _add_word(gradient, model, words[at + k + _1], own)
+    gradient[model, gradient.shape[1] - 2] += total
+    if short < n_dense:
+        _add_long(dense, stride, n_dense, picked, batch, push, gradient, model)
+    if values.shape[0] > 0:
+        for i in range(batch):
+            row, own = _U(picked[i]), push[i]
+            for k in range(starts[row], starts[row + _1]):
+                gradient[model, columns[k]] += own * values[k]
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH, inline="always")
-def _alpha(v, kind):
-    if kind == _L2:
-        return 0.5 * v if v > 0.0 else 0.0
-    if v > _LIMIT:
-        return _LIMIT_VALUE
-    return math.exp(v)
+# ------------------------------------------------------------------------------------- discrete transport
 
 
 @njit(cache=True, nogil=True)
@@ -196,185 +445,137 @@ def _sort_positions(keys, order, spare, digits, counts):
         order[j + 1] = moved
 
 
+# --------------------------------------------------------------------------------------------------- updates
+
+
 @njit(cache=True, nogil=True, fastmath=_MATH)
 def run_updates(
     first_update, n_updates, average_from, seed, batch,
-    dense, unit_columns, unit_starts, values, columns, starts, labels,
-    group_rows, group_starts, group_share, accept, alias,
-    target,
-    kind, strength, opposite, all_pairs,
-    grid_steps, powers, cosines, sines,
+    rows, labels, group_rows, group_starts, group_share, accept, alias, target,
+    kind, strength, opposite, all_pairs, basis, slopes,
     parity_weight, anchor_weight, ridge,
     dual_step, parameter_step, step_decay, coordinate_scale,
     theta, theta_sum, duals, target_duals,
-    gradient, picked, scores, scores_target,
-    cells, rests, cells_target, rests_target, visited, visit_of,
-    taylor, taylor_target, moments, moments_target, dual_gradient, scaled,
-    row_alpha, column_alpha, column_sum, row_sign, order, order_target, spare, digits, counts,
+    weights, gradient, picked, logits, scores, scores_target,
+    table, table_target, coefficients, moments, moments_target, dual, dual_target,
+    f, h, alpha, rest, rest_target, sign, push,
+    order, order_target, spare, digits, counts,
 ):  # fmt: skip
     """Advance theta and the duals by ``n_updates`` steps of the COT (or DOT) algorithm, in place.
 
     One update: draw ``batch`` target scores and ``batch`` rows of each group; step the group's duals
     uphill; add the group's gradient with respect to theta; when all groups are done step theta
     downhill by ``parameter_step * max(1 - step_decay * update, 1/20)``. ``average_from`` is the update from which
-    iterates are summed into ``theta_sum``. A row is its dense columns (the first ones of theta), the
-    columns where it is 1 (``unit_*``) and the rest with their values (``values``, ``columns``, ``starts``).
+    iterates are summed into ``theta_sum``. The arrays from ``weights`` on are room to work in.
     """
     n_groups = group_starts.shape[0] - 1
     last = theta.shape[1] - 1
-    n_dense = dense.shape[1]
-    has_units = unit_columns.shape[0] > 0
-    has_values = values.shape[0] > 0
-    n_features = dual_gradient.shape[0]
     own_weights = theta.shape[0] > 1
-    weighted = accept.shape[0] > 0
-    inverse_batch = 1.0 / batch
-    size_step = dual_step * inverse_batch
+    real = theta.dtype.type
+    zero, one = real(0), real(1)
+    inverse_batch = one / real(batch)
+    size_step = real(dual_step) * inverse_batch
+    parity = real(parity_weight) * inverse_batch
+    pull = real(anchor_weight * ridge)
+    scale, low, high = real(1.0 / strength), real(_LEAST), real(_LIMIT)
+    if kind == _L2:
+        scale, low, high = real(0.5 / strength), zero, real(np.inf)
     seed = np.uint64(seed)
+    for m in range(theta.shape[0]):
+        for j in range(last + 1):
+            weights[m, j] = theta[m, j]
+        weights[m, last + 1] = zero
 
     for update in range(first_update, first_update + n_updates):
         base = np.uint64(update) * np.uint64(n_groups + 1) * np.uint64(batch)
-        gradient[:, :] = 0.0
+        gradient[:, :] = zero
 
         for i in range(batch):
             bits = _mix(seed, base + np.uint64(n_groups * batch + i))
-            t = target[np.int64(((bits >> _S32) * np.uint64(target.shape[0])) >> _S32)]
-            scores_target[i] = t
-            cell = _cell(t, grid_steps)
-            cells_target[i] = cell
-            rests_target[i] = t * grid_steps - cell
+            scores_target[i] = target[np.int64(((bits >> _S32) * np.uint64(target.shape[0])) >> _S32)]
         if kind == DISCRETE:
-            _sort_positions(scores_target, order_target, spare, digits, counts)
+            _sort_positions(scores_target[:batch], order_target, spare, digits, counts)
+        else:
+            chebyshev(scores_target, table_target)
 
         for a in range(n_groups):
-            model = a if own_weights else 0
+            model = _U(a if own_weights else 0)
             first = group_starts[a]
-            size = group_starts[a + 1] - first
-            for i in range(batch):
-                bits = _mix(seed, base + np.uint64(a * batch + i))
-                at = first + np.int64(((bits >> _S32) * np.uint64(size)) >> _S32)
-                if weighted and (bits & _LOW) >= accept[at]:
-                    at = alias[at]
-                picked[i] = group_rows[at]
-            for i in range(batch):
-                row = picked[i]
-                logit = theta[model, last]
-                for j in range(n_dense):
-                    logit += theta[model, j] * dense[row, j]
-                if has_units:
-                    for k in range(unit_starts[row], unit_starts[row + 1]):
-                        logit += theta[model, unit_columns[k]]
-                if has_values:
-                    for k in range(starts[row], starts[row + 1]):
-                        logit += theta[model, columns[k]] * values[k]
-                scores[i] = 1.0 / (1.0 + math.exp(-logit))
+            size = np.uint64(group_starts[a + 1] - first)
+            draw_rows(seed, base + np.uint64(a * batch), first, size, accept, alias, group_rows, batch, picked)
+            score_rows(rows, picked, batch, weights, model, logits)
+            logistic(logits, scores)
 
             if kind == DISCRETE:
                 # Equal sizes: the optimal coupling joins the i-th smallest with the i-th smallest.
-                _sort_positions(scores, order, spare, digits, counts)
+                _sort_positions(scores[:batch], order, spare, digits, counts)
                 for i in range(batch):
                     gap = scores[order[i]] - scores_target[order_target[i]]
-                    row_sign[order[i]] = 1.0 if gap > 0.0 else (-1.0 if gap < 0.0 else 0.0)
+                    sign[order[i]] = one if gap > zero else (-one if gap < zero else zero)
             else:
-                # The cells that this group's batch visits (scores first, then targets), and f on them.
-                stamp = update * n_groups + a + 1
-                n_visited = 0
-                for i in range(batch):
-                    cell = _cell(scores[i], grid_steps)
-                    cells[i] = cell
-                    rests[i] = scores[i] * grid_steps - cell
-                    if visit_of[cell] != stamp:
-                        visit_of[cell] = stamp
-                        visited[n_visited] = cell
-                        n_visited += 1
-                n_scored = n_visited
-                for i in range(batch):
-                    cell = cells_target[i]
-                    if visit_of[cell] != stamp:
-                        visit_of[cell] = stamp
-                        visited[n_visited] = cell
-                        n_visited += 1
-                expand_cells(visited, n_visited, duals[a], powers, cosines, sines, scaled, taylor)
-                if not opposite:
-                    expand_cells(visited, n_visited, target_duals[a], powers, cosines, sines, scaled, taylor_target)
-                for v in range(n_visited):
-                    for m in range(6):
-                        moments[visited[v], m] = 0.0
-                        moments_target[visited[v], m] = 0.0
-                for i in range(batch):
-                    row_alpha[i] = _value(taylor, cells[i], rests[i])
+                chebyshev(scores, table)
+                for d in range(dual.shape[0]):
+                    dual[d] = duals[a, d]
+                    dual_target[d] = target_duals[a, d]
+                project(dual, basis, coefficients)
+                combine(coefficients, table, f)
                 if opposite:
-                    for i in range(batch):
-                        column_alpha[i] = -_value(taylor, cells_target[i], rests_target[i])
+                    for k in range(coefficients.shape[0]):
+                        coefficients[k] = -coefficients[k]
                 else:
-                    for i in range(batch):
-                        column_alpha[i] = _value(taylor_target, cells_target[i], rests_target[i])
+                    project(dual_target, basis, coefficients)
+                combine(coefficients, table_target, h)
 
                 if all_pairs:
-                    column_sum[:] = 0.0
-                    for i in range(batch):
-                        total = 0.0
-                        signed = 0.0
-                        for j in range(batch):
-                            gap = scores[i] - scores_target[j]
-                            alpha = _alpha((row_alpha[i] + column_alpha[j] - abs(gap)) / strength, kind)
-                            total += alpha
-                            signed += alpha if gap > 0.0 else (-alpha if gap < 0.0 else 0.0)
-                            column_sum[j] += alpha
-                        row_alpha[i] = total * inverse_batch
-                        row_sign[i] = signed * inverse_batch
-                    for j in range(batch):
-                        column_alpha[j] = column_sum[j] * inverse_batch
+                    _match_all(
+                        kind, scale, low, high, batch, scores, scores_target, f, h, alpha, rest, rest_target, sign
+                    )
                 else:
-                    for i in range(batch):
-                        gap = scores[i] - scores_target[i]
-                        alpha = _alpha((row_alpha[i] + column_alpha[i] - abs(gap)) / strength, kind)
-                        row_alpha[i] = alpha
-                        column_alpha[i] = alpha
-                        row_sign[i] = alpha if gap > 0.0 else (-alpha if gap < 0.0 else 0.0)
+                    _exponents(scale, low, high, scores, scores_target, f, h, alpha)
+                    if kind != _L2:
+                        exponential(alpha)
+                    _weigh(scores, scores_target, alpha, rest, sign)
+                for i in range(batch, rest.shape[0]):
+                    rest[i] = zero  # the padding has no weight
 
-                for i in range(batch):
-                    _add_moments(moments, cells[i], rests[i], 1.0 - row_alpha[i])
+                project(rest, table, moments)
+                if all_pairs:
+                    project(rest_target, table_target, moments_target)
+                else:
+                    project(rest, table_target, moments_target)
                 if opposite:
-                    for i in range(batch):
-                        _add_moments(moments, cells_target[i], rests_target[i], column_alpha[i] - 1.0)
+                    for k in range(moments.shape[0]):
+                        moments[k] -= moments_target[k]
                 else:
-                    for i in range(batch):
-                        _add_moments(moments_target, cells_target[i], rests_target[i], 1.0 - column_alpha[i])
-                    gather_cells(visited, n_visited, moments_target, powers, cosines, sines, dual_gradient)
-                    for d in range(n_features):
-                        target_duals[a, d] += size_step * dual_gradient[d]
-                gather_cells(visited, n_visited, moments, powers, cosines, sines, dual_gradient)
-                for d in range(n_features):
-                    duals[a, d] += size_step * dual_gradient[d]
+                    combine(moments_target, basis, dual_target)
+                    for d in range(dual.shape[0]):
+                        target_duals[a, d] += size_step * dual_target[d]
+                combine(moments, basis, dual)
+                for d in range(dual.shape[0]):
+                    duals[a, d] += size_step * dual[d]
+                    dual[d] = duals[a, d]
 
-                expand_cells(visited, n_scored, duals[a], powers, cosines, sines, scaled, taylor)
+                project(dual, slopes, coefficients)
+                combine(coefficients, table, f)
+                for i in range(scores.shape[0]):
+                    sign[i] += rest[i] * f[i]
+
+            for i in range(scores.shape[0]):
+                push[i] = parity * sign[i] * scores[i] * (one - scores[i])
+            if anchor_weight != 0.0:
+                anchor = real(anchor_weight * group_share[a]) * inverse_batch
                 for i in range(batch):
-                    slope = grid_steps * _slope(taylor, cells[i], rests[i])
-                    row_sign[i] += (1.0 - row_alpha[i]) * slope
+                    push[i] += anchor * (scores[i] - real(labels[picked[i]]))
+            add_rows(rows, picked, batch, push, gradient, model)
 
-            for i in range(batch):
-                s = scores[i]
-                row = picked[i]
-                push = parity_weight * row_sign[i] * s * (1.0 - s)
-                push += anchor_weight * group_share[a] * (s - labels[row])
-                push *= inverse_batch
-                gradient[model, last] += push
-                for j in range(n_dense):
-                    gradient[model, j] += push * dense[row, j]
-                if has_units:
-                    for k in range(unit_starts[row], unit_starts[row + 1]):
-                        gradient[model, unit_columns[k]] += push
-                if has_values:
-                    for k in range(starts[row], starts[row + 1]):
-                        gradient[model, columns[k]] += push * values[k]
-
-        step_now = parameter_step * max(1.0 - step_decay * update, _LEAST_STEP)
+        step_now = real(parameter_step * max(1.0 - step_decay * update, _LEAST_STEP))
         for m in range(theta.shape[0]):
             for j in range(last):
-                slant = gradient[m, j] + anchor_weight * ridge * theta[m, j]
+                slant = gradient[m, j] + pull * theta[m, j]
                 theta[m, j] -= step_now * coordinate_scale[j] * slant
             theta[m, last] -= step_now * coordinate_scale[last] * gradient[m, last]
+            for j in range(last + 1):
+                weights[m, j] = theta[m, j]
         if update >= average_from:
             for m in range(theta.shape[0]):
                 for j in range(last + 1):

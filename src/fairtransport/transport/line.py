@@ -19,9 +19,7 @@ from fairtransport.transport.sweeps import (
     fill_guide,
     fixed,
     image_of_masses,
-    leaves_of,
     map_points,
-    map_rows,
     places_of_levels,
 )
 
@@ -40,8 +38,6 @@ __all__ = [
     "quantile_map",
     "wasserstein",
 ]
-
-_MOST_CELLS = 1 << 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,15 +195,13 @@ class QuantileMap:
         where = np.asarray(points, dtype=np.float64)
         if not np.all(np.isfinite(where)):
             raise ValueError("points must be finite; remove or impute NaN and infinite values first.")
-        images = np.empty(where.size)
-        map_points(fixed(where.ravel()), *self._index, images)
+        images = where.flatten()
+        self.move(images)
         return images.reshape(where.shape)
 
-    def move_rows(
-        self, values: NDArray[np.float64], rows: NDArray[np.int64], amount: float, out: NDArray[np.float64]
-    ) -> None:
-        """Write (1 - amount) * value + amount * image into ``out`` for some rows; the values must be finite."""
-        map_rows(fixed(values), fixed(rows), *self._index, amount, out)
+    def move(self, points: NDArray[np.float64], amount: float = 1.0) -> None:
+        """Replace finite points by (1 - amount) * point + amount * image, in place."""
+        map_points(points, *self._index, amount)
 
     def prepare(self) -> Self:
         """Make the index of the knots now; otherwise the first call makes it."""
@@ -218,16 +212,16 @@ class QuantileMap:
         return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed
 
     @cached_property
-    def _index(self) -> tuple[NDArray[np.float64], NDArray[np.int32], float]:
-        """Leaves of knots and images, and the guide to them: a cell of equal width for each knot."""
-        n_cells = min(self.knots.size, _MOST_CELLS)
+    def _index(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], float]:
+        """Knots and images with four more at infinity, and the guide to them: a cell of equal width for each knot."""
+        n_cells = self.knots.size
         with np.errstate(over="ignore", divide="ignore"):
             scale = float(n_cells / (self.knots[-1] - self.knots[0]))
         if not 0 < scale < np.inf:  # one knot, or a range that floats cannot divide: one cell
             n_cells, scale = 1, 0.0
         guide = np.empty(n_cells, dtype=np.int32)
         fill_guide(fixed(self.knots), scale, guide)
-        return leaves_of(self.knots, self.images), guide, scale
+        return np.append(self.knots, [np.inf] * 4), np.append(self.images, [self.images[-1]] * 4), guide, scale
 
 
 def wasserstein(

@@ -17,24 +17,23 @@ if TYPE_CHECKING:
 __all__ = [
     "area_between",
     "areas_between_groups",
+    "count_buckets",
     "fill_guide",
     "fixed",
     "group_areas",
     "image_of_masses",
-    "leaves_of",
+    "join_buckets",
     "lowest_positive",
     "map_points",
-    "map_rows",
-    "mark_rows",
     "pack_keys",
     "places_of_levels",
+    "split_buckets",
     "unpack_keys",
 ]
 
-_ZERO, _ONE, _FOUR, _SIGN = np.uint64(0), np.uint64(1), np.uint64(4), np.uint64(1 << 63)
+_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 _BLOCK = 256  # gaps summed on their own before they join the total, so that rounding does not grow with n
-_AHEAD = 64  # points whose memory is asked for before the first of them is mapped
-_STEP = 3  # knots from the first of a leaf to the first of the next
+_LOOKS = 4  # knots that `map_points` compares with every point; as many lie at infinity beyond the last one
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
@@ -49,13 +48,6 @@ def fixed(array: NDArray[Any]) -> NDArray[Any]:
 # The bits of a float in [0, 1], read as a whole number, ascend with the float. Counted from the lowest positive
 # score they leave the upper bits free; moved up, they leave the lower ones free, for the group. One sort of
 # such keys, as fast as one sort of the scores, carries the groups along.
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def mark_rows(codes: NDArray[Any], rows: NDArray[np.int64], code: int) -> None:
-    """Write ``code`` at each of the rows."""
-    for row in rows:
-        codes[row] = code
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -279,132 +271,139 @@ def image_of_masses(
     return images
 
 
-# A map's knots and images stand in leaves of one cache line: four neighbouring knots and their images, the last
-# of them again the first of the next leaf, so that one leaf is all that a point needs. A guide says in which leaf
-# to begin. The lookup is waiting for memory, so points are looked up together, in rounds: while the leaf of one
-# is on its way, those of the others are asked for.
-
-
-def leaves_of(knots: NDArray[np.float64], images: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lay out a map in leaves ``(4 knots, 4 images)``; beyond the last knot lies infinity, with the last image."""
-    n_leaves = (knots.size - 1) // _STEP + 1
-    room = np.empty(8 * n_leaves + 8)
-    first = -room.ctypes.data % 64 // 8  # where a cache line begins
-    leaves = room[first : first + 8 * n_leaves].reshape(n_leaves, 8)
-    missing = _STEP * n_leaves + 1 - knots.size
-    for column, (array, beyond) in enumerate(((knots, np.inf), (images, images[-1]))):
-        padded = np.append(array, np.full(missing, beyond))
-        for k in range(4):
-            leaves[:, 4 * column + k] = padded[k : k + _STEP * n_leaves : _STEP]
-    return leaves
+# A guide says where to begin to look for a point among the knots of a map. Few knots share a cell of the guide, so a
+# fixed number of comparisons, which no processor can guess wrong, finds nearly all points.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
-    """Say in which leaf to look first for a point of each cell; its cell is ``int((point - knots[0]) * scale)``.
+    """Write for each cell the last knot of the cells before it, or the first knot of all.
 
-    It is the leaf that begins an interval with the first knot in the cell, or else with the last one below it. A
-    point is there, in the leaf before, or, where a cell has many knots, in a later one.
+    The cell of a point is ``int((point - knots[0]) * scale)``, or the last one.
     """
     last_cell = guide.shape[0] - 1
-    reached = -1
+    cell = 0
     for i in range(knots.shape[0]):
-        cell = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
-        if cell > reached:
-            guide[reached + 1 : cell] = (i - 1) // _STEP
-            guide[cell] = i // _STEP
-            reached = cell
-    guide[reached + 1 :] = (knots.shape[0] - 1) // _STEP
+        end = min(int((knots[i] - knots[0]) * scale), last_cell) if scale > 0.0 else 0
+        while cell <= end:
+            guide[cell] = max(i - 1, 0)
+            cell += 1
+    guide[cell:] = knots.shape[0] - 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_from(leaves: NDArray[np.float64], leaf: np.uint64, point: float) -> np.uint64:
-    # The first leaf from the given one on that ends above the point. The last one ends at infinity.
-    low = high = np.int64(leaf)
-    last, step = leaves.shape[0] - 1, 1
-    while high < last and leaves[high, 3] <= point:
-        low, high, step = high + 1, min(high + step, last), 2 * step
-    while low < high:
-        middle = (low + high) >> 1
-        if leaves[middle, 3] <= point:
-            low = middle + 1
-        else:
-            high = middle
-    return np.uint64(low)
+def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.uint64:
+    # The last knot at or below the point, from one that is: steps that double, then halve.
+    size, step = np.uint64(knots.shape[0]), _ONE
+    while low + step < size and knots[low + step] <= point:
+        low += step
+        step <<= _ONE
+    while step > _ZERO:
+        if low + step < size and knots[low + step] <= point:
+            low += step
+        step >>= _ONE
+    return low
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _map_few(  # noqa: PLR0917 - compiled functions take their arguments by position
+def map_points(  # noqa: PLR0917 - compiled functions take their arguments by position
     points: NDArray[np.float64],
-    n_points: int,
-    leaves: NDArray[np.float64],
-    guide: NDArray[np.int32],
-    scale: float,
-    found: NDArray[np.uint64],
+    knots: NDArray[np.float64],
     images: NDArray[np.float64],
-) -> None:
-    # Indices are unsigned, because numba looks whether a signed one counts from the end, and that takes time.
-    last_cell, lowest = guide.shape[0] - 1, leaves[0, 0]
-    for t in range(n_points):
-        points[t] = max(points[t], lowest)
-        place = (points[t] - lowest) * scale if scale > 0.0 else 0.0
-        found[t] = guide[np.uint64(place) if place < last_cell else np.uint64(last_cell)]
-    for _ in range(2):
-        for t in range(n_points):
-            leaf = found[t]
-            found[t] = leaf + np.uint64(leaves[leaf, 3] <= points[t]) - np.uint64(leaves[leaf, 0] > points[t])
-    for t in range(n_points):
-        point, leaf = points[t], found[t]
-        if leaves[leaf, 3] <= point:
-            leaf = _leaf_from(leaves, leaf, point)
-        k = np.uint64(leaves[leaf, 1] <= point) + np.uint64(leaves[leaf, 2] <= point)
-        share = (point - leaves[leaf, k]) / (leaves[leaf, k + _ONE] - leaves[leaf, k])
-        image, next_image = leaves[leaf, k + _FOUR], leaves[leaf, k + _FOUR + _ONE]
-        # Rounding may not overshoot the next knot: the order is kept to the last bit.
-        images[t] = min(image + share * (next_image - image), next_image)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def map_points(
-    points: NDArray[np.float64],
-    leaves: NDArray[np.float64],
-    guide: NDArray[np.int32],
-    scale: float,
-    images: NDArray[np.float64],
-) -> None:
-    """Map points linearly between the knots of a map, constantly beyond them, into ``images``.
-
-    The map comes from `leaves_of` and `fill_guide`.
-    """
-    few, found, mapped = np.empty(_AHEAD), np.empty(_AHEAD, np.uint64), np.empty(_AHEAD)
-    for start in range(0, points.shape[0], _AHEAD):
-        n_few = min(_AHEAD, points.shape[0] - start)
-        few[:n_few] = points[start : start + n_few]
-        _map_few(few, n_few, leaves, guide, scale, found, mapped)
-        images[start : start + n_few] = mapped[:n_few]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def map_rows(  # noqa: PLR0917 - likewise
-    values: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    leaves: NDArray[np.float64],
     guide: NDArray[np.int32],
     scale: float,
     amount: float,
-    out: NDArray[np.float64],
 ) -> None:
-    """Move the values of some rows towards their images: (1 - amount) * value + amount * image, into ``out``.
+    """Move points towards their images under a map, in place: (1 - amount) * point + amount * image.
 
-    The map is given as in `map_points`.
+    The map is linear between its knots and constant beyond them. Four knots at infinity follow the last one, with
+    its image; the guide comes from `fill_guide`.
     """
-    own, few = np.empty(_AHEAD), np.empty(_AHEAD)
-    found, mapped = np.empty(_AHEAD, np.uint64), np.empty(_AHEAD)
-    for start in range(0, rows.shape[0], _AHEAD):
-        n_few = min(_AHEAD, rows.shape[0] - start)
-        for t in range(n_few):
-            own[t] = few[t] = values[rows[start + t]]
-        _map_few(few, n_few, leaves, guide, scale, found, mapped)
-        for t in range(n_few):
-            # Each of the three operations keeps the order and the range of the values under rounding, too.
-            out[rows[start + t]] = (1.0 - amount) * own[t] + amount * mapped[t]
+    # Indices are unsigned, because numba looks whether a signed one counts from the end, and that takes time.
+    lowest, last_cell = knots[0], np.uint64(guide.shape[0] - 1)
+    for i in range(points.shape[0]):
+        point = max(points[i], lowest)
+        place = (point - lowest) * scale if scale > 0.0 else 0.0
+        k = np.uint64(guide[np.uint64(place) if place < last_cell else last_cell])
+        begin = k
+        for look in range(1, _LOOKS + 1):
+            k += np.uint64(knots[begin + np.uint64(look)] <= point)
+        if knots[k + _ONE] <= point:
+            k = _last_below(knots, k, point)
+        share = (point - knots[k]) / (knots[k + _ONE] - knots[k])
+        image, next_image = images[k], images[k + _ONE]
+        # Rounding may not overshoot the next knot, and each of the operations on the points keeps their order and
+        # their range: the order is kept to the last bit.
+        mapped = min(image + share * (next_image - image), next_image)
+        points[i] = (1.0 - amount) * points[i] + amount * mapped
+
+
+# ------------------------------------------------------------------------------------------------- values in buckets
+#
+# A bucket holds the values of one code within a range. Values of a code are cut into cells of equal width, by that
+# code's ``lows`` and ``scales``, from its place in ``firsts`` on; ``buckets`` says to which bucket a cell belongs.
+
+
+@njit(inline="always", error_model="numpy")
+def _bucket_of(  # noqa: PLR0917 - likewise
+    value: float,
+    code: int,
+    lows: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    firsts: NDArray[np.int64],
+    buckets: NDArray[np.uint16],
+) -> np.uint64:
+    at = np.uint64(code)
+    place, last = (value - lows[at]) * scales[at], firsts[at + _ONE] - firsts[at] - 1
+    place = place if place > 0.0 else 0.0  # noqa: FURB136 - not a number, from a range without bound, is 0, too
+    return np.uint64(buckets[np.uint64(firsts[at]) + (np.uint64(place) if place < last else np.uint64(last))])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_buckets(  # noqa: PLR0917 - likewise
+    values: NDArray[np.float64],
+    codes: NDArray[Any],
+    lows: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    firsts: NDArray[np.int64],
+    buckets: NDArray[np.uint16],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the values of each bucket."""
+    for i in range(values.shape[0]):
+        counts[_bucket_of(values[i], codes[i], lows, scales, firsts, buckets)] += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def split_buckets(  # noqa: PLR0917 - likewise
+    values: NDArray[np.float64],
+    codes: NDArray[Any],
+    lows: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    firsts: NDArray[np.int64],
+    buckets: NDArray[np.uint16],
+    starts: NDArray[np.int64],
+    parts: NDArray[np.float64],
+    owners: NDArray[np.uint16],
+) -> None:
+    """Put the values of each bucket side by side into ``parts``, from its start on; ``owners`` says whose each is."""
+    at = starts.copy()
+    for i in range(values.shape[0]):
+        bucket = _bucket_of(values[i], codes[i], lows, scales, firsts, buckets)
+        owners[i] = bucket
+        place = np.uint64(at[bucket])
+        parts[place] = values[i]
+        at[bucket] = place + _ONE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def join_buckets(
+    parts: NDArray[np.float64], owners: NDArray[np.uint16], starts: NDArray[np.int64], values: NDArray[np.float64]
+) -> None:
+    """Undo `split_buckets`."""
+    at = starts.copy()
+    for i in range(values.shape[0]):
+        bucket = np.uint64(owners[i])
+        place = np.uint64(at[bucket])
+        values[i] = parts[place]
+        at[bucket] = place + _ONE

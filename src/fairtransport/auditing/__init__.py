@@ -1,0 +1,21 @@
+"""Arrays or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
+
+from fairtransport.auditing.calls import audit, audit_histograms
+from fairtransport.auditing.places import PairSummary
+from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.rendering import register_renderer
+from fairtransport.auditing.result import Audit, GroupSummary, Reading, Settings, StratumSummary, ThresholdSummary
+
+__all__ = [
+    "Audit",
+    "Estimate",
+    "GroupSummary",
+    "PairSummary",
+    "Reading",
+    "Settings",
+    "StratumSummary",
+    "ThresholdSummary",
+    "audit",
+    "audit_histograms",
+    "register_renderer",
+]

@@ -1,0 +1,57 @@
+"""What may be chosen in an audit, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_count, check_real
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fairtransport.histograms import Grid
+
+__all__ = ["Options", "check_options"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Checked options; see `fairtransport.audit`. Thresholds are in units of the scores and on [0, 1]."""
+
+    target: Any
+    thresholds: tuple[float, ...]
+    unit_thresholds: tuple[float, ...]
+    confidence: float
+    n_bootstrap: int
+    n_permutations: int
+    unsure_below: int
+
+
+def check_options(
+    grid: Grid,
+    *,
+    target: Any,
+    thresholds: ArrayLike | None,
+    confidence: float,
+    n_bootstrap: int,
+    n_permutations: int,
+    unsure_below: int,
+) -> Options:
+    """Check what may be chosen, and put thresholds into the range of the scores."""
+    level = check_real(confidence, name="confidence", strict=True)
+    if level >= 1:
+        raise ValueError(f"confidence must be below 1; got {level:g}. For 95 percent, give 0.95.")
+    cuts = (grid.low + grid.high) / 2 if thresholds is None else thresholds
+    vector = grid.check(np.atleast_1d(np.asarray(cuts, dtype=np.float64)), name="thresholds")
+    return Options(
+        target=target,
+        thresholds=tuple(vector.tolist()),
+        unit_thresholds=tuple(grid.to_unit(vector).tolist()),
+        confidence=level,
+        n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
+        n_permutations=check_count(n_permutations, name="n_permutations", least=20),
+        unsure_below=check_count(unsure_below, name="unsure_below"),
+    )

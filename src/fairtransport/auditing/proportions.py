@@ -1,0 +1,148 @@
+"""Shares, their differences and ratios, and areas under curves, each with an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from fairtransport.transport.line import Sample
+
+__all__ = ["Estimate", "Tally", "area_under_curve", "difference", "ratio", "share"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and the interval that holds the truth with the confidence of the audit."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return it for JSON; what is not finite is None."""
+        found = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: number if math.isfinite(number) else None for name, number in found.items()}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Weight of the rows that are in and that are out, and the sums of their squared weights."""
+
+    inside: float
+    outside: float
+    inside_squares: float
+    outside_squares: float
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return self.inside + self.outside
+
+    @property
+    def value(self) -> float:
+        """Share that is in; NaN without rows."""
+        return self.inside / self.total if self.total > 0 else math.nan
+
+
+def share(tally: Tally, confidence: float) -> Estimate:
+    r"""Return the share that is in, with Wilson's interval.
+
+    Notes
+    -----
+    The weighted share p has the variance :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`, Q the sums of squared
+    weights. Wilson's interval is taken for the number of rows that would have that variance, p (1 - p) / v: the rows
+    themselves where weights are equal. Shares of 0 and 1 have no variance; there it is the effective number W^2 / Q.
+
+    Examples
+    --------
+    >>> found = share(Tally(8, 2, 8, 2), 0.95)
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.8, 0.49, 0.943)
+    """
+    if not tally.total > 0:
+        return Estimate(math.nan, 0.0, 1.0)
+    value = tally.value
+    variance = ((1 - value) ** 2 * tally.inside_squares + value**2 * tally.outside_squares) / tally.total**2
+    squares = tally.inside_squares + tally.outside_squares
+    size = value * (1 - value) / variance if variance > 0 else tally.total**2 / squares
+    return _wilson(value, size, confidence)
+
+
+def _wilson(value: float, size: float, confidence: float) -> Estimate:
+    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    middle = (value + z2 / (2 * size)) / (1 + z2 / size)
+    half = math.sqrt(z2 * (value * (1 - value) / size + z2 / (4 * size**2))) / (1 + z2 / size)
+    # At 0 and at 1 the interval starts exactly there.
+    return Estimate(
+        value, 0.0 if value == 0 else max(0.0, middle - half), 1.0 if value == 1 else min(1.0, middle + half)
+    )
+
+
+def difference(one: Estimate, other: Estimate) -> Estimate:
+    """Return ``one`` less ``other``, of independent shares, with the interval that theirs imply (Newcombe's)."""
+    value = one.value - other.value
+    down = math.hypot(one.value - one.low, other.high - other.value)
+    up = math.hypot(one.high - one.value, other.value - other.low)
+    return Estimate(value, max(-1.0, value - down), min(1.0, value + up))
+
+
+def ratio(one: Estimate, other: Estimate) -> Estimate:
+    """Return ``one`` over ``other``, of independent shares, with the interval that theirs imply (Donner and Zou's).
+
+    Examples
+    --------
+    >>> found = ratio(Estimate(0.3, 0.2, 0.4), Estimate(0.6, 0.5, 0.7))
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.5, 0.325, 0.704)
+    """
+    if not other.value > 0:
+        return Estimate(math.nan, 0.0, math.inf)
+    value, product = one.value / other.value, one.value * other.value
+    below = product**2 - one.low * other.high * (2 * one.value - one.low) * (2 * other.value - other.high)
+    above = product**2 - one.high * other.low * (2 * one.value - one.high) * (2 * other.value - other.low)
+    bottom_low = other.high * (2 * other.value - other.high)
+    bottom_high = other.low * (2 * other.value - other.low)
+    low = (product - math.sqrt(max(below, 0.0))) / bottom_low if bottom_low > 0 else 0.0
+    high = (product + math.sqrt(max(above, 0.0))) / bottom_high if bottom_high > 0 else math.inf
+    return Estimate(value, min(max(low, 0.0), value), max(high, value))
+
+
+def area_under_curve(
+    negatives: Sample | None, positives: Sample | None, sizes: tuple[float, float], confidence: float
+) -> Estimate | None:
+    r"""Return the chance that a positive row scores above a negative one, ties counting half; None without one of them.
+
+    Parameters
+    ----------
+    negatives, positives : Sample or None
+        Scores of the rows of label 0 and label 1.
+    sizes : pair of float
+        Their effective numbers of rows.
+    confidence : float
+
+    Notes
+    -----
+    The variance is DeLong's: that of each side's placements within the other side, over its number of rows. The
+    interval is Wilson's for the number of rows at which a share would vary as much.
+
+    Examples
+    --------
+    >>> from fairtransport.transport.line import Sample
+    >>> found = area_under_curve(Sample.from_values([0.1, 0.4]), Sample.from_values([0.4, 0.9]), (2, 2), 0.95)
+    >>> found.value
+    0.875
+    """
+    if negatives is None or positives is None:
+        return None
+    over = (negatives.cdf(positives.values, side="left") + negatives.cdf(positives.values)) / 2
+    under = 1 - (positives.cdf(negatives.values, side="left") + positives.cdf(negatives.values)) / 2
+    value = float(over @ positives.weights)
+    spread = (float((under - value) ** 2 @ negatives.weights), float((over - value) ** 2 @ positives.weights))
+    variance = sum(part / max(size - 1, 1e-9) for part, size in zip(spread, sizes, strict=True))
+    size = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else min(sizes)
+    return _wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)

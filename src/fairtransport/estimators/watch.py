@@ -1,0 +1,73 @@
+"""A fixed part of the training rows on which a run is followed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.transport.line import wasserstein
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Watch"]
+
+_PER_GROUP = 1000
+
+
+class Watch:
+    """Measures models on up to 1,000 rows of each group."""
+
+    def __init__(self, problem: TrainingProblem, rng: np.random.Generator, *, each_other: bool = False) -> None:
+        self.problem, self.each_other = problem, each_other
+        self.rows = [
+            rows if len(rows) <= _PER_GROUP else np.sort(rng.choice(rows, _PER_GROUP, replace=False))
+            for rows in problem.groups.rows
+        ]
+        self.features = [problem.X[rows] for rows in self.rows]
+        self.weights = [self._weights_of(rows) for rows in self.rows]
+        self.target = np.asarray(problem.target, dtype=np.float64)
+
+    def _weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        if self.problem.weights is None or not self.problem.weights[rows].sum() > 0:
+            return None
+        return self.problem.weights[rows]
+
+    def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
+        """Disparity (sum of W1 distances, to the target or of all pairs of groups) and log-loss."""
+        logits = self._logits(theta)
+        scores = [sigmoid(own) for own in logits]
+        disparity = 0.0
+        for a, own in enumerate(scores):
+            if not self.each_other:
+                disparity += wasserstein(own, self.target, x_weights=self.weights[a])
+            for b in range(a + 1, len(scores) if self.each_other else 0):
+                disparity += wasserstein(own, scores[b], x_weights=self.weights[a], y_weights=self.weights[b])
+        losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
+        return disparity, float(sum(share * np.average(loss, weights=weight) for share, loss, weight in losses))
+
+    def noise(self, theta: NDArray[Any], other: NDArray[Any]) -> tuple[float, float]:
+        """Estimate the standard error of the differences between two models' measures, given that rows are a sample."""
+        first, second = self._logits(theta), self._logits(other)
+        loss = sum(
+            (share * np.std(a - b)) ** 2 / len(a)
+            for share, a, b in zip(self.problem.share, self._losses(first), self._losses(second), strict=True)
+        )
+        moved = [np.var(sigmoid(a) - sigmoid(b)) / len(a) for a, b in zip(first, second, strict=True)]
+        if self.each_other:
+            pairs = [math.sqrt(x + y) for i, x in enumerate(moved) for y in moved[i + 1 :]]
+            return float(sum(pairs)), math.sqrt(loss)
+        return float(np.sqrt(moved).sum()), math.sqrt(loss)
+
+    def _logits(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
+        own = [theta[a if len(theta) > 1 else 0].astype(np.float64) for a in range(len(self.rows))]
+        return [
+            np.asarray(X @ mine[:-1], dtype=np.float64) + mine[-1] for X, mine in zip(self.features, own, strict=True)
+        ]
+
+    def _losses(self, logits: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        labels = self.problem.labels
+        return [np.logaddexp(0.0, z) - labels[rows] * z for z, rows in zip(logits, self.rows, strict=True)]

@@ -1,0 +1,421 @@
+"""The audit against the metrics, scikit-learn and hand computation; what it says of small groups; what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import fairtransport as ft
+from fairtransport import metrics
+from fairtransport.auditing import audit_histograms, register_renderer, rendering
+from fairtransport.histograms import count_scores
+
+CANARY = 0.123454321
+QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
+SPDD = "strong_pairwise_disparity"
+
+
+def rows_at_random(seed=0, n=600, n_groups=3):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
+    scores = rng.beta(2, 3, n) * (1 - 0.15 * (groups == "b"))
+    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+
+
+# ------------------------------------------------------------------------------------------------------ figures
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "b", [0.2, 0.4, 0.6]])
+def test_metrics_are_the_metrics(weighted, target):
+    scores, labels, groups, weights = rows_at_random()
+    options = {"sensitive_features": groups, "sample_weight": weights if weighted else None}
+    found = ft.audit(scores, labels, target=target, **options, **QUICK)
+    exact = metrics.disparities(scores, target=target, **options)
+    error = metrics.error_rate(labels, scores, sample_weight=options["sample_weight"])
+    assert found.metrics == pytest.approx({"error_rate": error, **exact}, abs=1e-14)
+    assert list(found.metrics) == ["error_rate", *exact]
+    assert np.array_equal(found.distances, metrics.pairwise_distances(scores, **options))
+    for reading in found.readings.values():
+        assert 0 <= reading.low <= reading.high
+        assert reading.margin > 0
+        assert reading.resolution == 0
+    assert "error_rate" not in ft.audit(scores, target=target, **options, **QUICK).metrics
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_by_numpy_and_sklearn(weighted):
+    scores, labels, groups, weights = rows_at_random()
+    used = weights if weighted else np.ones(scores.size)
+    found = ft.audit(
+        scores, labels, sensitive_features=groups, sample_weight=weights if weighted else None, thresholds=0.4, **QUICK
+    )
+    assert found.rows == 600
+    for place, summary in enumerate(found.groups):
+        mine = groups == summary.name
+        values, mass = scores[mine], used[mine]
+        assert summary.rows == mine.sum()
+        assert summary.weight == pytest.approx(mass.sum())
+        assert summary.effective_rows == pytest.approx(mass.sum() ** 2 / np.sum(mass**2))
+        assert summary.mean == pytest.approx(np.average(values, weights=mass))
+        order = np.argsort(values)
+        levels = np.cumsum(mass[order]) / mass.sum()
+        assert summary.quantiles[2] == values[order][np.searchsorted(levels, 0.5)]
+        wrong = (values > 0.4) != labels[mine]
+        assert summary.error.value == pytest.approx(np.average(wrong, weights=mass))
+        assert summary.auc.value == pytest.approx(roc_auc_score(labels[mine], values, sample_weight=mass))
+        assert found.thresholds[0].rates[place].value == pytest.approx(np.average(values > 0.4, weights=mass))
+        assert found.thresholds[0].errors[place] == summary.error
+    assert found.auc.value == pytest.approx(roc_auc_score(labels, scores, sample_weight=used))
+    assert found.thresholds[0].overall == pytest.approx(np.average(scores > 0.4, weights=used))
+
+
+def test_thresholds_by_hand():
+    scores = [0.9] * 30 + [0.1] * 70 + [0.9] * 60 + [0.1] * 40
+    found = ft.audit(scores, sensitive_features=["a"] * 100 + ["b"] * 100, thresholds=[0.5, 0.95, 0.0], **QUICK)
+    at, nobody, everybody = found.thresholds
+    assert (at.rates[0].value, at.rates[1].value) == (0.3, 0.6)
+    assert (at.lowest, at.highest) == (0, 1)
+    assert at.ratio.value == pytest.approx(0.5)
+    assert at.difference.value == pytest.approx(0.3)
+    assert at.ratios == (0.5, 1.0)
+    assert (at.four_fifths, at.sure) == (False, True)
+    assert at.difference.low > 0.15
+    assert nobody.four_fifths is None
+    assert nobody.ratios == (None, None)
+    assert (everybody.four_fifths, everybody.sure) == (True, True)
+    assert (at.rates[0].low, at.rates[0].high) == pytest.approx((0.219, 0.396), abs=1e-3)  # Wilson's, from tables
+
+
+def test_a_ratio_near_four_fifths_is_not_sure():
+    scores = np.repeat([0.9, 0.1, 0.9, 0.1], [20, 30, 24, 26])
+    at = ft.audit(scores, sensitive_features=["a"] * 50 + ["b"] * 50, **QUICK).thresholds[0]
+    assert at.ratio.value == pytest.approx(20 / 24)
+    assert at.four_fifths
+    assert not at.sure
+
+
+def test_where_the_farthest_pair_differs():
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0.0, 0.2, 300)
+    other = np.where(np.arange(300) < 150, low, rng.uniform(0.6, 0.8, 300))
+    scores = np.concatenate([low, rng.permutation(low), other])
+    found = ft.audit(scores, sensitive_features=np.repeat(["a", "b", "c"], 300), **QUICK)
+    pair = found.farthest
+    assert (pair.lower, pair.higher) in {("a", "c"), ("b", "c")}
+    assert pair.distance == found.distances.max()
+    start, end = pair.most_between
+    assert 0.15 < start < end < 0.65
+    assert end - start == pytest.approx(pair.distance / 2 / 0.5, rel=0.05)  # half of the area, under a gap of one half
+    assert pair.threshold == pytest.approx(0.2, abs=0.02)
+    assert pair.shares_above == pytest.approx((0, 0.5), abs=0.02)
+    assert found.pair("a", "b").distance < 1e-9
+    assert found.pair("c", "a") == found.pair("a", "c")
+
+
+def test_frames_of_any_library_give_the_same():
+    scores, labels, groups, weights = rows_at_random(n=100)
+    base = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, **QUICK).to_dict()
+    frame = {"s": scores, "y": labels, "g": groups, "w": weights}
+    for table in (pd.DataFrame(frame), pl.DataFrame(frame), pa.table(frame)):
+        found = ft.audit(
+            table["s"], table["y"], sensitive_features=table["g"], sample_weight=table["w"], **QUICK
+        ).to_dict()
+        found["settings"]["columns"] = base["settings"]["columns"]
+        assert found == base
+
+
+def test_another_range_changes_units_and_no_share():
+    scores, labels, groups, _ = rows_at_random()
+    unit = ft.audit(scores, labels, sensitive_features=groups, thresholds=[0.5, 0.25], **QUICK)
+    wide = ft.audit(-1 + 4 * scores, labels, sensitive_features=groups, thresholds=[1.0, 0.0], range=(-1, 3), **QUICK)
+    assert wide.metrics == pytest.approx(unit.metrics, abs=1e-12)
+    assert wide.groups[0].mean == pytest.approx(-1 + 4 * unit.groups[0].mean)
+    assert wide.thresholds[0].ratio.value == pytest.approx(unit.thresholds[0].ratio.value)
+    assert wide.readings[SPDD].high == pytest.approx(unit.readings[SPDD].high, abs=1e-3)
+    assert ft.audit(4 * scores, sensitive_features=groups, range=(0, 4), **QUICK).thresholds[0].threshold == 2.0
+
+
+def test_weights_equal_repetition_in_every_value():
+    scores, labels, groups, _ = rows_at_random(n=80)
+    times = np.random.default_rng(1).integers(1, 4, 80)
+    weighted = ft.audit(scores, labels, sensitive_features=groups, sample_weight=times, **QUICK)
+    repeated = ft.audit(
+        np.repeat(scores, times), np.repeat(labels, times), sensitive_features=np.repeat(groups, times), **QUICK
+    )
+    assert weighted.metrics == pytest.approx(repeated.metrics, abs=1e-12)
+    for one, other in zip(weighted.groups, repeated.groups, strict=True):
+        assert (one.mean, *one.quantiles) == pytest.approx((other.mean, *other.quantiles))
+        assert one.effective_rows < other.effective_rows  # a weight is not several people
+        assert one.error.value == pytest.approx(other.error.value)
+        assert one.error.high - one.error.low > other.error.high - other.error.low
+
+
+def test_histograms_give_the_same_audit_on_the_grid():
+    scores, labels, groups, weights = rows_at_random()
+    scores = np.round(scores * 64) / 64
+    rows = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=64, **QUICK)
+    counted = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=64)
+    found = audit_histograms(counted, set_aside={"score missing": 3}, **QUICK)
+    assert found.metrics == pytest.approx(rows.metrics, abs=1e-12)
+    ours, theirs = found.to_dict(), rows.to_dict()
+    assert ours["settings"].pop("exact") is False
+    assert theirs["settings"].pop("exact") is True
+    assert ours["settings"].pop("set_aside") == {"score missing": 3}
+    assert found.readings[SPDD].resolution == 3 / 64
+    for name in ("groups", "thresholds", "farthest", "auc", "cdf"):
+        assert json.dumps(_rounded(ours[name])) == json.dumps(_rounded(theirs[name]))
+    assert "Set aside: 3 rows, score missing" in str(found)
+    assert "off by at most 0.016" in str(found)
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return round(value, 9) + 0.0 if isinstance(value, float) else value
+
+
+def test_overlapping_groups():
+    rng = np.random.default_rng(0)
+    table = {"race": rng.choice(["B", "W"], 300), "sex": rng.choice(["F", "M"], 300)}
+    scores = rng.random(300)
+    found = ft.audit(scores, sensitive_features=table, grouping="each", **QUICK)
+    assert found.metrics == pytest.approx(metrics.disparities(scores, sensitive_features=table, grouping="each"))
+    assert [group.name for group in found.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
+    assert found.readings[SPDD].p_value > 0.01
+    assert found.rows == 300
+
+
+# ------------------------------------------------------------------------------------------------------- strata
+
+
+def test_strata_take_a_difference_away():
+    # Groups differ only because they live in different regions; within a region they are alike.
+    rng = np.random.default_rng(0)
+    region = rng.choice(["north", "south"], 2000)
+    groups = np.where(rng.random(2000) < np.where(region == "north", 0.8, 0.2), "a", "b")
+    scores = np.where(region == "north", rng.beta(2, 5, 2000), rng.beta(5, 2, 2000))
+    found = ft.audit(scores, sensitive_features=groups, strata=region, random_state=0)
+    assert found.readings[SPDD].p_value < 0.01
+    assert found.readings[SPDD].low > 0.1
+    assert found.conditional[SPDD].p_value > 0.05
+    assert found.conditional[SPDD].low == 0
+    assert found.conditional[SPDD].value < 0.1
+    by_hand = [
+        metrics.strong_pairwise_disparity(scores[region == name], sensitive_features=groups[region == name])
+        for name in ("north", "south")
+    ]
+    assert [stratum.metrics[SPDD] for stratum in found.strata] == pytest.approx(by_hand)
+    shares = [np.mean(region == name) for name in ("north", "south")]
+    assert found.conditional[SPDD].value == pytest.approx(np.dot(shares, by_hand))
+    assert "Within strata (mean over 2 strata)" in str(found)
+
+
+def test_strata_with_tiny_cells_and_without_a_second_group():
+    rng = np.random.default_rng(0)
+    strata = np.array(["x"] * 100 + ["y"] * 3 + ["z"] * 20)
+    groups = np.array(["a", "b"] * 50 + ["a", "a", "b"] + ["a"] * 20)
+    scores = rng.random(123)
+    found = ft.audit(scores, sensitive_features=groups, strata=strata, target="b", **QUICK)
+    x, y, z = found.strata
+    assert (x.n_groups, x.n_unsure, y.n_unsure, z.n_groups) == (2, 0, 2, 1)
+    assert (z.share, z.metrics) == (0.0, {})
+    assert x.share == pytest.approx(100 / 103)
+    assert "set aside" in str(found)
+    assert found.conditional[SPDD].value == pytest.approx(x.share * x.metrics[SPDD] + y.share * y.metrics[SPDD])
+    lonely = ft.audit(scores[:2], sensitive_features=["a", "b"], strata=["x", "y"], **QUICK)
+    assert lonely.conditional == {}
+    assert "mean over 0 strata" in str(lonely)
+
+
+def test_strata_of_histograms():
+    scores, _, groups, weights = rows_at_random()
+    scores, strata = np.round(scores, 2), np.repeat(["x", "y"], 300)
+    known = ft.make_groups(groups)
+    counts = {
+        name: count_scores(
+            scores[strata == name],
+            sensitive_features=known.select(strata == name),
+            sample_weight=weights[strata == name],
+            n_bins=100,
+        )
+        for name in ("x", "y")
+    }
+    found = audit_histograms(counts["x"] + counts["y"], strata=counts, **QUICK)
+    rows = ft.audit(scores, sensitive_features=groups, sample_weight=weights, strata=strata, n_bins=100, **QUICK)
+    for name, reading in rows.conditional.items():
+        assert found.conditional[name].value == pytest.approx(reading.value, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------- small groups
+
+
+def test_a_group_of_one_row_is_unsure_not_unfair():
+    rng = np.random.default_rng(0)
+    scores = np.append(rng.beta(2, 4, 400), 0.99)
+    groups = np.array(["a"] * 200 + ["b"] * 200 + ["alone"])
+    found = ft.audit(scores, sensitive_features=groups, random_state=0)
+    assert found.unsure == ("alone",)
+    assert {found.farthest.lower, found.farthest.higher} == {"a", "b"}
+    at = found.thresholds[0]
+    assert "alone" not in {found.groups[at.lowest].name, found.groups[at.highest].name}
+    assert at.rates[1].value == 1.0
+    assert at.rates[1].low < 0.3
+    reading = found.readings[SPDD]
+    assert reading.high - reading.low > 0.3  # one row says hardly anything of where its group lies
+    assert "Unsure, fewer than 30 rows: alone." in str(found)
+
+
+def test_two_rows_are_audited():
+    found = ft.audit([0.2, 0.7], [0, 1], sensitive_features=["a", "b"], **QUICK)
+    assert found.metrics[SPDD] == pytest.approx(0.5)
+    assert found.readings[SPDD].p_value == 1.0
+    assert found.readings[SPDD].low == 0.0
+    assert found.groups[0].auc is None
+    assert found.unsure == ("a", "b")
+    json.loads(found.to_json())
+
+
+def test_groups_that_are_read_as_equal_are_not_proven_equal():
+    scores = np.tile([0.0, 1.0], 100)
+    found = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), random_state=0)
+    reading = found.readings[SPDD]
+    assert reading.value == 0
+    assert reading.low == 0
+    assert 0.05 < reading.high < 0.3  # 100 rows a group: the rates may differ by about 2 * sqrt(2 * 0.25 / 100)
+    constant = ft.audit([0.5] * 100, sensitive_features=["a", "b"] * 50, **QUICK)
+    assert constant.readings[SPDD].high == 0
+    assert constant.farthest.distance == 0
+
+
+def test_zero_and_one_scores_have_the_interval_of_a_difference_of_shares():
+    scores = np.repeat([1.0, 0.0, 1.0, 0.0], [300, 700, 500, 500])
+    reading = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 1000), random_state=0).readings[SPDD]
+    half = 1.96 * np.sqrt(0.21 / 1000 + 0.25 / 1000)
+    assert (reading.value, reading.low, reading.high) == pytest.approx((0.2, 0.2 - half, 0.2 + half), abs=0.005)
+
+
+def test_a_seed_fixes_it():
+    scores, labels, groups, _ = rows_at_random()
+
+    def audited(seed):
+        return ft.audit(scores, labels, sensitive_features=groups, n_bootstrap=50, random_state=seed).to_json()
+
+    assert audited(1) == audited(1)
+    assert audited(1) != audited(2)
+
+
+# -------------------------------------------------------------------------------------------------- what is shown
+
+
+def test_to_dict_is_plain_and_complete():
+    scores, labels, groups, _ = rows_at_random()
+    found = ft.audit(scores, labels, sensitive_features=groups, thresholds=[0.5, 1.0], strata=labels, **QUICK)
+    plain = json.loads(found.to_json(indent=1))
+    assert plain == found.to_dict()
+    assert plain["metrics"] == found.metrics
+    assert plain["rows"] == 600
+    assert len(plain["cdf"]["points"]) == len(plain["cdf"]["groups"][0]) == 101
+    assert plain["cdf"]["groups"][0][-1] == 1.0
+    assert plain["thresholds"][1]["ratio"]["value"] is None  # nobody above 1
+    assert plain["settings"]["null"] == "shuffled"
+    assert "0.00" not in repr(found.histograms)
+
+
+def test_text_fits_80_columns_whatever_the_names():
+    names = ["x" * 300, "\x1b[31mred", "new\nline", "\u202eright to left", "=cmd()", "\U0001f600", *map(str, range(60))]
+    groups = np.repeat(names, 4)
+    scores = np.random.default_rng(0).random(groups.size)
+    found = ft.audit(scores, (scores > 0.6).astype(int), sensitive_features={"a" * 200: groups}, strata=groups, **QUICK)
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "more groups" in text
+    assert "more strata" in text
+    assert repr(found).startswith("Audit(264 rows in 66 groups, pairwise disparity ")
+
+
+def test_pictures_come_from_above(monkeypatch):
+    monkeypatch.setattr(rendering, "_RENDERERS", {})
+    found = ft.audit([0.2, 0.7], sensitive_features=["a", "b"], **QUICK)
+    with pytest.raises(RuntimeError, match=r"import fairtransport\.report"):
+        found.plot()
+    register_renderer("plot", lambda audit, ax=None: (audit.rows, ax))
+    register_renderer("to_html", lambda audit, path: (audit.rows, path))
+    assert found.plot(ax=3) == (2, 3)
+    assert found.to_html("page.html") == (2, "page.html")
+    with pytest.raises(ValueError, match="'plot' or 'to_html'"):
+        register_renderer("draw", print)
+
+
+# ------------------------------------------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"scores": [CANARY]}, ValueError, "scores has 1 rows, but sensitive_features has 4"),
+        ({"scores": [CANARY, np.nan, 0.1, 0.2]}, ValueError, "scores has 1 NaN or infinite"),
+        ({"scores": [CANARY, 3, 0.1, 0.2]}, ValueError, "1 of 4 values outside [0, 1]; give the range"),
+        ({"scores": ["x"] * 4}, TypeError, "scores must hold numbers"),
+        ({"scores": []}, ValueError, "scores is empty"),
+        ({"scores": [CANARY, 3, 0.1, 0.2], "range": (0, 2)}, ValueError, "1 of 4 values outside [0, 2]"),
+        ({"sensitive_features": ["secret"] * 4}, ValueError, "1 group(s)"),
+        ({"sensitive_features": ["secret", None, "a", "b"]}, ValueError, "missing values in 1 rows"),
+        ({"sensitive_features": ["secret", "b"]}, ValueError, "sensitive_features has 2"),
+        ({"y_true": [0, 1, 2, 1]}, ValueError, "1 of 4 labels that are neither 0 nor 1"),
+        ({"y_true": ["secret", "n", "y", "y"]}, ValueError, "4 of 4 labels that are neither"),
+        ({"y_true": ["secret", "n", "y", "y"], "pos_label": "y"}, ValueError, "y_true has 3 classes"),
+        ({"y_true": [0, 1]}, ValueError, "y_true has 2 rows"),
+        ({"y_true": [0, np.nan, 1, 1]}, ValueError, "1 of 4 labels that are neither"),
+        ({"sample_weight": [1, -1, 1, 1]}, ValueError, "1 negative values"),
+        ({"sample_weight": [1, 0, 1, 0]}, ValueError, "sample_weight is zero in all rows of 1 of 2 groups"),
+        ({"sample_weight": [1]}, ValueError, "sample_weight has 1 rows"),
+        ({"thresholds": [1.5]}, ValueError, "thresholds has 1 of 1 values outside"),
+        ({"thresholds": [np.nan]}, ValueError, "thresholds has 1 NaN"),
+        ({"confidence": 95}, ValueError, "confidence must be below 1; got 95"),
+        ({"n_bootstrap": 3}, ValueError, "n_bootstrap must be at least 20"),
+        ({"n_permutations": 0}, ValueError, "n_permutations must be at least 20"),
+        ({"target": "nobody"}, ValueError, "has that label"),
+        ({"target": [CANARY, 5.0]}, ValueError, "target has 1 of 2 values outside [0, 1]"),
+        ({"strata": ["x", "y"]}, ValueError, "strata has 2 rows, but scores has 4"),
+        ({"strata": ["x", None, "secret", "y"]}, ValueError, "strata has missing values"),
+        ({"grouping": "all"}, ValueError, "grouping must be one of"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_show_no_value(arguments, error, message):
+    given = {"scores": [CANARY, 0.2, 0.3, 0.4], "sensitive_features": ["a", "b"] * 2, **arguments}
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        ft.audit(given.pop("scores"), **given)
+    assert str(CANARY) not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_id_column_is_stopped_with_the_count():
+    scores = np.full(100_000, CANARY)
+    with pytest.raises(ValueError, match=r"100000 groups .* max_groups is 200.* identifier"):
+        ft.audit(scores, sensitive_features=np.arange(100_000))
+    with pytest.raises(ValueError, match="strata has 100000 groups"):
+        ft.audit(scores, sensitive_features=np.arange(100_000) % 2, strata=np.arange(100_000))
+
+
+def test_labels_of_any_two_names_with_pos_label():
+    scores, labels, groups, _ = rows_at_random(n=60)
+    words = np.where(labels == 1, "good", "bad")
+    named = ft.audit(scores, words, sensitive_features=groups, pos_label="good", **QUICK)
+    assert named.metrics == ft.audit(scores, labels.astype(bool), sensitive_features=groups, **QUICK).metrics
+
+
+def test_histograms_of_one_group_are_refused():
+    with pytest.raises(ValueError, match=r"has rows in 1 group\(s\); at least 2"):
+        audit_histograms(count_scores([0.1, 0.2], sensitive_features=["a", "a"]))

@@ -1,0 +1,274 @@
+"""Histograms: what they hold, how near their metrics are, and that they can be merged, forgotten and stored."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtransport import make_groups, metrics
+from fairtransport.histograms import Grid, GroupHistograms, count_scores
+
+CANARY = 0.123454321
+patient = settings(deadline=None)
+
+
+def rows_at_random(seed=0, n=500, n_groups=4):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    groups[:n_groups] = np.arange(n_groups)
+    scores = rng.beta(2, 3, n) * (1 - 0.1 * groups)
+    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+
+
+def test_by_hand():
+    counted = count_scores(
+        [0.0, 0.2, 0.25, 0.9, 1.0],
+        [0, 1, 1, 0, 1],
+        sensitive_features=["a", "a", "b", "b", "b"],
+        sample_weight=[1, 2, 3, 4, 5],
+        n_bins=4,
+    )
+    assert counted.by_group.tolist() == [[1, 2, 0, 0, 0], [0, 3, 0, 0, 9]]
+    assert counted.by_class[1].tolist() == [[0, 2, 0, 0, 0], [0, 3, 0, 0, 5]]
+    assert counted.squares_by_class.sum(axis=0).tolist() == [[1, 4, 0, 0, 0], [0, 9, 0, 0, 41]]
+    assert counted.everyone.tolist() == [1, 5, 0, 0, 9]
+    assert counted.weights.tolist() == [3, 12]
+    assert counted.group_rows.tolist() == [2, 3]
+    assert counted.effective_sizes.tolist() == [9 / 5, 144 / 50]
+    assert counted.cdf[0].tolist() == [1 / 3, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", 2, [0.25, 0.5, 0.75]])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_metrics_are_within_the_stated_bound_and_exact_on_the_grid(target, weighted):
+    scores, _, groups, weights = rows_at_random()
+    given_weights = weights if weighted else None
+    for values, slack in ((scores, 1.0), (np.round(scores * 64) / 64, 0.0)):
+        counted = count_scores(values, sensitive_features=groups, sample_weight=given_weights, n_bins=64)
+        exact = metrics.disparities(values, sensitive_features=groups, target=target, sample_weight=given_weights)
+        bounds = counted.bounds()
+        for name, found in counted.disparities(target).items():
+            assert abs(found - exact[name]) <= slack * bounds[name] + 1e-12
+        apart = metrics.pairwise_distances(values, sensitive_features=groups, sample_weight=given_weights)
+        assert np.abs(counted.distances() - apart).max() <= slack * counted.grid.resolution + 1e-12
+
+
+@patient
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2)), min_size=3, max_size=25), st.integers(1, 40))
+def test_no_scores_break_the_bound(rows, n_bins):
+    scores = [score for score, _ in rows] + [0.3, 0.6, 0.9]
+    groups = [group for _, group in rows] + [0, 1, 2]
+    counted = count_scores(scores, sensitive_features=groups, n_bins=n_bins)
+    apart = metrics.pairwise_distances(scores, sensitive_features=groups)
+    assert np.abs(counted.distances() - apart).max() <= 1 / n_bins + 1e-9
+
+
+def test_distances_are_shares_of_the_range():
+    scores, _, groups, _ = rows_at_random()
+    unit = count_scores(scores, sensitive_features=groups, n_bins=550).disparities()
+    wide = count_scores(300 + 550 * scores, sensitive_features=groups, range=(300, 850), n_bins=550).disparities()
+    assert wide == pytest.approx(unit, abs=1e-12)
+
+
+def test_shares_above_nodes_are_exact():
+    scores, _, groups, weights = rows_at_random()
+    counted = count_scores(scores, sensitive_features=groups, sample_weight=weights)
+    cuts = [0.0, 0.25, 0.5, 1.0]
+    expected = [[np.average(scores[groups == g] > cut, weights=weights[groups == g]) for g in range(4)] for cut in cuts]
+    assert counted.shares_above(cuts) == pytest.approx(np.array(expected), abs=1e-12)
+    off = counted.shares_above(0.3)[0]  # not a node: the one below
+    true = [np.average(scores[groups == g] > 0.3, weights=weights[groups == g]) for g in range(4)]
+    assert np.all(off >= np.array(true) - 1e-12)
+
+
+def test_samples_are_the_distributions():
+    scores, labels, groups, weights = rows_at_random()
+    scores = np.round(scores, 2)
+    counted = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=100)
+    for group, sample in enumerate(counted.samples()):
+        mine = groups == group
+        assert sample.mean == pytest.approx(np.average(scores[mine], weights=weights[mine]))
+        positive = counted.class_sample(1, group)
+        both = mine & (labels == 1)
+        assert positive.mean == pytest.approx(np.average(scores[both], weights=weights[both]))
+    assert counted.sample_of_everyone().mean == pytest.approx(np.average(scores, weights=weights))
+
+
+def test_merging_equals_counting_together():
+    scores, labels, groups, weights = rows_at_random()
+    names = make_groups(groups)
+
+    def count(at, with_weights):
+        return count_scores(
+            scores[at],
+            labels[at],
+            sensitive_features=names.select(at),
+            sample_weight=weights[at] if with_weights else None,
+        )
+
+    first, second = np.arange(200), np.arange(200, 500)
+    for with_weights in (False, True):
+        merged, together = count(first, with_weights) + count(second, with_weights), count(np.arange(500), with_weights)
+        assert np.allclose(merged.masses, together.masses)
+        assert np.allclose(merged.squares_by_class, together.squares_by_class)
+        assert np.array_equal(merged.rows, together.rows)
+    mixed = count(first, with_weights=False) + count(second, with_weights=True)
+    assert mixed.squares_by_class.sum() == pytest.approx(200 + np.sum(weights[200:] ** 2))
+
+
+def test_what_cannot_be_merged():
+    one = count_scores([0.1, 0.2], sensitive_features=["a", "b"])
+    for other in (
+        count_scores([0.1, 0.2], sensitive_features=["a", "c"]),
+        count_scores([0.1, 0.2], sensitive_features=["a", "b"], n_bins=10),
+        count_scores([0.1, 0.2], [0, 1], sensitive_features=["a", "b"]),
+    ):
+        with pytest.raises(ValueError, match="cannot be merged"):
+            one + other
+    with pytest.raises(TypeError):
+        one + 1
+
+
+def test_forgetting_is_a_geometric_weight():
+    scores, _, groups, _ = rows_at_random()
+    known = make_groups(groups)
+    kept = count_scores(scores[:100], sensitive_features=known.select(np.arange(100)))
+    for start in range(100, 500, 100):
+        at = np.arange(start, start + 100)
+        kept = kept.forget(0.8) + count_scores(scores[at], sensitive_features=known.select(at))
+    ages = np.repeat(np.arange(4, -1, -1), 100)
+    direct = count_scores(scores, sensitive_features=known, sample_weight=0.8**ages)
+    assert np.allclose(kept.masses, direct.masses)
+    assert np.allclose(kept.squares, direct.squares)
+    assert kept.effective_sizes == pytest.approx(direct.effective_sizes)
+    assert kept.rows.sum() == 500
+    with pytest.raises(ValueError, match="keep must be"):
+        kept.forget(1.5)
+
+
+def test_known_groups_may_be_without_rows():
+    known = make_groups(["a", "b", "c"])
+    counted = count_scores([0.5, 1.0], sensitive_features=known.encode(["a", "c"]), n_bins=2)
+    assert counted.weights.tolist() == [1, 0, 1]
+    assert counted.filled().groups.names == ("a", "c")
+    assert counted.filled().disparities()["strong_pairwise_disparity"] == 0.5
+    with pytest.raises(ValueError, match="1 of 3 groups have no rows"):
+        counted.disparities()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_stored_and_read_again(tmp_path, weighted, grouping):
+    scores, labels, groups, weights = rows_at_random(n=60)
+    table = {"g": groups, "h": labels}
+    counted = count_scores(
+        scores,
+        labels,
+        sensitive_features=table,
+        sample_weight=weights if weighted else None,
+        grouping=grouping,
+        range=(0, 2),
+        n_bins=50,
+    )
+    np.savez(tmp_path / "counts.npz", **counted.to_arrays())
+    with np.load(tmp_path / "counts.npz", allow_pickle=False) as arrays:
+        again = GroupHistograms.from_arrays(arrays)
+    assert again.grid == counted.grid
+    assert again.groups.names == counted.groups.names
+    assert np.array_equal(again.masses, counted.masses)
+    assert np.array_equal(again.by_group, counted.by_group)
+    assert np.array_equal(again.squares_by_class, counted.squares_by_class)
+    assert np.array_equal(again.rows, counted.rows)
+    assert again.disparities() == counted.disparities()
+    assert (again + counted).rows.sum() == 120
+
+
+def test_other_arrays_are_refused():
+    with pytest.raises(ValueError, match="not those of GroupHistograms"):
+        GroupHistograms.from_arrays({"spec": np.array("{}")})
+    with pytest.raises(ValueError, match="not those of GroupHistograms"):
+        GroupHistograms.from_arrays({})
+
+
+def test_overlapping_groups_are_made_of_cells():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"race": rng.choice(["B", "W"], 200), "sex": rng.choice(["F", "M"], 200)})
+    scores = np.round(rng.random(200) * (1 - 0.3 * (table["sex"] == "F")), 2)
+    counted = count_scores(scores, sensitive_features=table, grouping="each", n_bins=100)
+    assert counted.groups.names == ("race=B", "race=W", "sex=F", "sex=M")
+    assert counted.members.shape == (4, 4)
+    assert counted.weights.sum() == 400
+    assert counted.everyone.sum() == 200
+    assert counted.group_rows.tolist() == make_groups(table, grouping="each").counts.tolist()
+    exact = metrics.disparities(scores, sensitive_features=table, grouping="each")
+    assert counted.disparities() == pytest.approx(exact, abs=1e-12)
+    with pytest.raises(ValueError, match="overlapping groups cannot take up"):
+        counted.with_groups(counted.groups)
+
+
+def test_what_a_group_by_gives_is_the_same():
+    scores, labels, groups, weights = rows_at_random()
+    grid = Grid(n_bins=256)
+    frame = pl.DataFrame({"g": groups, "k": grid.places(scores), "y": labels, "w": weights})
+    sums = frame.group_by("g", "k", "y").agg(
+        pl.col("w").sum(), (pl.col("w") ** 2).sum().alias("q"), pl.len().alias("n")
+    )
+    counted = GroupHistograms.from_cells(
+        grid,
+        make_groups(groups).select([]),
+        cells=sums["g"],
+        nodes=sums["k"],
+        labels=sums["y"],
+        masses=sums["w"],
+        squares=sums["q"],
+        rows=sums["n"],
+    )
+    direct = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=256)
+    assert np.allclose(counted.masses, direct.masses)
+    assert np.allclose(counted.squares, direct.squares)
+    assert np.array_equal(counted.rows, direct.rows)
+    assert counted.disparities() == pytest.approx(direct.disparities(), abs=1e-12)
+
+
+def test_resampling_keeps_sizes_and_wanders_around_the_counts():
+    scores, labels, groups, weights = rows_at_random(n=200)
+    rng = np.random.default_rng(1)
+    counted = count_scores(scores, labels, sensitive_features=groups, n_bins=10)
+    draws = [counted.resample(rng) for _ in range(400)]
+    assert all(np.array_equal(draw.weights, counted.weights) for draw in draws)
+    mean = np.mean([draw.masses for draw in draws], axis=0)
+    assert np.abs(mean - counted.masses).max() < 5 * np.sqrt(counted.masses.max() / 400)
+    heavy = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=10)
+    totals = np.array([heavy.resample(rng).masses.sum() for _ in range(400)])
+    assert totals.mean() == pytest.approx(weights.sum(), rel=0.02)
+    assert totals.var() == pytest.approx(np.sum(weights**2), rel=0.3)
+
+
+def test_a_repr_tells_sizes_only():
+    assert repr(count_scores([CANARY, 0.5], sensitive_features=["secret", "b"])) == (
+        "GroupHistograms(2 rows in 2 groups at 16385 nodes)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: count_scores([CANARY, 2], sensitive_features=["secret", "b"]), "1 of 2 values outside [0, 1]"),
+        (lambda: count_scores([CANARY], sensitive_features=["secret", "b"]), "scores has 1 rows, but sensitive"),
+        (lambda: count_scores([CANARY], [2], sensitive_features=["secret"]), "1 of 1 labels that are neither 0 nor 1"),
+        (lambda: count_scores([CANARY], [0, 1], sensitive_features=["secret"]), "y_true has 2 rows"),
+        (lambda: count_scores([CANARY] * 3, sensitive_features=[1, 2, 3], max_groups=2), "3 groups"),
+        (lambda: count_scores([CANARY], sensitive_features=["secret"]).class_sample(1), "without labels"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_show_no_value(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        call()
+    assert str(CANARY) not in str(caught.value)
+    assert "secret" not in str(caught.value)

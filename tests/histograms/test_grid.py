@@ -1,0 +1,65 @@
+"""Where scores are counted: nodes, resolution, and one formula for every engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtransport.histograms import SLACK, Grid
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.integers(1, 5000))
+def test_a_score_is_counted_at_the_first_node_not_below_it(scores, n_bins):
+    grid = Grid(n_bins=n_bins)
+    nodes, width = grid.nodes[grid.places(scores)], grid.width
+    slack = 2 * SLACK * width
+    assert np.all(nodes >= np.array(scores) - slack)
+    assert np.all(nodes - width < np.array(scores) + slack)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n_bins"), [(0, 1, 100), (0, 1, 1000), (0, 1, 1 << 14), (300, 850, 550), (-3, 3, 7)]
+)
+def test_scores_on_the_grid_stay_there(low, high, n_bins):
+    grid = Grid(low, high, n_bins)
+    steps = np.arange(n_bins + 1)
+    assert np.array_equal(grid.places(grid.nodes), steps)
+    assert np.array_equal(grid.places([low + (high - low) * step / n_bins for step in steps.tolist()]), steps)
+    if (low, high) == (0, 1):
+        assert np.array_equal(grid.places(np.round(grid.nodes, 4) if n_bins <= 1000 else grid.nodes), steps)
+
+
+@pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0)])
+def test_an_engine_that_knows_arithmetic_finds_the_same_places(score_range):
+    grid = Grid.over(score_range, 1000)
+    scores = grid.from_unit(np.random.default_rng(0).random(5000))
+    column = pl.DataFrame({"s": scores}).select(((pl.col("s") - grid.low) * grid.scale - SLACK).ceil().cast(pl.Int64))
+    assert np.array_equal(column["s"].to_numpy(), grid.places(scores))
+
+
+def test_units():
+    grid = Grid(300, 850, 550)
+    assert grid.to_unit([300, 575, 850]).tolist() == [0.0, 0.5, 1.0]
+    assert grid.from_unit([0.0, 0.5, 1.0]).tolist() == [300, 575, 850]
+    assert (grid.width, grid.resolution, grid.n_nodes) == (1.0, 1 / 550, 551)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Grid(1, 0), ValueError, "range must be two numbers, the lower one first"),
+        (lambda: Grid(0, np.inf), ValueError, "two finite numbers"),
+        (lambda: Grid("a", 1), TypeError, "range must be two numbers; got a str"),
+        (lambda: Grid(n_bins=0), ValueError, "n_bins must be at least 1"),
+        (lambda: Grid(n_bins=1 << 21), ValueError, "n_bins must be at most"),
+        (lambda: Grid.over(3), ValueError, "range must be two numbers, such as"),
+        (lambda: Grid().places([0.5, 1.2, -1]), ValueError, r"2 of 3 values outside \[0, 1\]; give the range"),
+        (lambda: Grid().places([np.nan]), ValueError, "1 NaN or infinite"),
+    ],
+)
+def test_what_it_refuses(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
