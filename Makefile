@@ -9,7 +9,7 @@ RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable.
 WORKERS ?= 2
 
-.PHONY: demo test lint types layers unit test-paper bench table1 reproduce clean help
+.PHONY: demo test lint types layers unit test-paper bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ reproduce: $(TEST)/.ready  ## every table and figure of the paper (under 40 minu
 
 bench: $(BENCH)/.ready  ## speed, as ratios to peers in the same run
 	$(BENCH)/bin/python -m benchmarks
+
+bench-quality: $(BENCH)/.ready  ## the trade-off against peers and the defaults over many seeds; takes an hour
+	$(BENCH)/bin/python -m benchmarks frontier robustness
 
 clean:  ## remove environments, caches and results
 	rm -rf .venv-demo .venv-test .venv-bench out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

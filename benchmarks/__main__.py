@@ -10,17 +10,23 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "frontier")
+NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth")
+QUALITY = ("frontier", "robustness")  # not of speed, and long: only when named
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(NAMES)} (default: all)")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"any of: {', '.join(NAMES)} (default: all of these), {', '.join(QUALITY)}",
+    )
     parser.add_argument("--quick", action="store_true", help="smaller cases and fewer rounds, to see that it runs")
     options = parser.parse_args()
-    unknown = set(options.names) - set(NAMES)
+    unknown = set(options.names) - {*NAMES, *QUALITY}
     if unknown:
-        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join((*NAMES, *QUALITY))}")
     # BLAS, OpenMP and numba read these when they are loaded; whoever needs more threads says so in the row.
     alone = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     failed = []

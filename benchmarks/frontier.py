@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,7 +81,7 @@ def transport(task, grid, seed, *, kind, **options):
 
 
 COT, DOT = (partial(transport, kind=kind) for kind in (ContinuousTransportClassifier, DiscreteTransportClassifier))
-PARITY_WEIGHTS = (0.1, 0.3, 0.6, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+PARITY_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 AMOUNTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 PENALTIES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0, 2.0, 5.0)
 TRAINED = (
@@ -203,6 +204,13 @@ class Points:
     parameters: list[float | str]
     errors: np.ndarray
     disparities: np.ndarray
+
+    def with_more(self, other):
+        return Points(
+            [*self.parameters, *other.parameters],
+            np.concatenate((self.errors, other.errors)),
+            np.concatenate((self.disparities, other.disparities)),
+        )
 
     def curve(self, units=slice(None)):
         return Curve.through(self.disparities[:, units].mean(axis=1), self.errors[:, units].mean(axis=1))
@@ -394,9 +402,8 @@ def table(where, reference, found):
 def gap_line(gap):
     place = f"at SPDD {gap.disparity:.3f} (standard error {gap.error:.4f})"
     if gap.gap <= 0:
-        return (
-            f"{gap.where}: {gap.lower} is nowhere below {gap.upper}; {-gap.gap:.4f} above at the closest, {place}: met"
-        )
+        least_distance = f"{abs(gap.gap):.4f} above at the closest, {place}"
+        return f"{gap.where}: {gap.lower} is nowhere below {gap.upper}; {least_distance}: met"
     told = f"{gap.where}: {gap.lower} is below {gap.upper} by {gap.gap:.4f} at most, {place}; allowed {gap.bar:g}"
     return f"{told}: {'met' if gap.met else 'MISSED'}"
 
@@ -415,8 +422,9 @@ def fixed_points(where, found):
     ours = [found[m.name].curve() for m in METHODS if m.ours and m.name in found]
     for disparity, bar in BARS.get(where, {}).items() if ours else ():
         value = float(least(ours, disparity))
+        told = "is not reached" if np.isnan(value) else f"is {value:.4f}"
         verdict = "met" if value <= bar else "MISSED"
-        yield f"{', '.join(where)}: our best at SPDD {disparity:g} is {value:.4f}; asked {bar:g}: {verdict}"
+        yield f"{', '.join(where)}: our best at SPDD {disparity:g} {told}; asked {bar:g}: {verdict}"
 
 
 def draw(panels, path):
@@ -453,7 +461,7 @@ def draw(panels, path):
     plt.close(figure)
 
 
-def run(report, data=tuple(DATA), methods=tuple(m.name for m in METHODS)):
+def run(report, data=tuple(DATA), methods=tuple(m.name for m in METHODS), weights=None):
     peers = ("fairlearn", "fairret", "equipy", "torch")
     report.settings["peers"] = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in peers)
     for method in METHODS:
@@ -472,7 +480,8 @@ def run(report, data=tuple(DATA), methods=tuple(m.name for m in METHODS)):
                 continue
             began = time.perf_counter()
             variant, trials = choose(method, found, where[1])
-            own = points(method, found, variant, method.grid[:: 4 if report.quick else 1])
+            grid = weights if weights and method.parameter == "parity_weight" else method.grid
+            own = points(method, found, variant, grid[:: 4 if report.quick else 1])
             curves[method.name] = own
             seconds = time.perf_counter() - began
             told["methods"][method.name] = {
@@ -486,6 +495,31 @@ def run(report, data=tuple(DATA), methods=tuple(m.name for m in METHODS)):
             print(f"  {', '.join(where)}: {method.name}{chosen}, {seconds:.0f} s: {line}", flush=True)
             report.save()
     conclude(report, panels)
+
+
+def join(report, paths):
+    """Panels from the files of several runs; they hold means, so standard errors are lost."""
+    report.note("Joined from several runs, which keep means only: the standard errors of gaps are not known.")
+    panels = {}
+    for path in paths:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        report.settings.update(data["settings"])
+        for where, told in data["curves"].items():
+            if where == "gaps":
+                continue
+            methods, kept = told["methods"], report.curves.setdefault(where, {**told, "methods": {}})["methods"]
+            kept.update(methods)
+            _, curves = panels.setdefault(
+                tuple(where.split(", ")),
+                (Reference(*(told[name] for name in ("error", "disparity", "lr_error", "floor"))), {}),
+            )
+            for method in METHODS:
+                if method.name in methods:
+                    own, former = methods[method.name], curves.get(method.name)
+                    error, disparity = (np.array(own[key])[:, None] for key in ("error", "disparity"))
+                    found = Points(own[method.parameter], error, disparity)
+                    curves[method.name] = found if former is None else former.with_more(found)
+    return {where: panels[where] for where in ((d, s) for d in DATA for s in SITUATIONS) if where in panels}
 
 
 def conclude(report, panels):
@@ -515,18 +549,26 @@ def conclude(report, panels):
 def main():
     parser = argparse.ArgumentParser(description=CLAIM)
     parser.add_argument("--quick", action="store_true", help="few rows, splits and points, to see that it runs")
-    parser.add_argument("--out", type=Path, default=_timing.RESULTS, help="where the results go")
+    home = _timing.RESULTS / "quality"
+    parser.add_argument("--out", type=Path, default=home, help="where the results go")
+    parser.add_argument("--weights", nargs="+", type=float, help="parity weights of ours, other than the usual ones")
+    parser.add_argument(
+        "--join", nargs="+", type=Path, metavar="JSON", help="judge the results of earlier runs together"
+    )
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="which data sets")
     names = [method.name for method in METHODS]
     parser.add_argument("--methods", nargs="+", choices=names, default=names, help="which methods")
     options = parser.parse_args()
-    whole = options.data == list(DATA) and options.methods == names
-    if not whole and options.out == _timing.RESULTS:
+    whole = options.data == list(DATA) and options.methods == names and not options.weights
+    if not whole and options.out == home:
         parser.error("a selection would replace the results of all; name another folder with --out")
     report = _timing.Report("frontier", CLAIM, quick=options.quick, folder=options.out)
     print(f"frontier: {CLAIM}", flush=True)
-    with _timing.threads(1):
-        run(report, options.data, options.methods)
+    if options.join:
+        conclude(report, join(report, options.join))
+    else:
+        with _timing.threads(1):
+            run(report, options.data, options.methods, options.weights)
     report.save()
 
 

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
-    from fairtransport.auditing import Audit, audit
+    from fairtransport.auditing import Audit, audit, audit_table
     from fairtransport.estimators import (
         ContinuousTransportClassifier,
         DiscreteTransportClassifier,
@@ -35,6 +35,7 @@ __all__ = [
     "QuantileRepairClassifier",
     "__version__",
     "audit",
+    "audit_table",
     "datasets",
     "fit_many",
     "frontier",
@@ -52,17 +53,35 @@ _HOMES = {
     "QuantileRepair": "estimators",
     "QuantileRepairClassifier": "estimators",
     "audit": "auditing",
+    "audit_table": "auditing",
     "fit_many": "estimators",
     "frontier": "estimators",
     "make_groups": "groups",
     "solve_dual": "transport",
 }
 _ROOMS = frozenset(
-    {"auditing", "datasets", "estimators", "histograms", "metrics", "paper", "penalties", "report", "transport"}
+    {
+        "auditing",
+        "datasets",
+        "estimators",
+        "histograms",
+        "metrics",
+        "paper",
+        "penalties",
+        "report",
+        "tables",
+        "transport",
+    }
 )
 
 
+# What the report draws: loading it makes their ``plot`` work (matplotlib itself is loaded when something is drawn).
+_DRAWN = frozenset({"Frontier", "frontier"})
+
+
 def __getattr__(name: str) -> Any:
+    if name in _DRAWN:
+        importlib.import_module("fairtransport.report")
     if name in _HOMES:
         return getattr(importlib.import_module(f"fairtransport.{_HOMES[name]}"), name)
     if name in _ROOMS:

@@ -150,7 +150,7 @@ def test_seeds():
 
 
 def test_default_grids():
-    assert frontier(Shrinking(), cv=2).table()["parity_weight"] == [0, 0.1, 0.3, 1, 3, 10]
+    assert frontier(Shrinking(), cv=2).table()["parity_weight"] == [0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3, 10]
     assert frontier(cv=2).table()["amount"] == pytest.approx(np.linspace(0, 1, 11))
     assert frontier(Shrinking(), cv=2, parity_weights=[3, np.inf, 0, 3]).table()["parity_weight"] == [0, 3, np.inf]
 

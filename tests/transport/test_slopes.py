@@ -121,7 +121,7 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened):
                 push = (0.8 * slope * s * (1 - s) + 1.5 * share[a] * (s - labels[row])) / batch
                 gradient[model] += push * np.append(X[row], 1.0)
         gradient[:, :-1] += 1.5 * ridge * expected[:, :-1]
-        step = 0.2 + (0.05 - 0.2) * (update + 0.5) / n
+        step = 0.2 + (0.05 - 0.2) * (4 + update + 0.5) / 20
         for m in range(len(expected)):
             expected[m] -= step * (matrix[m] @ gradient[m] if whitened else scale * gradient[m])
         total += expected
@@ -130,7 +130,7 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened):
     follow_slopes(
         3, n, seed, rows.arrays(), labels.astype(np.uint8),
         group_rows, starts, share, *NOTHING, slopes, 0.8, 1.5, ridge[rows.order],
-        0.2, 0.05, scale[order], np.ascontiguousarray(matrix[:, order][:, :, order]) if whitened else matrix,
+        0.2, 0.05, 4, 20, scale[order], np.ascontiguousarray(matrix[:, order][:, :, order]) if whitened else matrix,
         found, found_sum, True, np.zeros((len(found), 8)), np.zeros((len(found), 8)), np.zeros(batch, np.int64),
         np.zeros(batch), np.zeros(batch), np.zeros(batch),
     )  # fmt: skip

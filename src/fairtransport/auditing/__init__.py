@@ -1,6 +1,7 @@
-"""Arrays or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
+"""Arrays, tables or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
 
 from fairtransport.auditing.calls import audit, audit_histograms
+from fairtransport.auditing.of_tables import audit_table
 from fairtransport.auditing.places import PairSummary
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.rendering import register_renderer
@@ -17,5 +18,6 @@ __all__ = [
     "ThresholdSummary",
     "audit",
     "audit_histograms",
+    "audit_table",
     "register_renderer",
 ]

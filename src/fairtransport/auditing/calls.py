@@ -220,7 +220,9 @@ def audit_histograms(
     rng = np.random.default_rng(random_state)
     found: Any = ((), {})
     if strata:
-        parts: Iterator[tuple[str, Evidence]] = ((name, CountedEvidence(part)) for name, part in strata.items())
+        parts: Iterator[tuple[str, Evidence]] = (
+            (name, CountedEvidence(part.filled())) for name, part in strata.items()
+        )
         found = read_strata(parts, len(strata), options, rng)
     return assemble(CountedEvidence(counted), options, rng, strata=found, set_aside=set_aside)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = ["LinearTransportClassifier"]
+__all__ = ["EACH_OTHER", "LinearTransportClassifier"]
 
 # The target distribution is kept as this many scores of equal mass: fine enough (W1 error below
 # 1 / 4096), cheap to draw from, and no list of people's scores.
@@ -108,32 +108,39 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         went_before = self._former_theta()
-        y, self.classes_ = two_classes(y, type(self).__name__)
+        y, classes = two_classes(y, type(self).__name__)
         X, y = self._features(X, y, reset=went_before is None)
         weights = check_weights(sample_weight, size=X.shape[0])
+        if weights is not None and not all(weights[y == label].any() for label in classes):
+            raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
         groups = self._groups(sensitive_features, X.shape[0])
         spec = groups.to_spec()
         self._check_target(groups, weights)
+        if went_before is not None and self.group_specific and groups.labels != vars(self)["groups_"].labels:
+            raise ValueError(
+                "warm_start with group_specific=True needs the groups of the last fit, in which each has its weights; "
+                f"there are {len(went_before)} of those and {len(groups)} groups now. Fit a new estimator."
+            )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-        scaling, scaled = Scaling.none(X.shape[1]), X
+        scaling, scaled, names = Scaling.none(X.shape[1]), X, getattr(self, "feature_names_in_", None)
         if self._uses_memory:
             scaling = Scaling.of(X, weights, centred=getattr(self.estimator, "fit_intercept", True))
             scaled = scaling.apply(X)
         if went_before is not None:
-            start = starting_point(vars(self)["initial_estimator_"], X, y, weights)
+            start = starting_point(vars(self)["initial_estimator_"], X, y, weights, names=names)
         elif self.estimator is None and self._uses_memory:
             start = default_start(scaled, scaling, y, weights)
         else:
-            start = starting_point(self.estimator, X, y, weights)
+            start = starting_point(self.estimator, X, y, weights, names=names)
         scores = sigmoid(np.asarray(X @ start.theta[:-1], dtype=np.float64) + start.theta[-1])
         if np.ptp(scores) == 0.0:
             raise ValueError(
                 "The initial model gives every row the same score, so there is nothing to transport: "
                 "check that the features vary and that the model was able to learn."
             )
-        positive = (y == self.classes_[1]).astype(np.float64)
-        self.initial_estimator_ = start.model
+        positive = (y == classes[1]).astype(np.float64)
+        self.classes_, self.initial_estimator_ = classes, start.model
         self.groups_ = Groups.from_spec(spec)
         self.target_ = self._target(self._resolved_target, scores, groups, weights)
         problem = TrainingProblem.build(X, positive, groups, self.target_, weights, scaled=scaled)
@@ -186,7 +193,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         worth, (disparity, chance) = _worth(problem, scores), self._disparity(problem, scores)
         # The whole disparity of the initial model counts as much as the whole worth of the features; what chance
         # alone may show does not count.
-        unit = worth * max(0.0, disparity - 2.0 * chance) / disparity**2 if disparity > 0.0 else 0.0
+        unit = worth * max(0.0, disparity - chance) / disparity**2 if disparity > 0.0 else 0.0
         paper = np.isinf(self.parity_weight)
         return Objective(
             parity=1.0 if paper else float(self.parity_weight) * unit,
@@ -199,19 +206,21 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _disparity(self, problem: TrainingProblem, scores: NDArray[np.float64]) -> tuple[float, float]:
-        """Measure the disparity of the initial model, and about what chance alone would show."""
+        """Measure the disparity of the initial model, and about the most that chance alone would show."""
         weights = problem.weights
         samples = [Sample.from_values(scores[r], None if weights is None else weights[r]) for r in problem.groups.rows]
         levels = np.sort(scores)
         height = np.arange(1, len(levels)) / len(levels)
         spread = float(np.sqrt(height * (1.0 - height)) @ np.diff(levels))
-        # Two samples of one distribution are about this far apart.
+        # Two samples of one distribution are 0.8 of this far apart on average. A sum over many groups strays less from
+        # its mean, by about half of it / sqrt(groups - 1); two such deviations are as much as chance would show.
         size = 1.0 / np.maximum(problem.groups.counts, 1)
+        spread *= 0.8 * (1.0 + 1.0 / np.sqrt(len(samples) - 1.0))
         if not self._each_other:
-            chance = 0.8 * spread * float(np.sqrt(size).sum())
+            chance = spread * float(np.sqrt(size).sum())
             return sum(wasserstein(own, problem.target.astype(np.float64)) for own in samples), chance
         pairs = [(a, b) for a in range(len(samples)) for b in range(a + 1, len(samples))]
-        chance = 0.8 * spread * float(sum(np.sqrt(size[a] + size[b]) for a, b in pairs))
+        chance = spread * float(sum(np.sqrt(size[a] + size[b]) for a, b in pairs))
         return sum(wasserstein(samples[a], samples[b]) for a, b in pairs), chance
 
     def _trainer(
@@ -289,7 +298,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             batch_size=self.batch_size,
             n_updates=self._budget,
             weight=weight,
-            ridge=float(ridge.mean()),
+            ridge=ridge,
             rng=rng,
         )
 

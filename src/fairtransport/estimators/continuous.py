@@ -30,7 +30,8 @@ class Duals:
     features : FourierFeatures
         The basis.
     group_weights, target_weights : ndarray of shape (n_groups, n_fourier_features)
-        Coefficients of the duals of the group and of the target.
+        Coefficients of the duals of the group and of the target. Where groups are moved to each other: sums over the
+        group's problems with each other group, of its own duals and of the others'.
     groups : Groups
         Names the rows of the two arrays.
     """
@@ -45,7 +46,7 @@ class Duals:
         return self.features(points) @ self.group_weights[self.groups.index_of(label)]
 
     def of_target(self, label: Any, points: ArrayLike) -> NDArray[np.float64]:
-        """Dual variable of the target in that group's problem."""
+        """Dual variable of the target in that group's problem, or of the other groups in its problems."""
         return self.features(points) @ self.target_weights[self.groups.index_of(label)]
 
 
@@ -55,20 +56,24 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     Parameters
     ----------
     estimator : estimator, optional
-        The linear logistic model that starts theta, fitted or not; by default ``LogisticRegression``.
-    parity_weight : float, default=2.0
-        Weight of the transport term against weight 1 of the logistic loss, the anchor. ``inf`` is the
-        paper's algorithm, which forgets the labels after the initial model.
-    target : {"barycenter", "barycenter_w2", "pooled"}, group label or array, default="barycenter"
-        The distribution every group is moved to, kept fixed at the initial model: the equal-weight
-        Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, all
-        rows together, one group's scores, or given scores.
+        The linear logistic model that starts theta, fitted or not; by default ``LogisticRegression``. With memory
+        the default one is trained on columns in units of their own, so features need not be standardised.
+    parity_weight : float, default=3.0
+        Weight of the transport term against weight 1 of the logistic loss, the anchor. It has no unit and means the
+        same on every data set: at 1, the whole disparity of the initial model counts as much as all that the features
+        are worth (see Notes). 0 is no parity; from about 10 on little is left to gain. ``inf`` is the paper's
+        algorithm, which forgets the labels after the initial model and has no memory.
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
+        Where the groups are moved. ``"each_other"``, the default with memory: to each other, all pairs of groups, and
+        to no fixed shape. Anything else is a distribution that every group is moved to, kept fixed at the initial
+        model: the equal-weight Wasserstein-1 barycenter (the paper's, and the default without memory), the
+        Wasserstein-2 barycenter weighted by group size, all rows together, one group's scores, or given scores.
     regularizer : {"l2", "entropy"}, default="l2"
         Regularization of the transport problem.
     strength : float, default=0.1
         Its strength, lambda in the paper.
     opposite_duals : bool, default=True
-        Keep the two duals of a group opposite at every score; stabler.
+        Keep the two duals of a problem opposite at every score; stabler.
     group_specific : bool, default=False
         Weights for each group; then the group is needed at prediction.
     n_fourier_features, kernel_variance : int, float, default=50, 0.1
@@ -77,20 +82,32 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         Update size of the duals; by default a multiple of ``strength``, because dual curvature grows like
         1 / strength.
     parameter_step : float, optional
-        Update size of theta, the same for every column, as in the paper. By default it is derived from
-        the features' scale, the batch size and the parity weight (see Notes).
-    n_updates, batch_size : int, default=20000, 100
-        Number of updates and rows of each group drawn for each.
+        Update size of theta, the same for every column, as in the paper; with memory, of columns in units of their
+        own. By default steps set themselves (see Notes).
+    n_updates : int, optional
+        The most updates there are. By default as many as 1,000 pictures take (20,000 at batch size 100, unless there
+        are hundreds of columns), and without memory 20,000. With memory a run ends before that when nothing more is
+        gained.
+    batch_size : int, default=100
+        Rows of each group drawn for each update. With memory the result hardly depends on it.
     pairs : {"matched", "all"}, default="matched"
-        Pair the i-th row of a group with the i-th draw from the target (N pairs), or all N x N.
+        Without memory: pair the i-th row of a group with the i-th draw from the target (N pairs), or all N x N.
+        Pictures always use all pairs.
+    memory : bool, default=True
+        Move the duals on pictures of all groups, which hold what more than one batch shows (see Notes). False, or
+        ``parity_weight=inf``: on the pairs of each batch alone, as in the paper.
     average : bool, default=True
-        Use the mean of the second half of the iterates.
+        Use the mean of the second half of the iterates; with memory, of each cycle's.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap).
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
     min_size : int, default=2
         A group with fewer rows raises.
+    warm_start : bool, default=False
+        Let a second ``fit`` start where the one before ended: theta goes on, the duals begin anew. The initial model
+        is kept, and so are what ``parity_weight`` is measured in and a target that comes from it, as far as the rows
+        are the same. Columns and classes must be those of the first fit, and with ``group_specific`` the groups, too.
     random_state : int, RandomState or None
         Equal seeds give identical results.
     verbose : bool, default=False
@@ -99,20 +116,21 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
-        Theta; with ``group_specific=True`` one row for each group.
+        Theta, for the features as they were given; with ``group_specific=True`` one row for each group.
     duals_ : Duals
-        Dual variables of every group.
+        Dual variables of every group; where groups are moved to each other, sums over a group's problems.
     target_ : ndarray of shape (4096,)
-        Scores of equal mass that stand for the target distribution.
+        Scores of equal mass that stand for the target distribution. Where groups are moved to each other it is
+        the equal-weight Wasserstein-2 barycenter of the initial model's scores, for comparison: nobody is moved to it.
     groups_ : Groups
         The groups seen, without their rows.
     initial_estimator_ : estimator
         The model that started theta.
     history_ : dict of ndarray
-        ``update``, ``disparity`` (sum of Wasserstein-1 distances to the target) and ``loss`` on a fixed
-        part of the training rows.
+        ``update``, ``disparity`` (sum of Wasserstein-1 distances, of all pairs of groups or to the target) and
+        ``loss`` (log-loss) on a fixed part of the training rows, up to 1,000 of each group.
     outcome_ : str
-        What happened, in words.
+        What happened, in words (see Notes).
     n_iter_ : int
         Updates done.
     classes_, n_features_in_, feature_names_in_
@@ -120,17 +138,55 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
 
     Notes
     -----
-    Minimises over theta, and maximises over the duals f and h of each group a,
+    **Objective.** Minimises over theta, and maximises over the duals f and h of each problem (a, b),
 
-    .. math:: \mathrm{loss}(\theta) + w \sum_a \Big( E[f_a(s)] + E[h_a(t)]
-              - \lambda E\,\phi^*\big((f_a(s) + h_a(t) - |s-t|)/\lambda\big)\Big),
+    .. math:: \mathrm{loss}(\theta) + w u \sum_{(a, b)} \Big( E[f(s)] + E[h(t)]
+              - \lambda E\,\phi^*\big((f(s) + h(t) - |s-t|)/\lambda\big)\Big),
 
-    s a score of group a, t of the target (paper, Eq. 7 and the COT algorithm; :math:`w=\infty` leaves the
-    loss out). The anchor keeps theta from drifting along the set of fair models.
+    s a score of group a, t of group b or of the target (paper, Eq. 7 and the COT algorithm; :math:`w=\infty` leaves
+    the loss out, and :math:`u=1`). The anchor keeps theta from drifting along the set of fair models. With w the
+    ``parity_weight``,
 
-    Without ``parameter_step``, each column's step is divided by its mean square (in the group where that is
-    largest, plus a hundredth of its largest square) and the common size is a fixed fraction of the largest stable
-    one, so the scale of the features does not matter. It falls to a twentieth over the run.
+    .. math:: u = \frac{V}{D} \Big(1 - \frac{c}{D}\Big)_+,
+
+    V what the features are worth (the log-loss of a constant less that of the initial model, at least 1% of the
+    former), D the disparity of the initial model, the sum of Wasserstein-1 distances over the same problems, and c
+    about the most that D would be by chance in groups of these sizes. Without this unit the same weight would be
+    strict where labels are hard to tell and void where they are easy. Where D is below c, nothing is moved.
+
+    **Pictures.** The pairs of a small batch teach mostly noise. With memory, every few updates each group is looked at:
+    64 quantiles of the scores of up to 2,048 rows. The duals climb on these pictures and leave a table of slopes, the
+    derivative of the transport term at each score. The regularized distance of a group to itself is not zero; its
+    slope is taken away. Updates of theta follow the table until the next picture, so that only the noise of the
+    logistic loss depends on the batch. The time for a picture grows with the number of problems: with the square
+    of the number of groups, where they are moved to each other.
+
+    **Steps.** Columns that are mostly non-zero are centred and divided by their standard deviation, others divided by
+    their largest absolute value. The gradient is multiplied by the inverse of the columns' second moments, every group
+    counting alike because an update draws as many rows of each, plus 0.01 (a rare column may not leap) and the ridge.
+    Then no direction is steeper than the weight of the objective, :math:`W = 1 + w u k` with k problems for each group,
+    and drawing batches of N rows adds a share :math:`r = \mathrm{trace} / N`. A full step is half of
+    :math:`1 / (W (1 + r))`, a quarter of what is stable. Slopes may lag behind theta by six steps without noise, so a
+    picture is taken every :math:`6 (1 + r)` updates; or, if that is later, when 2,000 rows of each group have been
+    drawn, and then steps are shorter in proportion. A run begins with a tenth of the step, and within a cycle steps
+    fall to a twentieth. So neither the units of the features, nor their correlation, nor the batch size matters. Above
+    800 columns, and without memory, each column is divided by its mean square (in the group where that is largest,
+    plus a hundredth of its largest square) instead, and the largest eigenvalue bounds the step.
+
+    **When it is done.** With memory a run of 700 updates or more is up to three cycles, of 1/7, 2/7 and 4/7 of
+    ``n_updates``; each begins at the mean of the one before. It ends when a cycle gains less than the noise of the
+    comparison on the watched rows, or less than 0.2% of what the features are worth. ``outcome_`` then says
+    "converged after ..."; "ran all ..." when the updates were spent first; "interrupted after ..." after Ctrl-C. A run
+    that gets worse than it began by more than the features are worth (or, if that is more, a twentieth of W), or is
+    not finite, goes back to its best state with an eighth of the steps, warns, and says "diverged near update ...,
+    went back and on with smaller steps". One that gets a little worse goes back with half the steps of theta,
+    silently, up to six times. After a fifth divergence, or when the end is worse than the beginning, the best model
+    is kept, with a warning. Where the initial model's groups differ no more than by chance, that is said first.
+
+    **Two situations.** *Blind*: the group is not known at prediction. The groups are used in training only; leave
+    the sensitive columns out of the features. *Aware*: it is known. With the sensitive columns among the features
+    the groups share all weights but the intercept; ``group_specific=True`` gives each its own, which costs less error
+    at equal disparity, and `QuantileRepairClassifier` is open, too. `fairtransport.frontier` says which one it is.
 
     Examples
     --------

@@ -24,7 +24,7 @@ __all__ = ["Course", "Objective", "Result"]
 
 _RECORDS = 100
 _ANSWER_WITHIN = 0.2  # seconds
-_WORSE = 0.01  # of the objective on the watched rows: more than their noise
+_WORSE = 0.01  # times the objective's weights: more than the noise of the watched rows
 _RECOVERIES = 4
 _SOFTER = 0.125
 _RETREATS, _SHORTER = 6, 0.5  # of runs that adapt: worse than at the start is a step too far, not a divergence
@@ -138,8 +138,8 @@ class Course(ABC):
         """Copy everything that moves."""
 
     @abstractmethod
-    def _go_back(self, state: Any, softer: float) -> None:
-        """Return to a state with steps that are smaller by a factor."""
+    def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
+        """Return to a state with steps of theta and of the duals that are smaller by a factor each."""
 
     def switch(self, problem: TrainingProblem) -> None:
         """Go on with other rows of the same columns and groups; theta, duals and the draws continue."""
@@ -196,13 +196,14 @@ class Course(ABC):
                     if total <= log.began + self._leeway():
                         if total > log.began and np.isfinite(self._leeway()) and retreats < _RETREATS:
                             retreats += 1
-                            self._go_back(log.state, _SHORTER)
+                            # Theta ran ahead of the duals. Slowing them, too, would leave it ahead.
+                            self._go_back(log.state, _SHORTER, 1.0)
                         bar.advance(self.done, f"disparity {log.records[-1][1]:.4f}")
                         continue
                 went_back.append(self.done)
                 if len(went_back) > _RECOVERIES:
                     return log.theta, self._went_wrong(f"diverged near update {self.done}")
-                self._go_back(log.state, _SOFTER)
+                self._go_back(log.state, _SOFTER, _SOFTER)
                 self._tell_recovery()
             theta = self.averaged()
             total = self.objective.total(*log.watch.measure(theta))
@@ -211,7 +212,7 @@ class Course(ABC):
             if settled:
                 break
         total, theta = min(ended, key=lambda pair: pair[0])
-        if total > log.began + _WORSE:
+        if total > log.began + _WORSE * (self.objective.anchor + self.objective.parity):
             return log.theta, self._went_wrong("ended worse than it began")
         outcome = f"converged after {self.done} updates" if settled else f"ran all {n_updates} updates"
         if len(cycles) > 1 and not settled:

@@ -1,4 +1,4 @@
-"""DOT: the same with exact transport between small batches, the paper's discrete counterpart."""
+"""DOT: the same with exact transport between samples, the paper's discrete counterpart."""
 
 from __future__ import annotations
 
@@ -21,20 +21,28 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     ----------
     estimator : estimator, optional
         The linear logistic model that starts theta, fitted or not; by default ``LogisticRegression``.
-    parity_weight : float, default=2.0
-        Weight of the transport term against weight 1 of the logistic loss; ``inf`` is the paper's method.
-    target : {"barycenter", "barycenter_w2", "pooled"}, group label or array, default="barycenter"
-        The distribution every group is moved to; see :class:`ContinuousTransportClassifier`.
+    parity_weight : float, default=3.0
+        Weight of the transport term against weight 1 of the logistic loss, without a unit: see
+        :class:`ContinuousTransportClassifier`. ``inf`` is the paper's method, which has no memory.
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
+        Where the groups are moved: to each other (the default with memory) or to a distribution; see
+        :class:`ContinuousTransportClassifier`.
     group_specific : bool, default=False
         Weights for each group; then the group is needed at prediction.
     parameter_step : float, optional
-        Update size of theta; by default derived from the data, as in :class:`ContinuousTransportClassifier`.
-    n_updates, batch_size : int, default=20000, 200
-        Number of updates and rows of each group drawn for each. Small batches bias the coupling: each
-        group is drawn towards the middle of the target (see Notes).
+        Update size of theta; by default steps set themselves, as in :class:`ContinuousTransportClassifier`.
+    n_updates : int, optional
+        The most updates there are. By default as many as 1,000 pictures take, and without memory 20,000. With memory a
+        run ends before that when nothing more is gained.
+    batch_size : int, default=200
+        Rows of each group drawn for each update. With memory the result hardly depends on it. Without, small batches
+        bias the coupling: each group is drawn towards the middle of the target (see Notes).
+    memory : bool, default=True
+        Couple pictures of whole groups. False, or ``parity_weight=inf``: couple the rows of each batch, as in the
+        paper.
     average : bool, default=True
-        Use the mean of the second half of the iterates.
-    grouping, missing, min_size, random_state, verbose
+        Use the mean of the second half of the iterates; with memory, of each cycle's.
+    grouping, missing, min_size, warm_start, random_state, verbose
         As in :class:`ContinuousTransportClassifier`.
 
     Attributes
@@ -44,10 +52,16 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
 
     Notes
     -----
-    Each update draws N scores of a group and N of the target, joins the i-th smallest with the i-th
-    smallest (the optimal coupling on the line) and follows the gradient of the mean distance (paper, Eq. 9
+    The paper's method draws for each update N scores of a group and N of the target, joins the i-th smallest with the
+    i-th smallest (the optimal coupling on the line) and follows the gradient of the mean distance (paper, Eq. 9
     and the update below it). The expected distance between two batches is larger than the distance of the
     distributions and is least for a group that is too concentrated, which is why batches of 10 fail.
+
+    With memory a picture is 256 quantiles of the scores of up to 2,048 rows of a group, and pictures are coupled
+    instead of batches. A quantile is drawn to its partner with force 1, and in proportion where they are closer than
+    0.02. The forces that theta follows are a running mean, a tenth of it from the newest picture. The objective, the
+    unit of ``parity_weight``, steps, cycles, outcomes and the two situations, aware and blind, are those of
+    :class:`ContinuousTransportClassifier`, with the plain distance in place of the regularized one.
 
     Examples
     --------

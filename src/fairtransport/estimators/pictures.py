@@ -36,6 +36,7 @@ _LEAST_PICTURES = 200  # whatever the number of updates
 _FALL = 0.95
 _GENTLE, _WARMING = 0.1, 0.3  # share of a step that a run begins with, and of its first cycle until steps are full
 _SMALLEST_CYCLES = 700
+_UNREST = 0.05  # of the objective's weight: what single iterates of small batches may be worse by
 
 
 class PictureTrainer(Course):
@@ -193,7 +194,8 @@ class PictureTrainer(Course):
             since = (self.done - self._cycle[0]) % self._every
             if since == 0:
                 self._look()
-            stop = min(end, self.done + self._every - since)
+            taken = self.done - since  # when the picture was
+            stop = min(end, taken + self._every)
             summing = self.done >= average_from
             if not summing:
                 stop = min(stop, average_from)
@@ -202,7 +204,8 @@ class PictureTrainer(Course):
                 problem.rows.arrays(), self._labels, self._rows, self._starts,
                 problem.share, problem.accept, problem.alias,
                 self._slopes, objective.parity, objective.anchor, self._ridge,
-                self._step_at(self.done), self._step_at(stop), self._scale, self._matrix,
+                self._step_at(taken), self._step_at(taken + self._every), since, self._every,
+                self._scale, self._matrix,
                 self._theta, self._theta_sum, summing,
                 *self._room,
             )  # fmt: skip
@@ -278,19 +281,20 @@ class PictureTrainer(Course):
         return bool(np.isfinite(self._theta).all() and np.isfinite(self._slopes).all())
 
     def _leeway(self) -> float:
-        return self.objective.worth
+        n_pulls = len(self.problem.groups) - 1 if self.objective.each_other else 1
+        return max(self.objective.worth, _UNREST * (self.objective.anchor + n_pulls * self.objective.parity))
 
     def _state(self) -> Any:
         duals = None if self._features is None else (self._f.copy(), self._h.copy(), self._selves.copy())
         return self._theta.copy(), self._slopes.copy(), duals
 
-    def _go_back(self, state: Any, softer: float) -> None:
+    def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
         theta, slopes, duals = state
         self._theta, self._slopes = theta.copy(), slopes.copy()
         if duals is not None:
             self._f, self._h, self._selves = (part.copy() for part in duals)
         self._size *= softer
-        self.objective = replace(self.objective, dual_step=self.objective.dual_step * softer)
+        self.objective = replace(self.objective, dual_step=self.objective.dual_step * dual_softer)
         self.forget_average()
 
 

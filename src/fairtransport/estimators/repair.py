@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._validation import check_count, check_length, check_real, check_scores, check_weights
+from fairtransport.estimators.repair_tables import RepairsTables
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
 from fairtransport.transport.many_maps import move_by_code
@@ -23,7 +24,7 @@ __all__ = ["QuantileRepair", "groups_to_repair"]
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
 
 
-class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
     Parameters
@@ -53,6 +54,10 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         The groups seen, without their rows.
     n_features_in_ : int
         Always 1.
+    grid_ : Grid or None
+        What `fit_table` counted scores on; None after `fit`.
+    set_aside_ : dict of str to int
+        Rows that `fit_table` could not count, by reason.
 
     See Also
     --------
@@ -155,19 +160,20 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             return Sample.from_values(values[rows], None if weights is None else weights[rows])
 
         samples = [sample(rows) for rows in groups.rows]
+        sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
+        pooled = isinstance(self.target, str) and self.target == "pooled"
+        self._learn(samples, sizes, groups, sample(slice(None)) if pooled else None)
+        self.grid_, self.set_aside_ = None, {}
+        return self
+
+    def _learn(self, samples: list[Sample], sizes: Any, groups: Groups, everyone: Sample | None) -> None:
         target = resolve_target(
-            self.target,
-            samples,
-            [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
-            labels=groups.labels,
-            names=groups.names,
-            everyone=sample(slice(None)) if isinstance(self.target, str) and self.target == "pooled" else None,
+            self.target, samples, sizes, labels=groups.labels, names=groups.names, everyone=everyone
         )
         self.maps_ = tuple(_map_with_ties(own, target).prepare() for own in samples)
         self.target_ = target.equal_mass(_TARGET_SIZE)
         self.groups_ = Groups.from_spec(groups.to_spec())
         self.n_features_in_ = 1
-        return self
 
     def transform(self, scores: ArrayLike, *, sensitive_features: Any) -> NDArray[np.float64]:
         """Return the repaired scores.
@@ -186,7 +192,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         """
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
-        values = check_scores(scores)
+        values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
         _require_given(sensitive_features)
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")

@@ -23,7 +23,7 @@ class Scaling:
 
     A column that is mostly non-zero has its mean as origin and its standard deviation as unit. One that is
     mostly zero keeps zero and has its largest absolute value as unit, so that an indicator stays an indicator
-    whatever its two values were. How the matrix is stored makes no difference.
+    whatever its two values were; so has a constant one. How the matrix is stored makes no difference.
 
     Attributes
     ----------
@@ -46,10 +46,11 @@ class Scaling:
         columns = X.tocsc() if sparse.issparse(X) else X
         for j in np.flatnonzero(full):
             column = columns[:, [j]].toarray()[:, 0] if sparse.issparse(X) else columns[:, j]
-            spread[j] = np.sqrt(share @ (column - mean[j]) ** 2)
+            # As shares of the largest value, whose squares neither overflow nor vanish.
+            spread[j] = peak[j] * np.sqrt(share @ ((column - mean[j]) / peak[j]) ** 2)
         # What rounding leaves of a constant column is not a spread.
         spread[spread <= 1e-7 * peak] = 0.0
-        unit = np.where(full, spread, peak)
+        unit = np.where(full & (spread > 0.0), spread, peak)
         unit[unit == 0.0] = 1.0
         return cls(np.where(full & bool(centred), mean, 0.0), unit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +44,23 @@ def default_start(scaled: Any, scaling: Scaling, y: NDArray[Any], sample_weight:
     return Start(model, theta, _ridge(model, total), True)
 
 
-def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> Start:
+def starting_point(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None,
+    *,
+    names: NDArray[Any] | None = None,
+) -> Start:
     """Take theta from a fitted model, or fit a clone of an unfitted one.
+
+    ``names`` are those of the columns, where they have some.
 
     Raises
     ------
     TypeError, ValueError
         When the model is not linear logistic: its probabilities must be the logistic function of
-        ``X @ coef_.T + intercept_`` and its classes those of ``y``.
+        ``X @ coef_.T + intercept_``, its columns those of ``X`` and its classes those of ``y``.
     """
     if estimator is None:
         estimator = LogisticRegression(max_iter=1000)
@@ -65,6 +75,13 @@ def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArr
             model.fit(X, y, sample_weight=sample_weight)
         else:
             raise ValueError(f"{type(model).__name__} cannot be fitted with sample_weight.") from None
+    theta = _theta_of(model, X, y, names)
+    total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
+    return Start(model, theta, _ridge(model, total), bool(getattr(model, "fit_intercept", True)))
+
+
+def _theta_of(model: Any, X: Any, y: NDArray[Any], names: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Read theta from a fitted model, once it is sure that it is one of these columns and classes."""
     for needed in ("coef_", "intercept_", "predict_proba", "classes_"):
         if not hasattr(model, needed):
             raise TypeError(
@@ -77,18 +94,26 @@ def starting_point(estimator: Any, X: Any, y: NDArray[Any], sample_weight: NDArr
             f"estimator was fitted on {coef.shape[1]} features and {len(model.classes_)} classes; "
             f"X has {X.shape[1]} features and 2 classes are needed."
         )
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and names is not None and not np.array_equal(known, names):
+        raise ValueError(
+            "estimator was fitted on columns of other names, or in another order, than those of X; "
+            f"give X the columns {', '.join(map(repr, known[:5]))}{', ...' if len(known) > 5 else ''}."
+        )
     if not np.array_equal(np.asarray(model.classes_), np.unique(y)):
         raise ValueError("estimator was fitted on other class labels than those of y.")
     theta = np.append(coef.ravel(), np.asarray(model.intercept_, dtype=np.float64).ravel()[:1])
     few = X[: min(32, X.shape[0])]
     ours = sigmoid(np.asarray(few @ theta[:-1], dtype=np.float64) + theta[-1])
-    if not np.allclose(ours, np.asarray(model.predict_proba(few))[:, 1], atol=1e-3):
+    nameless = copy(model)
+    if known is not None:  # or it would warn that these rows have no names
+        del nameless.feature_names_in_
+    if not np.allclose(ours, np.asarray(nameless.predict_proba(few))[:, 1], atol=1e-3):
         raise TypeError(
             f"{type(model).__name__} is not a linear logistic model: its probabilities are not the logistic "
             "function of coef_ and intercept_. Use LogisticRegression or SGDClassifier(loss='log_loss')."
         )
-    total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
-    return Start(model, theta, _ridge(model, total), bool(getattr(model, "fit_intercept", True)))
+    return theta
 
 
 def _ridge(model: Any, total: float) -> float:

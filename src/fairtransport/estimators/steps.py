@@ -68,7 +68,7 @@ def automatic_steps(
     batch_size: int,
     n_updates: int,
     weight: float,
-    ridge: float,
+    ridge: float | NDArray[np.float64],
     rng: np.random.Generator,
 ) -> ParameterSteps:
     """Choose step sizes from the features' scale, the batch size and the weight of the objective.
@@ -83,7 +83,7 @@ def automatic_steps(
         Of the run.
     weight : float
         Weight of the whole objective: anchor plus parity.
-    ridge : float
+    ridge : float or ndarray of shape (n_columns,)
         The anchor's ridge; its curvature does not shrink with a column.
     rng : numpy.random.Generator
         Chooses rows to look at.
@@ -107,7 +107,8 @@ def automatic_steps(
     peak = np.append(np.max([peak for _, peak in moments], axis=0), 1.0)
     present = largest_mean > 0
     scale = np.zeros(len(mean))
-    scale[present] = 1.0 / (largest_mean[present] + _RARE * peak[present] + ridge / weight)
+    damping = _RARE * peak + np.append(np.broadcast_to(ridge, X.shape[1]), np.min(ridge)) / weight
+    scale[present] = 1.0 / (largest_mean[present] + damping[present])
     bound = _largest_eigenvalue(X, group_rows, scale, rng) + float(scale @ mean) / batch_size
     return ParameterSteps(_FRACTION / (weight * bound), scale, _FALL / n_updates)
 
@@ -141,9 +142,9 @@ def whitened_steps(
         of the objective's weight, and drawing batches of N rows adds trace / N to it. A change of units of the
         features, or any linear change, leaves the path of the scores nearly as it was.
     """
-    moments = np.array([_second_moments(X, rows, rng) for rows in group_rows])
-    if not own_weights:
-        moments = moments.mean(axis=0, keepdims=True)
+    each = (_second_moments(X, rows, rng) for rows in group_rows)
+    # One at a time where the mean is enough: sixty groups of 800 columns would fill 300 MB.
+    moments = np.array(list(each)) if own_weights else (sum(each, start=np.zeros(())) / len(group_rows))[None]
     damping = np.diag(_RARE + np.append(ridge, 0.0) / weight)
     matrix = np.asarray(np.linalg.inv(moments + damping), dtype=np.float64)
     noise = float(np.einsum("mij,mji->m", matrix, moments).max()) / batch_size

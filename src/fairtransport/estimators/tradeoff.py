@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
 from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.estimators._linear import EACH_OTHER
 from fairtransport.estimators.calling import last_step, model_scores, n_rows, take_rows, takes_groups
 from fairtransport.estimators.curve import CURVE_METRICS, Frontier
 from fairtransport.estimators.folds import make_folds
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["frontier"]
 
-_PARITY_WEIGHTS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
+_PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _SHUFFLES = 20  # for the noise floor of one fold
 
@@ -71,7 +72,7 @@ def frontier(
     sensitive_features : column, table or Groups
         At least two groups. How groups are made (``grouping``, ``missing``) is the estimator's to say.
     parity_weights : array-like, optional
-        Zero or more, ``inf`` among them; by default 0, 0.1, 0.3, 1, 3 and 10.
+        Zero or more, ``inf`` among them; by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
     amounts : array-like, optional
         Within 0 and 1; by default 0, 0.1, ..., 1.
     parameter, values : str and array-like, optional
@@ -108,10 +109,10 @@ def frontier(
     `Frontier.choose` goes the same way. Quantile repair is fitted once.
 
     Figures are means over folds, each on rows that no part of its model has seen. ``wasserstein_disparity`` is
-    measured to the estimator's ``target`` (without one: the groups' Wasserstein-1 barycenter) of the held-out scores
-    at the first value, kept fixed along the curve as in the paper. ``noise_floor`` is the mean pairwise disparity after
-    shuffling group membership among the held-out rows: a disparity near it is none. Fewer held-out rows have a higher
-    floor, so curves are compared at equal folds.
+    measured to the estimator's ``target`` (without a fixed one: the groups' Wasserstein-1 barycenter) of the held-out
+    scores at the first value, kept fixed along the curve as in the paper. ``noise_floor`` is the mean pairwise
+    disparity after shuffling group membership among the held-out rows: a disparity near it is none. Fewer held-out
+    rows have a higher floor, so curves are compared at equal folds.
 
     Examples
     --------
@@ -226,8 +227,11 @@ class _Walk:
         def sample(rows: Any) -> Sample:
             return Sample.from_values(scores[rows], None if weights is None else weights[rows])
 
+        target = self.template.get_params().get(f"{last_step(self.template)[0]}target")
+        if target is None or (isinstance(target, str) and target == EACH_OTHER):
+            target = "barycenter"  # none is fixed
         return resolve_target(
-            self.template.get_params().get(f"{last_step(self.template)[0]}target", "barycenter"),
+            target,
             [sample(rows) for rows in groups.rows],
             [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
             labels=groups.labels,

@@ -157,8 +157,8 @@ class Trainer(Course):
     def _state(self) -> Any:
         return self._theta.copy(), self._duals.copy(), self._target_duals.copy()
 
-    def _go_back(self, state: Any, softer: float) -> None:
+    def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
         self._theta[:], self._duals[:], self._target_duals[:] = state
         self.steps = replace(self.steps, size=self.steps.size * softer)
-        self.objective = replace(self.objective, dual_step=self.objective.dual_step * softer)
+        self.objective = replace(self.objective, dual_step=self.objective.dual_step * dual_softer)
         self.forget_average()

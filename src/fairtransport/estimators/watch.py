@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.estimators.problem import TrainingProblem, sigmoid
-from fairtransport.transport.line import wasserstein
+from fairtransport.transport.line import Sample, wasserstein
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class Watch:
         ]
         self.features = [problem.X[rows] for rows in self.rows]
         self.weights = [self._weights_of(rows) for rows in self.rows]
-        self.target = np.asarray(problem.target, dtype=np.float64)
+        self.target = Sample.from_values(problem.target)
 
     def _weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         if self.problem.weights is None or not self.problem.weights[rows].sum() > 0:
@@ -39,13 +39,11 @@ class Watch:
     def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
         """Disparity (sum of W1 distances, to the target or of all pairs of groups) and log-loss."""
         logits = self._logits(theta)
-        scores = [sigmoid(own) for own in logits]
-        disparity = 0.0
-        for a, own in enumerate(scores):
-            if not self.each_other:
-                disparity += wasserstein(own, self.target, x_weights=self.weights[a])
-            for b in range(a + 1, len(scores) if self.each_other else 0):
-                disparity += wasserstein(own, scores[b], x_weights=self.weights[a], y_weights=self.weights[b])
+        samples = [Sample.from_values(sigmoid(own), mass) for own, mass in zip(logits, self.weights, strict=True)]
+        if self.each_other:
+            disparity = sum(wasserstein(own, other) for a, own in enumerate(samples) for other in samples[a + 1 :])
+        else:
+            disparity = sum(wasserstein(own, self.target) for own in samples)
         losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
         return disparity, float(sum(share * np.average(loss, weights=weight) for share, loss, weight in losses))
 

@@ -1,7 +1,7 @@
 """Scores + groups -> a small summary that can be merged, forgotten, resampled, stored and drawn."""
 
 from fairtransport.histograms.counted import GroupHistograms
-from fairtransport.histograms.counting import count_scores
+from fairtransport.histograms.counting import count_entries, count_scores
 from fairtransport.histograms.grid import DEFAULT_BINS, SLACK, Grid
 from fairtransport.histograms.resampling import redraw_null, resample_masses, shuffle_cells
 
@@ -10,6 +10,7 @@ __all__ = [
     "SLACK",
     "Grid",
     "GroupHistograms",
+    "count_entries",
     "count_scores",
     "redraw_null",
     "resample_masses",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count_scores"]
+__all__ = ["count_entries", "count_scores"]
 
 
 def count_scores(
@@ -75,15 +75,56 @@ def count_scores(
         strange = int(np.count_nonzero((labels != 0) & (labels != 1)))
         if strange:
             raise ValueError(f"y_true has {strange} of {labels.size} labels that are neither 0 nor 1.")
+    return count_entries(
+        grid,
+        groups,
+        nodes=grid.place_checked(values),
+        masses=np.ones(values.size) if weights is None else weights,
+        squares=None if weights is None else weights**2,
+        rows=None if weights is None else np.ones(values.size),
+        labels=labels,
+    )
+
+
+def count_entries(
+    grid: Grid,
+    groups: Groups,
+    *,
+    nodes: ArrayLike,
+    masses: ArrayLike,
+    squares: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> GroupHistograms:
+    """Add up entries whose groups are known: rows, or what a group-by gave.
+
+    Parameters
+    ----------
+    grid : Grid
+    groups : Groups
+        Of the entries; they may overlap.
+    nodes, masses, squares, rows, labels
+        As in `GroupHistograms.from_cells`.
+
+    Returns
+    -------
+    GroupHistograms
+
+    Examples
+    --------
+    >>> entries = make_groups(["a", "a", "b"])
+    >>> count_entries(Grid(n_bins=1), entries, nodes=[0, 1, 1], masses=[5, 2, 3]).by_group.tolist()
+    [[5.0, 2.0], [0.0, 3.0]]
+    """
     cells, members = _cells_of(groups)
     return GroupHistograms.from_cells(
         grid,
         _without_rows(groups),
         cells=cells,
-        nodes=grid.place_checked(values),
-        masses=np.ones(values.size) if weights is None else weights,
-        squares=None if weights is None else weights**2,
-        rows=None if weights is None else np.ones(values.size),
+        nodes=nodes,
+        masses=masses,
+        squares=squares,
+        rows=rows,
         labels=labels,
         members=members,
     )

@@ -10,12 +10,10 @@ Each compiled function has a plain NumPy twin in ``tests/transport/test_slopes.p
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
-from fairtransport.transport.kernels import add_rows, draw_rows, logistic, score_rows
+from fairtransport.transport.kernels import add_rows, draw_rows, exponential, logistic, score_rows
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 __all__ = ["FREE", "OPPOSITE", "SAME", "add_slopes", "climb", "follow_slopes", "scores_of"]
@@ -26,23 +24,27 @@ FREE, OPPOSITE, SAME = 0, 1, 2
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 _L2 = L2.code
 _LIMIT = EXPONENT_LIMIT
-_LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
+_LEAST = -700.0  # whose exponential is as good as 0
 
 
 @njit(cache=True, nogil=True, fastmath=_MATH, inline="always")
-def _alpha(v, kind):
-    if kind == _L2:
-        return 0.5 * max(v, 0.0)
-    if v > _LIMIT:
-        return _LIMIT_VALUE
-    return math.exp(v)
+def _l2_alpha(v):
+    return 0.5 * max(v, 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _entropy_alphas(point, value, y, value_y, strength, alphas):
+    # Of one point with every y: loops without a branch or a call, which become vector instructions.
+    for j in range(y.shape[0]):
+        alphas[j] = max(min((value + value_y[j] - abs(point - y[j])) / strength, _LIMIT), _LEAST)
+    exponential(alphas)
 
 
 @njit(cache=True, nogil=True, fastmath=_MATH)
 def climb(x, y, psi_x, psi_y, f, h, n_steps, step, strength, kind, tie):
     """Step the duals f of x and h of y uphill ``n_steps`` times, over all pairs of the points; in place."""
     n, m, width = x.shape[0], y.shape[0], f.shape[0]
-    value_x, value_y, row, column = np.empty(n), np.empty(m), np.empty(n), np.empty(m)
+    value_x, value_y, row, column, alphas = np.empty(n), np.empty(m), np.empty(n), np.empty(m), np.empty(m)
     up_x, up_y = np.empty(width), np.empty(width)
     for _ in range(n_steps):
         for i in range(n):
@@ -58,10 +60,16 @@ def climb(x, y, psi_x, psi_y, f, h, n_steps, step, strength, kind, tie):
         column[:] = 0.0
         for i in range(n):
             total = 0.0
-            for j in range(m):
-                alpha = _alpha((value_x[i] + value_y[j] - abs(x[i] - y[j])) / strength, kind)
-                total += alpha
-                column[j] += alpha
+            if kind == _L2:
+                for j in range(m):
+                    alpha = _l2_alpha((value_x[i] + value_y[j] - abs(x[i] - y[j])) / strength)
+                    total += alpha
+                    column[j] += alpha
+            else:
+                _entropy_alphas(x[i], value_x[i], y, value_y, strength, alphas)
+                for j in range(m):
+                    total += alphas[j]
+                    column[j] += alphas[j]
             row[i] = total
         up_x[:] = 0.0
         up_y[:] = 0.0
@@ -92,14 +100,19 @@ def add_slopes(nodes, value, slope, y, value_y, strength, kind, table):
     ``value`` and ``slope`` are those of f at the nodes, ``value_y`` that of h at the points y.
     """
     m = y.shape[0]
+    alphas = np.empty(m)
     for i in range(nodes.shape[0]):
+        if kind == _L2:
+            for j in range(m):
+                alphas[j] = _l2_alpha((value[i] + value_y[j] - abs(nodes[i] - y[j])) / strength)
+        else:
+            _entropy_alphas(nodes[i], value[i], y, value_y, strength, alphas)
         total = 0.0
         signed = 0.0
         for j in range(m):
             gap = nodes[i] - y[j]
-            alpha = _alpha((value[i] + value_y[j] - abs(gap)) / strength, kind)
-            total += alpha
-            signed += alpha if gap > 0.0 else (-alpha if gap < 0.0 else 0.0)
+            total += alphas[j]
+            signed += alphas[j] if gap > 0.0 else (-alphas[j] if gap < 0.0 else 0.0)
         table[i] += (1.0 - total / m) * slope[i] + signed / m
 
 
@@ -127,7 +140,7 @@ def follow_slopes(
     first_update, n_updates, seed,
     rows, labels, group_rows, group_starts, group_share, accept, alias,
     slopes, parity_weight, anchor_weight, ridge,
-    first_step, last_step, scale, matrix,
+    first_step, last_step, n_passed, n_steps, scale, matrix,
     theta, theta_sum, summing,
     weights, gradient, picked, logits, scores, push,
 ):  # fmt: skip
@@ -135,7 +148,8 @@ def follow_slopes(
 
     One update draws as many rows of each group as ``picked`` has room for. ``slopes[a]`` holds the derivative of
     the transport term at scores 0, 1/m, ..., 1 for group a. A step is preconditioned by ``matrix[model]`` where
-    there is one, by ``scale`` otherwise; its size goes evenly from ``first_step`` to ``last_step``. The arrays from
+    there is one, by ``scale`` otherwise; its size goes evenly from ``first_step`` to ``last_step`` in ``n_steps``
+    updates, of which ``n_passed`` were before these: a run in pieces is the same to the last bit. The arrays from
     ``weights`` on are room to work in; ``weights`` and ``gradient`` have a column more than theta, for empty slots.
     """
     n_groups = group_starts.shape[0] - 1
@@ -160,7 +174,7 @@ def follow_slopes(
             anchor = anchor_weight * group_share[a] / batch
             _pushes(slopes[a], labels, picked, scores, parity_weight / batch, anchor, push)
             add_rows(rows, picked, batch, push, gradient, model)
-        step = first_step + (last_step - first_step) * (update + 0.5) / n_updates
+        step = first_step + (last_step - first_step) * (n_passed + update + 0.5) / n_steps
         for m in range(theta.shape[0]):
             for j in range(last):
                 gradient[m, j] += anchor_weight * ridge[j] * theta[m, j]

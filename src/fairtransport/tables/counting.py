@@ -1,0 +1,318 @@
+"""One group-by over (group, node): rows stay on the engine, counts come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from fairtransport._validation import check_choice, check_count
+from fairtransport.groups import make_groups
+from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
+from fairtransport.tables.reading import Columns, check_columns, check_most, collect, open_table, refuse_identifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.histograms import GroupHistograms
+
+__all__ = ["TableCounts", "count_table", "place_of"]
+
+#: Most rows that a group-by may give back: about a gigabyte.
+MOST_ENTRIES = 1 << 24
+
+# In place of a node, where a row has none.
+_NO_SCORE, _OUTSIDE, _NO_WEIGHT, _BAD_WEIGHT = -1, -2, -3, -4
+
+
+@dataclass(frozen=True, eq=False)
+class TableCounts:
+    """What `count_table` found.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+    strata : mapping of str to GroupHistograms
+        The same rows by stratum, without the groups that have no rows there; each is made when it is asked for. Empty
+        without ``by``.
+    set_aside : dict of str to int
+        Rows that were not counted, by reason; the first one where a row has several.
+    """
+
+    histograms: GroupHistograms
+    strata: Mapping[str, GroupHistograms]
+    set_aside: dict[str, int]
+
+
+def count_table(
+    frame: Any,
+    *,
+    score: str,
+    sensitive: str | Sequence[str],
+    label: str | None = None,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
+    n_bins: int = DEFAULT_BINS,
+    grouping: str = "crossed",
+    missing: str = "set_aside",
+    max_groups: int = 200,
+    pos_label: Any = None,
+) -> TableCounts:
+    """Count each group's scores at the nodes of a grid, on the engine that holds the table.
+
+    Parameters
+    ----------
+    frame : table
+        Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
+    score : str
+        Column of the scores, within ``range``.
+    sensitive : str or list of str
+        Columns of the groups; several are crossed.
+    label : str, optional
+        Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
+        positive one.
+    by : str or list of str, optional
+        Columns of the strata; a missing value is a stratum of its own.
+    weight : str, optional
+        Column of the rows' weights; 1 when omitted.
+    range : pair of float, optional
+        Lowest and highest score that there may be; [0, 1] when omitted.
+    n_bins : int, default 16384
+        Resolution: distances are off by at most 1 / n_bins of the range, and exact for scores on the grid.
+    grouping : {"crossed", "each"}, default "crossed"
+        As in `fairtransport.make_groups`.
+    missing : {"set_aside", "group"}, default "set_aside"
+        What a missing sensitive value is: a reason to set the row aside, or a group.
+    max_groups : int, default 200
+        More groups, or strata, are refused: they are the mark of an identifier. The first 131,072 rows are looked at
+        before all others.
+    pos_label : label, optional
+        The positive one, where it is not the larger.
+
+    Returns
+    -------
+    TableCounts
+        Rows without score (null or NaN), weight, group or label are set aside and counted.
+
+    Notes
+    -----
+    The engine computes `Grid`'s formula and groups by it; what comes back has one row for each combination of group,
+    stratum, label and node that occurs, whatever the number of rows in the table.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.LazyFrame({"s": [0.25, 0.5, None, 1.0], "sex": ["F", "F", "F", "M"]})
+    >>> counts = count_table(table, score="s", sensitive="sex", n_bins=4)
+    >>> counts.histograms.by_group
+    array([[0., 1., 1., 0., 0.],
+           [0., 0., 0., 0., 1.]])
+    >>> counts.set_aside
+    {'no score': 1}
+    """
+    grid = Grid.over(range, n_bins)
+    columns = Columns.named(score=score, sensitive=sensitive, label=label, by=by, weight=weight)
+    check_choice(grouping, ("crossed", "each"), name="grouping")
+    check_choice(missing, ("set_aside", "group"), name="missing")
+    check_count(max_groups, name="max_groups")
+    table = open_table(frame)
+    check_columns(table.collect_schema(), columns)
+    refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
+    entries = _Entries.of(_group(table, columns, grid), columns)
+    _check_scores(entries, columns, grid)
+    kept, set_aside = _set_aside(entries, groups_too=missing == "set_aside")
+    groups = _groups(kept.keys("g", columns.sensitive), "sensitive", grouping=grouping, max_groups=max_groups)
+    positive = None if label is None else _positive(kept, label, pos_label)
+
+    def count(at: Any = slice(None), *, labelled: bool = True) -> GroupHistograms:
+        weights, squares = (None if one is None else one[at] for one in (kept.weights, kept.squares))
+        return count_entries(
+            grid,
+            groups.select(np.arange(groups.n_rows)[at]),
+            nodes=kept.places[at],
+            masses=kept.rows[at] if weights is None else weights,
+            squares=squares,
+            rows=kept.rows[at],
+            labels=positive[at] if positive is not None and labelled else None,
+        )
+
+    strata: Mapping[str, GroupHistograms] = {}
+    if columns.by:
+        layers = _groups(kept.keys("b", columns.by), "by", grouping="crossed", max_groups=max_groups)
+        strata = _Strata(layers, lambda at: count(at, labelled=False))
+    return TableCounts(count(), strata, set_aside)
+
+
+class _Strata(Mapping[str, "GroupHistograms"]):
+    """Histograms of each stratum, made when they are asked for: all at once could be larger than memory."""
+
+    def __init__(self, layers: Groups, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
+        self._rows = dict(zip(layers.names, layers.rows, strict=True))
+        self._count = count
+
+    def __getitem__(self, name: str) -> GroupHistograms:
+        return self._count(self._rows[name]).filled()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+# ------------------------------------------------------------------------------------------------------- the engine
+
+
+def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """Return the node of scores that lie within the range, as `Grid.places` has it; others get any node."""
+    within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
+    return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
+
+
+def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
+    """Run the group-by. New names throughout, so that no column of the user's is in the way."""
+    score = nw.col(columns.score).cast(nw.Float64)
+    place = place_of(score, grid)
+    sums = []
+    keys = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive)}
+    keys |= {f"b{number}": nw.col(name) for number, name in enumerate(columns.by)}
+    if columns.label is not None:
+        keys["label"] = nw.col(columns.label)
+    chosen = dict(keys)
+    if columns.weight is not None:
+        weight = nw.col(columns.weight).cast(nw.Float64)
+        sound = _either((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, place)
+        place = _either(weight.is_null(), _NO_WEIGHT, _either(weight.is_nan(), _NO_WEIGHT, sound))
+        chosen |= {"weights": weight, "squares": weight * weight}
+        sums = [nw.col("weights").sum(), nw.col("squares").sum()]
+    # A comparison with a missing score is missing on some engines: the outermost question is whether it is.
+    outside = _either((score < grid.low) | (score > grid.high), _OUTSIDE, place)
+    chosen["place"] = _either(score.is_null(), _NO_SCORE, _either(score.is_nan(), _NO_SCORE, outside))
+    rows = table.select(**chosen)
+    found = collect(rows.group_by(*keys, "place").agg(nw.len().alias("rows"), *sums).head(MOST_ENTRIES + 1))
+    if len(found) > MOST_ENTRIES:
+        raise ValueError(
+            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
+            "(n_bins=), or fewer groups or strata."
+        )
+    return found
+
+
+def _either(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
+    other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
+    return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
+
+
+# ---------------------------------------------------------------------------------------------------- what came back
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The rows of the group-by: whose they are, their node, how many rows of the table, and their weight."""
+
+    frame: nw.DataFrame[Any]
+    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    squares: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, frame: nw.DataFrame[Any], columns: Columns) -> _Entries:
+        def read(name: str, kind: Any) -> NDArray[Any]:
+            return np.asarray(frame[name].to_numpy()).astype(kind)
+
+        weighted = columns.weight is not None
+        return cls(
+            frame,
+            read("place", np.int64),
+            read("rows", np.int64),
+            read("weights", np.float64) if weighted else None,
+            read("squares", np.float64) if weighted else None,
+        )
+
+    def keys(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+        return {name: self.frame[f"{prefix}{number}"].to_native() for number, name in enumerate(names)}
+
+    def without(self, start: str) -> NDArray[np.bool_]:
+        """Entries with a missing value in a key whose name starts so."""
+        gone = np.zeros(self.rows.size, dtype=np.bool_)
+        for name in self.frame.columns:
+            if name.startswith(start):
+                key = self.frame[name]
+                gone |= key.is_null().to_numpy().astype(np.bool_)
+                if key.dtype.is_float():
+                    gone |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
+        return gone
+
+    def select(self, kept: NDArray[np.bool_]) -> _Entries:
+        if kept.all():
+            return self
+        weights, squares = (None if one is None else one[kept] for one in (self.weights, self.squares))
+        return _Entries(self.frame.filter(kept.tolist()), self.places[kept], self.rows[kept], weights, squares)
+
+
+def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:
+    total = int(entries.rows.sum())
+    if not total:
+        raise ValueError("The table has no rows.")
+    outside, bad = (int(entries.rows[entries.places == fault].sum()) for fault in (_OUTSIDE, _BAD_WEIGHT))
+    if outside:
+        raise ValueError(
+            f"Column {columns.score!r} has {outside} of {total} values outside [{grid.low:g}, {grid.high:g}]; give the "
+            "range that they may have with range=(low, high). If these are logits, apply the logistic function first."
+        )
+    if bad:
+        raise ValueError(
+            f"Column {columns.weight!r} has {bad} of {total} values that are negative or infinite; weights must be "
+            "zero or more."
+        )
+
+
+def _set_aside(entries: _Entries, *, groups_too: bool) -> tuple[_Entries, dict[str, int]]:
+    """Return the entries that can be counted, and the rows of the others by reason."""
+    reasons = {"no score": entries.places == _NO_SCORE, "no weight": entries.places == _NO_WEIGHT}
+    if groups_too:
+        reasons["no group"] = entries.without("g")
+    reasons["no label"] = entries.without("label")
+    kept = np.ones(entries.rows.size, dtype=np.bool_)
+    set_aside = {}
+    for reason, concerned in reasons.items():
+        n_rows = int(entries.rows[kept & concerned].sum())
+        kept &= ~concerned
+        if n_rows:
+            set_aside[reason] = n_rows
+    if not kept.any():
+        told = ", ".join(f"{n_rows} with {reason}" for reason, n_rows in set_aside.items())
+        raise ValueError(f"No row of the table can be counted: {told}.")
+    return entries.select(kept), set_aside
+
+
+def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) -> Groups:
+    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
+    check_most(len(groups), role, list(keys), max_groups)
+    return groups
+
+
+def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
+    """Entries of the positive label."""
+    found = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
+    labels = found.labels
+    if len(labels) > 2:
+        raise ValueError(f"Column {name!r} has {len(labels)} different labels; two are needed.")
+    if pos_label is None and set(labels) <= {0, 1}:
+        pos_label = 1
+    elif pos_label is None and len(labels) < 2:
+        raise ValueError(f"Column {name!r} has one label only, neither 0 nor 1; say with pos_label= which is positive.")
+    elif pos_label is None:
+        pos_label = labels[-1]
+    elif len(labels) == 2 and pos_label not in labels:
+        raise ValueError(f"pos_label is none of the two labels in column {name!r}.")
+    positive = labels.index(pos_label) if pos_label in labels else -1
+    return found.codes == positive

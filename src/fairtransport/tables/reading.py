@@ -1,0 +1,190 @@
+"""Tables of any engine, opened and checked before the work begins.
+
+Error texts name columns and counts, never a value.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from fairtransport._columns import say_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
+
+__all__ = ["PROBED", "Columns", "check_columns", "check_most", "collect", "open_table", "refuse_identifiers"]
+
+#: First rows in which identifiers are looked for, before all rows are grouped.
+PROBED = 1 << 17
+
+_MOST_NAMED = 20  # columns that an error text lists
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what.
+
+    Parameters
+    ----------
+    score : str
+    sensitive : tuple of str
+    label : str or None
+    by : tuple of str
+        Columns of the strata.
+    weight : str or None
+    """
+
+    score: str
+    sensitive: tuple[str, ...]
+    label: str | None = None
+    by: tuple[str, ...] = ()
+    weight: str | None = None
+
+    @classmethod
+    def named(
+        cls,
+        *,
+        score: str,
+        sensitive: str | Sequence[str],
+        label: str | None = None,
+        by: str | Sequence[str] | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """Return what users call ``score=``, ``sensitive=`` and so on, checked as names."""
+        return cls(
+            _name(score, "score"),
+            _names(sensitive, "sensitive"),
+            None if label is None else _name(label, "label"),
+            () if by is None else _names(by, "by"),
+            None if weight is None else _name(weight, "weight"),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        """Every name once, in the order of the parameters."""
+        names = (self.score, *self.sensitive, self.label, *self.by, self.weight)
+        return iter(dict.fromkeys(name for name in names if name is not None))
+
+
+def _name(value: Any, role: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{role} must be the name of a column; got a {type(value).__name__}.")
+    return value
+
+
+def _names(value: Any, role: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        raise TypeError(f"{role} must be the name of a column or a list of names; got a {type(value).__name__}.")
+    if not value or len(set(value)) < len(value):
+        raise ValueError(f"{role} must name at least one column, and each once; got {len(value)} names.")
+    return tuple(value)
+
+
+def open_table(frame: Any) -> nw.LazyFrame[Any]:
+    """Return a table of any engine for narwhals' lazy expressions; nothing is read yet.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> open_table(pl.DataFrame({"s": [0.5]})).collect_schema().names()
+    ['s']
+    """
+    try:
+        table = nw.from_native(frame)
+    except TypeError:
+        kind = type(frame).__name__
+        raise TypeError(
+            f"frame must be a table of pandas, polars, pyarrow, DuckDB, Dask or PySpark; got a {kind}. For arrays "
+            "there is fairtransport.audit."
+        ) from None
+    except nw.exceptions.DuplicateError:
+        raise ValueError("Two columns of the table are named alike; rename or drop one.") from None
+    return table.lazy()
+
+
+def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """Run a query whose result is small; what it reads may be larger than memory."""
+    options: dict[str, Any] = {}
+    if table.implementation.is_polars() and "engine" in inspect.signature(table.to_native().collect).parameters:
+        options["engine"] = "streaming"
+    return table.collect(**options)
+
+
+def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> None:
+    """Raise when a column is not there or cannot be what it is said to be."""
+    for name in columns:
+        if name not in schema:
+            raise ValueError(f"The table has no column {name!r}; {_say_close(name, list(schema))}")
+    for name in filter(None, (columns.score, columns.weight)):
+        if not schema[name].is_numeric():
+            kind = type(schema[name]).__name__
+            raise TypeError(
+                f"Column {name!r} holds {kind}, not numbers. If its text shows numbers, cast it first; otherwise name "
+                "another column."
+            )
+    for name in filter(None, (*columns.sensitive, *columns.by, columns.label)):
+        if schema[name].is_nested():
+            kind = type(schema[name]).__name__
+            raise TypeError(f"Column {name!r} holds {kind}: lists and structs cannot be compared as groups.")
+
+
+def _say_close(name: str, known: list[str]) -> str:
+    folded = {str(one).casefold(): one for one in known}  # pandas names columns by numbers too
+    close = difflib.get_close_matches(name.casefold(), folded, n=3)
+    if close:
+        return f"close to it: {', '.join(repr(folded[one]) for one in close)}."
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    return f"it has {', '.join(map(repr, known[:_MOST_NAMED]))}{more}." if known else "it has no columns."
+
+
+def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups: int, crossed: bool) -> None:
+    """Raise when the first rows alone have too many groups, strata or labels: a group-by would be as long as the table.
+
+    Missing values are no groups here; after the group-by, the number is checked exactly.
+    """
+    schema = table.collect_schema()
+    labels = () if columns.label is None else (columns.label,)
+    names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
+    alias = {name: f"c{place}" for place, name in enumerate(names)}
+    first = table.select(**{alias[name]: _without_nan(name, schema) for name in names}).head(PROBED)
+    found = dict(zip(names, _count_distinct(first, list(alias.values())), strict=True))
+    for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
+        for name in chosen:
+            check_most(found[name], role, [name], max_groups, probed=True)
+        if len(chosen) > 1 and (crossed or role == "by"):
+            whole = first.select(*(alias[name] for name in chosen)).drop_nulls().unique()
+            check_most(collect(whole.select(nw.len())).item(), role, chosen, max_groups, probed=True)
+    for name in labels:
+        if found[name] > 2:
+            raise ValueError(f"Column {name!r} has at least {found[name]} different labels; two are needed.")
+
+
+def _without_nan(name: str, schema: Mapping[str, nw.dtypes.DType]) -> nw.Expr:
+    column = nw.col(name)
+    return nw.when(~column.is_nan()).then(column) if schema[name].is_float() else column
+
+
+def _count_distinct(first: nw.LazyFrame[Any], keys: list[str]) -> list[int]:
+    """Count the values of each column but for the missing one."""
+    distinct = {key: nw.col(key).n_unique() for key in keys}
+    missing = {f"{key}_missing": nw.col(key).null_count() for key in keys}
+    row = collect(first.select(**distinct, **missing)).rows(named=True)[0]
+    return [(row[key] or 0) - bool(row[f"{key}_missing"]) for key in keys]  # of no rows, some engines say None
+
+
+def check_most(n_groups: int, role: str, columns: Sequence[str], max_groups: int, *, probed: bool = False) -> None:
+    """Raise when there are more groups or strata than ``max_groups``."""
+    if n_groups > max_groups:
+        told = f"at least {n_groups}" if probed else f"{n_groups}"
+        what = "groups" if role == "sensitive" else "strata"
+        raise ValueError(
+            f"{role} has {told} {what} in {say_columns(columns)}; max_groups is {max_groups}. If a column is an "
+            "identifier or continuous, drop it or cut it into ranges; if not, raise max_groups=."
+        )

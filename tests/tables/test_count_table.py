@@ -1,0 +1,359 @@
+"""A group-by on the engine gives the counts that NumPy gives; what is missing is told; what cannot be is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtransport.histograms import count_scores
+from fairtransport.tables import count_table, open_table
+
+CANARY = "canary-value"
+
+
+def columns_at_random(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    return {
+        "s": rng.beta(2, 3, n),
+        "race": rng.choice(["B", "W", "it's"], n),
+        "sex": rng.choice(["F", "M"], n),
+        "y": rng.integers(0, 2, n),
+        "region": rng.choice(["n", "o", "p"], n),
+        "w": rng.random(n) + 0.1,
+    }
+
+
+def with_gaps(columns, **gaps):
+    return {
+        name: [None if row in gaps.get(name, ()) else value for row, value in enumerate(column.tolist())]
+        for name, column in columns.items()
+    }
+
+
+# ------------------------------------------------------------------------------------------------- the same counts
+
+
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
+    columns = columns_at_random()
+    counts = count_table(
+        to_table(columns),
+        score="s",
+        sensitive=["race", "sex"],
+        label="y",
+        by="region",
+        weight="w" if weighted else None,
+        grouping=grouping,
+    )
+    own = {name: columns[name] for name in ("race", "sex")}
+    weights = columns["w"] if weighted else None
+    direct = count_scores(columns["s"], columns["y"], sensitive_features=own, sample_weight=weights, grouping=grouping)
+    found = counts.histograms
+    assert found.groups.labels == direct.groups.labels
+    assert np.array_equal(found.group_rows, direct.group_rows)
+    np.testing.assert_allclose(found.by_class, direct.by_class, rtol=1e-14, atol=0)
+    np.testing.assert_allclose(found.squares_by_class, direct.squares_by_class, rtol=1e-14, atol=0)
+    assert counts.set_aside == {}
+    assert list(counts.strata) == ["n", "o", "p"]
+    for name, part in counts.strata.items():
+        mine = columns["region"] == name
+        direct = count_scores(
+            columns["s"][mine],
+            sensitive_features=direct.groups.encode({key: column[mine] for key, column in own.items()}),
+            sample_weight=None if weights is None else weights[mine],
+        )
+        np.testing.assert_allclose(part.by_group, direct.by_group, rtol=1e-14, atol=0)
+        assert np.array_equal(part.group_rows, direct.group_rows)
+
+
+ROWS = st.tuples(
+    st.none() | st.floats(0, 1) | st.just(np.nan),
+    st.none() | st.sampled_from(["a", "b", "", "missing"]),
+    st.none() | st.booleans(),
+)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=30), st.integers(1, 40))
+def test_whatever_is_missing_every_row_is_counted_or_told(rows, n_bins):
+    scores, groups, labels = (list(column) for column in zip(*rows, strict=True))
+    kept = [(s, g, y) for s, g, y in rows if s is not None and s == s and g is not None and y is not None]
+    types = {"s": pa.float64(), "g": pa.string(), "y": pa.bool_()}
+    columns = zip(types.items(), (scores, groups, labels), strict=True)
+    table = pa.table({name: pa.array(column, kind, from_pandas=False) for (name, kind), column in columns})
+    for engine in (table, table.to_pandas(), pl.LazyFrame(pl.DataFrame(table))):
+        if not kept:
+            refused(engine, ValueError, "No row of the table can be counted", label="y", n_bins=n_bins)
+            continue
+        counts = count_table(engine, score="s", sensitive="g", label="y", n_bins=n_bins)
+        direct = count_scores(
+            [row[0] for row in kept],
+            [int(row[2]) for row in kept],
+            sensitive_features=[row[1] for row in kept],
+            n_bins=n_bins,
+        )
+        assert counts.histograms.groups.labels == direct.groups.labels
+        assert np.array_equal(counts.histograms.masses, direct.masses)
+        assert counts.histograms.rows.sum() + sum(counts.set_aside.values()) == len(rows)
+
+
+@pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0), (-3.0, 0.5)])
+def test_every_engine_finds_the_places_of_numpy(to_table, score_range):
+    """Nodes, their neighbours among the floats, and numbers between; the ends of the range belong to it."""
+    low, high = score_range
+    nodes = low + (high - low) * np.arange(101) / 100
+    near = np.concatenate(
+        [nodes, np.nextafter(nodes, low), np.nextafter(nodes, high), np.random.default_rng(0).uniform(low, high, 200)]
+    )
+    columns = {"s": near, "g": np.arange(near.size) % 2}
+    found = count_table(to_table(columns), score="s", sensitive="g", range=score_range, n_bins=100).histograms
+    direct = count_scores(near, sensitive_features=columns["g"], range=score_range, n_bins=100)
+    assert np.array_equal(found.by_group, direct.by_group)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int8, np.uint16])
+def test_scores_of_other_number_types(to_table, kind):
+    columns = {"s": np.array([0, 1, 1, 0, 1], dtype=kind), "g": [1, 1, 2, 2, 2]}
+    found = count_table(to_table(columns), score="s", sensitive="g", n_bins=2).histograms
+    assert found.by_group.tolist() == [[1, 0, 1], [1, 0, 2]]
+    assert found.groups.names == ("1", "2")
+
+
+@pytest.mark.parametrize("kind", [pa.table, lambda columns: pl.LazyFrame(pl.DataFrame(pa.table(columns)))])
+def test_scores_that_are_decimals(kind):
+    scores = pa.array([Decimal("0.25"), Decimal("0.50"), None], type=pa.decimal128(5, 2))
+    counts = count_table(kind({"s": scores, "g": ["a", "b", "b"]}), score="s", sensitive="g", n_bins=4)
+    assert counts.histograms.by_group.tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    assert counts.set_aside == {"no score": 1}
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1, 1, 0], [False, True, True, False], ["no", "yes", "yes", "no"], [1, 2, 2, 1], [0.0, 1.0, 1.0, 0.0]]
+)
+def test_the_larger_label_is_the_positive_one(to_table, labels):
+    columns = {"s": [0.0, 0.5, 1.0, 0.5], "g": ["a", "a", "b", "b"], "y": labels}
+    options = {"score": "s", "sensitive": "g", "label": "y", "n_bins": 2}
+    assert count_table(to_table(columns), **options).histograms.masses.tolist() == [
+        [[1, 0, 0], [0, 1, 0]],
+        [[0, 1, 0], [0, 0, 1]],
+    ]
+    turned = count_table(to_table(columns), pos_label=labels[0], **options).histograms
+    assert turned.masses[0].tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("only", [0, 1])
+def test_one_label_alone_is_what_it_says(to_table, only):
+    columns = {"s": [0.0, 1.0], "g": ["a", "b"], "y": [only, only]}
+    found = count_table(to_table(columns), score="s", sensitive="g", label="y", n_bins=1).histograms
+    assert found.masses.sum(axis=(1, 2)).tolist() == ([2, 0] if only == 0 else [0, 2])
+
+
+def test_columns_may_have_any_name(to_table):
+    columns = {"place": [0.0, 1.0], "rows": ["a", "b"], "weights": [1.0, 2.0], "g0": [0, 1], "a b'\"": ["x", "y"]}
+    counts = count_table(
+        to_table(columns),
+        score="place",
+        sensitive=["rows", "a b'\""],
+        weight="weights",
+        label="g0",
+        by="rows",
+        n_bins=1,
+    )
+    assert counts.histograms.by_group.tolist() == [[1, 0], [0, 2]]
+    assert counts.histograms.groups.columns == ("rows", "a b'\"")
+
+
+def test_categories_are_groups_as_text_is():
+    columns = {"s": [0.0, 0.5, 1.0], "g": ["b", "a", "b"]}
+    text = count_table(pl.DataFrame(columns), score="s", sensitive="g", n_bins=2).histograms
+    for table in (
+        pl.DataFrame(columns).with_columns(pl.col("g").cast(pl.Categorical)),
+        pl.LazyFrame(columns).with_columns(pl.col("g").cast(pl.Enum(["c", "b", "a"]))),
+        pl.DataFrame(columns).to_pandas().astype({"g": "category"}),
+        pa.table({**columns, "g": pa.array(columns["g"]).dictionary_encode()}),
+    ):
+        found = count_table(table, score="s", sensitive="g", n_bins=2).histograms
+        assert found.groups.labels == text.groups.labels == ("a", "b")
+        assert np.array_equal(found.masses, text.masses)
+
+
+# ------------------------------------------------------------------------------------------------------- missing
+
+
+def test_what_is_missing_is_counted_by_reason(to_table):
+    """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
+    columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
+    counts = count_table(to_table(columns), score="s", sensitive=["race", "sex"], label="y", by="region", weight="w")
+    assert counts.set_aside == {"no score": 3, "no weight": 1, "no group": 3, "no label": 1}
+    assert counts.histograms.rows.sum() == 400 - 8
+    assert list(counts.strata) == ["n", "o", "p", "missing"]
+    assert counts.strata["missing"].rows.sum() == 1
+    assert sum(part.rows.sum() for part in counts.strata.values()) == 400 - 8
+
+
+def test_nan_is_missing_too(to_table):
+    columns = {"s": [0.0, np.nan, 1.0, 0.5], "g": [1.0, 1.0, 2.0, np.nan], "w": [1.0, 1.0, 1.0, 1.0]}
+    counts = count_table(to_table(columns), score="s", sensitive="g", weight="w", n_bins=1)
+    assert counts.set_aside == {"no score": 1, "no group": 1}
+    weighted = count_table(to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}), score="s", sensitive="g", weight="w")
+    assert weighted.set_aside == {"no score": 1, "no weight": 1, "no group": 1}
+
+
+def test_missing_groups_may_be_a_group(to_table):
+    columns = {"s": [0.0, 1.0, 1.0], "g": ["a", "b", None]}
+    counts = count_table(to_table(columns), score="s", sensitive="g", missing="group", n_bins=1)
+    assert counts.set_aside == {}
+    assert counts.histograms.groups.labels == ("a", "b", None)
+    assert counts.histograms.by_group.tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+# ------------------------------------------------------------------------------------------------------- refused
+
+
+def refused(table, error, message, **options):
+    with pytest.raises(error, match=message) as caught:
+        count_table(table, **{"score": "s", "sensitive": "g", **options})
+    assert CANARY not in str(caught.value)
+    return str(caught.value)
+
+
+def test_scores_outside_need_a_range(to_table):
+    columns = {"s": [0.5, 1.5, -0.25, np.inf, None, np.nan], "g": ["a", "b", CANARY, "a", "b", "a"]}
+    refused(
+        to_table(columns), ValueError, r"'s' has 3 of 6 values outside \[0, 1\]; give the range .* range=\(low, high\)"
+    )
+    columns["s"][3] = 1.0
+    assert count_table(to_table(columns), score="s", sensitive="g", range=(-1, 2)).histograms.rows.sum() == 4
+
+
+def test_weights_that_are_none(to_table):
+    columns = {"s": [0.5, 0.5, 0.5], "g": ["a", "b", "b"], "w": [-1.0, np.inf, 1.0]}
+    refused(to_table(columns), ValueError, "'w' has 2 of 3 values that are negative or infinite", weight="w")
+
+
+def test_no_such_column_shows_close_names(to_table):
+    table = to_table({"score_2024": [0.5], "Race": ["a"], "y": [0]})
+    assert "close to it: 'score_2024'" in refused(table, ValueError, "no column 'scores_2024'", score="scores_2024")
+    assert "'Race'" in refused(table, ValueError, "no column 'race'", score="score_2024", sensitive="race")
+    message = refused(table, ValueError, "no column 'zzz'", score="score_2024", sensitive="Race", label="zzz")
+    assert "it has 'score_2024', 'Race', 'y'." in message
+
+
+def test_a_score_of_text(to_table):
+    refused(to_table({"s": ["0.5", CANARY], "g": ["a", "b"]}), TypeError, "Column 's' holds .*, not numbers")
+    refused(to_table({"s": [True, False], "g": ["a", "b"]}), TypeError, "Column 's' holds .*, not numbers")
+
+
+def test_an_identifier_is_stopped_early(to_table):
+    """100,000 groups: told with their number, from the first rows, before the group-by."""
+    n = 100_000
+    table = to_table({"s": np.full(n, 0.5), "g": np.arange(n), "h": np.arange(n) % 150, "i": np.arange(n) % 151})
+    refused(table, ValueError, "sensitive has at least 100000 groups in column 'g'; max_groups is 200")
+    refused(table, ValueError, "by has at least 100000 strata in column 'g'", sensitive="h", by="g")
+    refused(table, ValueError, "at least 22650 groups in columns 'h', 'i'", sensitive=["h", "i"])
+    refused(table, ValueError, "'g' has at least 100000 different labels", sensitive="h", label="g")
+
+
+def test_the_limit_is_exact(to_table):
+    """Missing values are no groups, nulls or NaN, unless they are said to be one."""
+    columns = {"s": np.full(12, 0.5), "g": [*map(str, range(11)), None], "h": ["x"] * 12, "f": [*range(11), np.nan]}
+    table = to_table(columns)
+    for sensitive in ("g", ["g", "h"], "f"):
+        refused(table, ValueError, "sensitive has at least 11 groups in column", sensitive=sensitive, max_groups=10)
+        assert len(count_table(table, score="s", sensitive=sensitive, max_groups=11).histograms.groups) == 11
+    refused(table, ValueError, "sensitive has 12 groups in column 'g'; max", missing="group", max_groups=11)
+
+
+def test_identifiers_after_the_first_rows_are_told_too(monkeypatch, to_table):
+    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 5)
+    table = to_table({"s": np.full(40, 0.5), "g": np.maximum(np.arange(40) - 9, 0)})
+    refused(table, ValueError, "sensitive has 31 groups in column 'g'; max_groups is 10", max_groups=10)
+
+
+def test_an_empty_table(to_table):
+    schema = {"s": pa.array([], pa.float64()), "g": pa.array([], pa.string())}
+    refused(to_table(schema), ValueError, "The table has no rows")
+
+
+def test_nothing_left(to_table):
+    table = to_table({"s": pa.array([None, 0.5], pa.float64()), "g": pa.array(["a", None], pa.string())})
+    refused(table, ValueError, "No row of the table can be counted: 1 with no score, 1 with no group")
+
+
+def test_labels_that_are_not_two(to_table, monkeypatch):
+    columns = {"s": [0.5] * 3, "g": ["a", "b", "b"], "y": ["u", CANARY, "v"], "z": ["u"] * 3}
+    refused(to_table(columns), ValueError, "'y' has at least 3 different labels; two are needed", label="y")
+    refused(to_table(columns), ValueError, "'z' has one label only", label="z")
+    two = {**columns, "y": [CANARY, "u", "u"]}
+    refused(to_table(two), ValueError, "pos_label is none of the two labels in column 'y'", label="y", pos_label="w")
+    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 1)
+    refused(to_table(columns), ValueError, "'y' has 3 different labels; two are needed", label="y")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"score": 3}, TypeError, "score must be the name of a column; got a int"),
+        ({"sensitive": []}, ValueError, "sensitive must name at least one column"),
+        ({"sensitive": ["g", "g"]}, ValueError, "each once"),
+        ({"sensitive": {"g"}}, TypeError, "sensitive must be the name of a column or a list of names"),
+        ({"by": [1]}, TypeError, "by must be the name"),
+        ({"sensitive": "l"}, TypeError, "'l' holds List: lists and structs"),
+        ({"missing": "error"}, ValueError, "missing must be one of 'set_aside', 'group'"),
+        ({"grouping": "all"}, ValueError, "grouping must be one of"),
+        ({"max_groups": 0}, ValueError, "max_groups must be at least 1"),
+        ({"range": (1, 0)}, ValueError, "the lower one first"),
+    ],
+)
+def test_options_that_are_refused(options, error, message):
+    refused(pl.DataFrame({"s": [0.5], "g": ["a"], "l": [["a"]]}), error, message, **options)
+
+
+@pytest.mark.parametrize("frame", [np.zeros((3, 2)), {"s": [0.5]}, pl.Series([0.5]), "scores.csv"])
+def test_what_is_no_table(frame):
+    with pytest.raises(TypeError, match=r"frame must be a table of .*; got a .* fairtransport.audit"):
+        open_table(frame)
+
+
+def test_names_of_columns_that_are_twice_there_or_numbers():
+    twice = pd.DataFrame([[0.5, "a", "b"]], columns=["s", "g", "g"])
+    refused(twice, ValueError, "Two columns of the table are named alike")
+    refused(pd.DataFrame({0: [0.5], 1: ["a"]}), ValueError, "no column 's'; it has 0, 1.")
+
+
+def test_too_many_combinations(monkeypatch):
+    monkeypatch.setattr("fairtransport.tables.counting.MOST_ENTRIES", 3)
+    refused(pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")}), ValueError, "more than 3 combinations")
+
+
+# ------------------------------------------------------------------------------------------------------ laziness
+
+
+def test_rows_stay_on_the_engine():
+    """What is collected has at most one row for each combination of group and bin."""
+    n = 50_000
+    rng = np.random.default_rng(0)
+    heights = []
+
+    def look(frame):
+        heights.append(frame.height)
+        return frame
+
+    table = pl.LazyFrame({"s": rng.random(n), "g": rng.integers(0, 3, n)})
+    collect = pl.LazyFrame.collect
+
+    def spy(self, *args, **kwargs):
+        return look(collect(self, *args, **kwargs))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pl.LazyFrame, "collect", spy)
+        count_table(table, score="s", sensitive="g", n_bins=100)
+    assert len(heights) >= 2
+    assert max(heights) <= 3 * 101

@@ -1,0 +1,293 @@
+"""Repair where the table is: equal to the repair of arrays on the grid, within the stated bound off it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import fairtransport as ft
+
+COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+
+
+def columns_at_random(*, on_grid, n=400, seed=0, n_bins=64):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["B", "W"], n)
+    scores = rng.beta(2, 3, n) * (1 - 0.3 * (race == "B"))
+    if on_grid:
+        scores = np.round(scores * n_bins) / n_bins
+    return {
+        "id": np.arange(n),
+        "s": scores,
+        "race": race,
+        "sex": rng.choice(["F", "M'"], n),
+        "w": rng.integers(1, 4, n),
+    }
+
+
+def groups_of(columns):
+    return {name: columns[name] for name in ("race", "sex")}
+
+
+def repaired(native, order="id", output="repaired"):
+    frame = nw.from_native(native).lazy().collect()
+    return frame.sort(order)[output].to_numpy().astype(float)
+
+
+@pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", ("W", "F"), [0.25, 0.5, 0.75]])
+@pytest.mark.parametrize("amount", [1.0, 0.4])
+def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
+    columns = columns_at_random(on_grid=True)
+    table = pl.LazyFrame(columns)
+    exact = ft.QuantileRepair(target, amount).fit(columns["s"], sensitive_features=groups_of(columns))
+    found = ft.QuantileRepair(target, amount).fit_table(table, **COLUMNS, n_bins=64)
+    rng = np.random.default_rng(1)
+    new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
+    direct = exact.transform(new["s"], sensitive_features=groups_of(new))
+    np.testing.assert_allclose(found.transform(new["s"], sensitive_features=groups_of(new)), direct, atol=1e-12)
+    np.testing.assert_allclose(repaired(found.transform_table(pl.LazyFrame(new), **COLUMNS)), direct, atol=1e-12)
+    np.testing.assert_allclose(found.target_, exact.target_, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_engine_learns_and_repairs_alike(to_table, weighted):
+    columns = columns_at_random(on_grid=True)
+    table = to_table(columns)
+    found = ft.QuantileRepair().fit_table(table, **COLUMNS, n_bins=64, weight="w" if weighted else None)
+    exact = ft.QuantileRepair().fit(
+        columns["s"], sensitive_features=groups_of(columns), sample_weight=columns["w"] if weighted else None
+    )
+    direct = exact.transform(columns["s"], sensitive_features=groups_of(columns))
+    result = found.transform_table(table, **COLUMNS)
+    assert type(result) is type(table)
+    assert nw.from_native(result).collect_schema().names() == [*columns, "repaired"]
+    np.testing.assert_allclose(repaired(result), direct, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_bins", [20, 300, 1 << 14])
+def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
+    """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
+    columns = columns_at_random(on_grid=False, n=600)
+    exact = ft.QuantileRepair().fit(columns["s"], sensitive_features=groups_of(columns))
+    found = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=n_bins)
+    points, width = np.random.default_rng(3).random(2000), 1 / n_bins
+    for rows_map, counts_map in zip(exact.maps_, found.maps_, strict=True):
+        nodes = counts_map.knots
+        place = np.searchsorted(nodes, points)
+        below, above = nodes[np.maximum(place - 1, 0)], nodes[np.minimum(place, nodes.size - 1)]
+        image = counts_map(points)
+        assert np.all(image >= rows_map(below - width) - 1e-9)
+        assert np.all(image <= rows_map(above) + width + 1e-9)
+    fine = np.abs(
+        found.transform(columns["s"], sensitive_features=groups_of(columns))
+        - exact.transform(columns["s"], sensitive_features=groups_of(columns))
+    )
+    if n_bins == 1 << 14:
+        assert np.median(fine) <= width
+
+
+def test_repaired_scores_are_fair(to_table):
+    columns = columns_at_random(on_grid=False, n=4000)
+    table = to_table(columns)
+    result = ft.QuantileRepair().fit_table(table, **COLUMNS).transform_table(table, **COLUMNS)
+    before = ft.metrics.strong_pairwise_disparity(columns["s"], sensitive_features=groups_of(columns))
+    after = ft.metrics.strong_pairwise_disparity(repaired(result), sensitive_features=groups_of(columns))
+    assert after < 0.02 < 0.3 < before
+
+
+def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
+    columns = columns_at_random(on_grid=True)
+    found = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=64)
+    mixed = {name: column[np.random.default_rng(0).permutation(400)] for name, column in columns.items()}
+    result = nw.from_native(found.transform_table(to_table(mixed), **COLUMNS))
+    if isinstance(result, nw.DataFrame):
+        assert result["id"].to_list() == mixed["id"].tolist()
+    else:
+        assert result.collect().shape == (400, 6)
+
+
+def test_pandas_keeps_its_index():
+    columns = columns_at_random(on_grid=True)
+    frame = pd.DataFrame(columns, index=np.arange(400)[::-1] * 3)
+    found = ft.QuantileRepair().fit_table(frame, **COLUMNS)
+    assert found.transform_table(frame, **COLUMNS).index.equals(frame.index)
+    objects = frame.astype({"race": object, "sex": "category"})
+    assert np.array_equal(
+        found.transform_table(objects, **COLUMNS)["repaired"], found.transform_table(frame, **COLUMNS)["repaired"]
+    )
+
+
+def test_nothing_runs_before_it_is_asked_for():
+    found = ft.QuantileRepair().fit_table(pl.DataFrame(columns_at_random(on_grid=True)), **COLUMNS)
+
+    def touched(frame):
+        raise AssertionError
+
+    lazy = pl.LazyFrame(columns_at_random(on_grid=True)).map_batches(touched)
+    assert isinstance(found.transform_table(lazy, **COLUMNS), pl.LazyFrame)
+
+
+def test_what_is_clamped_and_what_gets_no_score(to_table):
+    fitted = {"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
+    found = ft.QuantileRepair().fit_table(to_table(fitted), score="s", sensitive="g", n_bins=4)
+    new = {
+        "id": list(range(8)),
+        "s": [-3.0, 0.0, 1.0, 7.5, None, 0.5, 0.5, -1.0],
+        "g": ["a", "a", "b", "b", "a", None, "c", "c"],
+    }
+    result = repaired(found.transform_table(to_table(new), score="s", sensitive="g"))
+    assert result[:4].tolist() == [0.25, 0.25, 0.75, 0.75]
+    assert np.isnan(result[4:]).all()
+    assert found.check_table(to_table(new), score="s", sensitive="g") == {
+        "rows": 8,
+        "clamped": 2,
+        "no score": 1,
+        "no group": 1,
+        "unknown group": 2,
+    }
+    assert found.set_aside_ == {}
+
+
+def test_nan_is_no_score(to_table):
+    fitted = {"s": [0.0, 0.5, 0.5, 1.0, np.nan, None], "g": [1.0, 1.0, 2.0, 2.0, 2.0, 1.0]}
+    found = ft.QuantileRepair().fit_table(to_table(fitted), score="s", sensitive="g", n_bins=4)
+    assert found.set_aside_ == {"no score": 2}
+    new = {"id": [0, 1, 2], "s": [np.nan, 0.5, 0.5], "g": [1.0, np.nan, 2.0]}
+    result = repaired(found.transform_table(to_table(new), score="s", sensitive="g"))
+    assert np.isnan(result).tolist() == [True, True, False]
+    counts = found.check_table(to_table(new), score="s", sensitive="g")
+    assert (counts["no score"], counts["no group"], counts["unknown group"]) == (1, 1, 0)
+
+
+def test_other_ranges_and_names(to_table):
+    rng = np.random.default_rng(0)
+    columns = {"id": np.arange(300), "points": rng.integers(300, 851, 300), "who": rng.integers(0, 2, 300)}
+    found = ft.QuantileRepair().fit_table(
+        to_table(columns), score="points", sensitive="who", range=(300, 850), n_bins=550
+    )
+    unit = (columns["points"] - 300) / 550
+    exact = ft.QuantileRepair().fit(unit, sensitive_features=columns["who"])
+    direct = 300 + 550 * exact.transform(unit, sensitive_features=columns["who"])
+    renamed = {"id": columns["id"], "bin": columns["points"], "start": columns["who"]}
+    result = found.transform_table(to_table(renamed), score="bin", sensitive=["start"], output="base")
+    np.testing.assert_allclose(repaired(result, output="base"), direct, atol=1e-9)
+    np.testing.assert_allclose(found.transform(columns["points"], sensitive_features=columns["who"]), direct, atol=1e-9)
+
+
+def test_groups_may_be_called_as_the_lookup_is(to_table):
+    columns = columns_at_random(on_grid=True)
+    own = {"id": columns["id"], "s": columns["s"], "bin": columns["race"], "known": columns["sex"]}
+    found = ft.QuantileRepair().fit_table(to_table(own), score="s", sensitive=["bin", "known"], n_bins=64)
+    plain = ft.QuantileRepair().fit_table(to_table(columns), **COLUMNS, n_bins=64)
+    result = found.transform_table(to_table(own), score="s", sensitive=["bin", "known"])
+    assert np.array_equal(repaired(result), repaired(plain.transform_table(to_table(columns), **COLUMNS)))
+    assert found.check_table(to_table(own), score="s", sensitive=["bin", "known"])["unknown group"] == 0
+    assert '"bin" VARCHAR, "known" VARCHAR, "bin_" INTEGER' in found.to_sql(score="s")
+
+
+# ------------------------------------------------------------------------------------------------------ hand it on
+
+
+def test_a_database_scores_with_the_sql():
+    columns = columns_at_random(on_grid=False)
+    found = ft.QuantileRepair(amount=0.7).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=128)
+    script = found.to_sql(score="s", sensitive=["race", "sex"], rows="my scores", table='a "b"', output="fair")
+    connection = sqlite3.connect(":memory:")
+    connection.create_function("CEIL", 1, math.ceil)
+    connection.execute('CREATE TABLE "my scores" (id INTEGER, s REAL, race TEXT, sex TEXT)')
+    names = ("id", "s", "race", "sex")
+    rows = list(zip(*(columns[name].tolist() for name in names), strict=True))
+    connection.executemany(
+        'INSERT INTO "my scores" VALUES (?, ?, ?, ?)', [*rows, (-1, 9.0, "B", "M'"), (-2, 0.5, "X", "F")]
+    )
+    *making, query = script.rsplit("SELECT", 1)
+    connection.executescript(making[0])
+    results = {row[0]: row[-1] for row in connection.execute("SELECT" + query)}
+    connection.close()
+    direct = found.transform(
+        [*columns["s"], 1.0],
+        sensitive_features={name: [*columns[name], last] for name, last in (("race", "B"), ("sex", "M'"))},
+    )
+    np.testing.assert_allclose([results[row] for row in [*range(400), -1]], direct, atol=1e-12)
+    assert results[-2] is None
+
+
+def test_the_parquet_file_says_all(tmp_path):
+    columns = columns_at_random(on_grid=False)
+    found = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=128)
+    path = found.to_parquet(tmp_path / "repair.parquet")
+    lookup = pq.read_table(path)
+    assert lookup.column_names == ["race", "sex", "bin", "start", "base", "slope"]
+    assert lookup.num_rows == 4 * 129
+    about = json.loads(lookup.schema.metadata[b"fairtransport"])
+    rows = pl.DataFrame(columns).with_columns(
+        bin=((pl.col("s") - about["low"]) * about["scale"] - about["slack"]).ceil().cast(pl.Int64)
+    )
+    joined = rows.join(pl.DataFrame(lookup), on=["race", "sex", "bin"], how="left").sort("id")
+    image = joined.select(pl.col("base") + (pl.col("s") - pl.col("start")) * pl.col("slope")).to_series()
+    direct = found.transform(columns["s"], sensitive_features=groups_of(columns))
+    np.testing.assert_allclose(image.to_numpy(), direct, atol=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"g": ["a", "a", None, "b"]}, {}, "1 rows have missing values in column 'g'"),
+        ({"g": ["a"] * 4}, {}, r"1 group\(s\) of column 'g'; at least 2 needed"),
+        ({"g": ["a", "a", "a", "b"]}, {}, "1 of 2 groups of column 'g' have fewer than min_size=2 rows"),
+        ({"w": [0.0, 0.0, 1.0, 1.0]}, {"weight": "w"}, "1 of 2 groups have total weight 0"),
+        ({"s": [0.5] * 4}, {}, "All 4 scores fall into one bin"),
+        ({"s": [0.5, 2.0, 3.0, 0.1]}, {}, "'s' has 2 of 4 values outside"),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(columns, options, message):
+    table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", "b"], **columns})
+    with pytest.raises(ValueError, match=message):
+        ft.QuantileRepair().fit_table(table, score="s", sensitive="g", **options)
+
+
+def test_other_refusals():
+    table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", None], "h": [1, 2, 1, 2]})
+    of_arrays = ft.QuantileRepair().fit([0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb"))
+    with pytest.raises(ValueError, match="fitted to arrays; tables need the maps that fit_table learns"):
+        of_arrays.transform_table(table, score="s", sensitive="g")
+    with pytest.raises(ValueError, match="do not overlap"):
+        ft.QuantileRepair(grouping="each").fit_table(table.drop_nulls(), score="s", sensitive=["g", "h"])
+    missing = ft.QuantileRepair(missing="group", min_size=1).fit_table(table, score="s", sensitive="g")
+    assert missing.transform([0.4], sensitive_features=[None]).shape == (1,)
+    with pytest.raises(ValueError, match="is that of missing values, and a join does not find these"):
+        missing.transform_table(table, score="s", sensitive="g")
+    found = ft.QuantileRepair(min_size=1).fit_table(table.drop_nulls(), score="s", sensitive="g")
+    with pytest.raises(ValueError, match="has a column 'h' already"):
+        found.transform_table(table, score="s", sensitive="g", output="h")
+    with pytest.raises(ValueError, match="sensitive names 2 columns; the repair was fitted with column 'g'"):
+        found.transform_table(table, score="s", sensitive=["g", "h"])
+    with pytest.raises(ValueError, match="no column 'gg'; close to it: 'g'"):
+        found.check_table(table, score="s", sensitive="gg")
+
+
+def test_one_column_taken_by_itself(to_table):
+    columns = columns_at_random(on_grid=True)
+    each = ft.QuantileRepair(grouping="each").fit_table(to_table(columns), score="s", sensitive="race", n_bins=64)
+    plain = ft.QuantileRepair().fit_table(to_table(columns), score="s", sensitive="race", n_bins=64)
+    results = (one.transform_table(to_table(columns), score="s", sensitive="race") for one in (each, plain))
+    assert np.array_equal(*map(repaired, results))
+
+
+def test_values_of_two_types_are_groups_of_pandas_but_not_of_sql():
+    table = pd.DataFrame({"s": [0.0, 0.5, 0.5, 1.0], "g": pd.Series([1, 1, "a", "a"], dtype=object)})
+    found = ft.QuantileRepair().fit_table(table, score="s", sensitive="g", n_bins=2)
+    assert found.transform_table(table, score="s", sensitive="g")["repaired"].tolist() == [0.25, 0.75, 0.25, 0.75]
+    with pytest.raises(TypeError, match="Groups of column 'g' are not text, whole numbers"):
+        found.to_sql(score="s")
