@@ -81,7 +81,7 @@ _DRAWN = frozenset({"Frontier", "frontier"})
 
 def __getattr__(name: str) -> Any:
     if name in _DRAWN:
-        importlib.import_module("fairtransport.report")
+        importlib.import_module("fairtransport.report.frontier")
     if name in _HOMES:
         return getattr(importlib.import_module(f"fairtransport.{_HOMES[name]}"), name)
     if name in _ROOMS:

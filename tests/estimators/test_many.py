@@ -204,11 +204,23 @@ def test_ctrl_c_stops_all(n_jobs):
 def test_ctrl_c_reaches_the_compiled_loop():
     models = [ContinuousTransportClassifier(n_updates=10**9, batch_size=10, random_state=k) for k in range(2)]
     fit_many([ContinuousTransportClassifier(random_state=0, **SHORT)])  # compiled before the clock starts
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    over = threading.Event()
+
+    def press():
+        while not over.wait(0.5):  # again and again, as people do: Python drops a signal that meets a destructor
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def interrupted():
+        try:
+            fit_many(models, n_jobs=2)
+        finally:
+            over.set()
+
+    finger = threading.Thread(target=press)
+    finger.start()
     with pytest.raises(KeyboardInterrupt):
-        fit_many(models, n_jobs=2)
-    timer.join()
+        interrupted()
+    finger.join()
 
 
 def test_warnings_come_once_with_their_number():

@@ -212,7 +212,7 @@ class Frontier:
     def plot(self, **options: Any) -> Any:
         """Draw the curve as a ``FrontierDisplay``; needs the extra ``report``."""
         if not _DRAWING:
-            raise RuntimeError("Nothing draws frontiers yet; import fairtransport.report, which brings Frontier.plot.")
+            raise RuntimeError("Nothing draws frontiers yet; import fairtransport.report.frontier, which does.")
         return _DRAWING[0](self, **options)
 
     # ---------------------------------------------------------------- places on the curve

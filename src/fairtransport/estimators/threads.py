@@ -127,8 +127,10 @@ def run_in_threads(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with progress(title, total, show=verbose) as bar, ThreadPoolExecutor(n_threads) as pool:
-            waiting: dict[Future[T], int] = {pool.submit(run, task): place for place, task in enumerate(tasks)}
+            waiting: dict[Future[T], int] = {}
             try:
+                for place, task in enumerate(tasks):  # the first may run, and be stopped, before the last is here
+                    waiting[pool.submit(run, task)] = place
                 while waiting:
                     finished, _ = wait(waiting, timeout=_WAKE, return_when=FIRST_COMPLETED)
                     for future in sorted(finished, key=waiting.__getitem__):

@@ -75,6 +75,8 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 )
 """Data set, method -> parameters, for the methods that do not use the estimators' defaults."""
 
+_QUICK_UPDATES = 2_000  # of estimators that choose their own number
+
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "LR": "Logistic regression, no parity",
@@ -288,7 +290,9 @@ def settings_of(method: str, dataset: str) -> dict[str, Any]:
 
 def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bool) -> Any:
     estimator = _ESTIMATORS[method](model, **{**settings_of(method, dataset), "random_state": random_state})
-    return estimator.set_params(n_updates=estimator.n_updates // 10) if quick else estimator
+    if not quick:
+        return estimator
+    return estimator.set_params(n_updates=(estimator.n_updates or _QUICK_UPDATES * 10) // 10)
 
 
 def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Sample:
