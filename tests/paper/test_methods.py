@@ -58,8 +58,8 @@ def test_paper_is_without_anchor_and_anchor_is_the_default(problem, dataset):
     assert np.isinf(made["DOT"].parity_weight)
     assert np.isinf(made["COT (paper)"].parity_weight)
     for method, default in {
-        "DOT (anchor)": DiscreteTransportClassifier(problem.model, random_state=3),
-        "COT (anchor)": ContinuousTransportClassifier(problem.model, random_state=3),
+        "DOT (anchor)": DiscreteTransportClassifier(problem.model, target="barycenter", memory=False, random_state=3),
+        "COT (anchor)": ContinuousTransportClassifier(problem.model, target="barycenter", memory=False, random_state=3),
     }.items():
         assert made[method].get_params() == default.get_params()
 

@@ -48,6 +48,9 @@ _PAPER_COT = {
 }
 _PAPER_DOT = {"parity_weight": np.inf, "parameter_step": 0.01}
 
+# The paper's loop and target, with the loss kept: what the anchor alone changes.
+_ANCHORED: Mapping[str, Any] = MappingProxyType({"target": "barycenter", "memory": False})
+
 SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         # Batches of 1000 for DOT, because small ones bias it; of 10 for COT, which small ones do not bias.
@@ -64,9 +67,12 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 "COT (paper)": {**_PAPER_COT, "n_updates": 10_000},
             }
         ),
-        # Eight groups, the smallest of about 90 training rows; the same settings for both readings.
+        # Eight groups, the smallest of about 90 training rows; the same settings for both readings. The weight of the
+        # anchored methods is near 2 in units of log-loss for a distance, as the default is on the other data sets.
         "Communities": MappingProxyType(
             {
+                "DOT (anchor)": {**_ANCHORED, "parity_weight": 8.0},
+                "COT (anchor)": {**_ANCHORED, "parity_weight": 8.0},
                 "DOT": {**_PAPER_DOT, "batch_size": 100, "n_updates": 4_000},
                 "COT (paper)": {**_PAPER_COT, "n_updates": 20_000},
             }
@@ -284,7 +290,8 @@ def settings_of(method: str, dataset: str) -> dict[str, Any]:
     """Return all parameters of a method on a data set, the estimators' defaults among them."""
     if method not in _ESTIMATORS:
         return {}
-    estimator = _ESTIMATORS[method](**SETTINGS.get(dataset.partition(" (")[0], {}).get(method, {}))
+    usual = _ANCHORED if "anchor" in method else {}
+    estimator = _ESTIMATORS[method](**SETTINGS.get(dataset.partition(" (")[0], {}).get(method, usual))
     return {name: value for name, value in estimator.get_params(deep=False).items() if name != "estimator"}
 
 
