@@ -20,8 +20,9 @@ from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.start import Start, default_start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.estimators.trainer import Trainer
+from fairtransport.estimators.unit import parity_unit
 from fairtransport.groups import Groups, make_groups
-from fairtransport.transport.line import Sample, wasserstein
+from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target, w2_barycenter
 
 if TYPE_CHECKING:
@@ -190,10 +191,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         self, problem: TrainingProblem, start: Start, scores: NDArray[np.float64], rng: np.random.Generator
     ) -> Objective:
         dual = self._dual_problem(rng)
-        worth, (disparity, chance) = _worth(problem, scores), self._disparity(problem, scores)
-        # The whole disparity of the initial model counts as much as the whole worth of the features; what chance
-        # alone may show does not count.
-        unit = worth * max(0.0, disparity - chance) / disparity**2 if disparity > 0.0 else 0.0
+        worth, unit = parity_unit(problem, scores, each_other=self._each_other)
         paper = np.isinf(self.parity_weight)
         return Objective(
             parity=1.0 if paper else float(self.parity_weight) * unit,
@@ -204,24 +202,6 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             each_other=self._each_other,
             worth=worth,
         )
-
-    def _disparity(self, problem: TrainingProblem, scores: NDArray[np.float64]) -> tuple[float, float]:
-        """Measure the disparity of the initial model, and about the most that chance alone would show."""
-        weights = problem.weights
-        samples = [Sample.from_values(scores[r], None if weights is None else weights[r]) for r in problem.groups.rows]
-        levels = np.sort(scores)
-        height = np.arange(1, len(levels)) / len(levels)
-        spread = float(np.sqrt(height * (1.0 - height)) @ np.diff(levels))
-        # Two samples of one distribution are 0.8 of this far apart on average. A sum over many groups strays less from
-        # its mean, by about half of it / sqrt(groups - 1); two such deviations are as much as chance would show.
-        size = 1.0 / np.maximum(problem.groups.counts, 1)
-        spread *= 0.8 * (1.0 + 1.0 / np.sqrt(len(samples) - 1.0))
-        if not self._each_other:
-            chance = spread * float(np.sqrt(size).sum())
-            return sum(wasserstein(own, problem.target.astype(np.float64)) for own in samples), chance
-        pairs = [(a, b) for a in range(len(samples)) for b in range(a + 1, len(samples))]
-        chance = spread * float(sum(np.sqrt(size[a] + size[b]) for a, b in pairs))
-        return sum(wasserstein(samples[a], samples[b]) for a, b in pairs), chance
 
     def _trainer(
         self,
@@ -280,8 +260,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
     ) -> ParameterSteps:
         if self.parameter_step is not None:
             return plain_steps(float(self.parameter_step), problem.n_columns)
-        n_pulls = len(problem.groups) - 1 if objective.each_other else 1
-        weight = objective.anchor + objective.parity * n_pulls
+        weight = objective.weight(len(problem.groups))
         if problem.n_columns <= _MOST_WHITENED:
             return whitened_steps(
                 scaled,
@@ -413,13 +392,3 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _worth(problem: TrainingProblem, scores: NDArray[np.float64]) -> float:
-    """Say what the features are worth: the log-loss of a constant less that of the model, at least 1% of the former."""
-    labels = problem.labels.astype(np.float64)
-    inside = np.clip(scores, 1e-12, 1.0 - 1e-12)
-    losses = -np.where(labels > 0, np.log(inside), np.log1p(-inside))
-    rate = float(np.average(labels, weights=problem.weights))
-    constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
-    return max(constant - float(np.average(losses, weights=problem.weights)), 0.01 * constant)

@@ -48,6 +48,10 @@ class Objective:
     each_other: bool = False
     worth: float = 0.0
 
+    def weight(self, n_groups: int) -> float:
+        """Bound the curvature in a score: the anchor's, and the parity's times how many pull at a group."""
+        return self.anchor + self.parity * (n_groups - 1 if self.each_other else 1)
+
     def total(self, disparity: float, loss: float) -> float:
         """Value of the objective, without the ridge."""
         return self.parity * disparity + self.anchor * loss
@@ -102,14 +106,13 @@ class Course(ABC):
     seed: int
     budget: int
     done: int = 0
+    summed: int = 0
+    _theta: NDArray[Any]  # columns in the packed order, the intercept last
+    _theta_sum: NDArray[np.float64]
+    _order: NDArray[np.int64]
     _piece: int = 16
 
     # ---------------------------------------------------------------- what subclasses say
-
-    @property
-    @abstractmethod
-    def theta(self) -> NDArray[np.float64]:
-        """The present parameters, columns in the user's order, the intercept last."""
 
     @property
     @abstractmethod
@@ -124,14 +127,6 @@ class Course(ABC):
     @abstractmethod
     def advance(self, n_updates: int, *, average_from: int = 0) -> None:
         """Run ``n_updates`` updates; iterates from update ``average_from`` on enter the average."""
-
-    @abstractmethod
-    def averaged(self) -> NDArray[np.float64]:
-        """Mean of the summed iterates, or the present one before any was summed."""
-
-    @abstractmethod
-    def forget_average(self) -> None:
-        """Start the average of iterates anew."""
 
     @abstractmethod
     def _state(self) -> Any:
@@ -153,6 +148,28 @@ class Course(ABC):
 
     def _begin(self, end: int) -> None:  # noqa: B027 - one cycle needs no preparation
         """Prepare the cycle that ends at an update."""
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """The present parameters, columns in the user's order, the intercept last."""
+        return self._restore(self._theta)
+
+    def averaged(self) -> NDArray[np.float64]:
+        """Mean of the summed iterates, or the present one before any was summed."""
+        return self._restore(self._theta_sum / self.summed) if self.summed else self.theta
+
+    def forget_average(self) -> None:
+        """Start the average of iterates anew."""
+        self._theta_sum[:] = 0.0
+        self.summed = 0
+
+    def _restore(self, packed: NDArray[Any]) -> NDArray[np.float64]:
+        """Put columns back in the user's order."""
+        theta = np.empty(packed.shape)
+        theta[:, self._order] = packed
+        return theta
 
     # ---------------------------------------------------------------- running
 

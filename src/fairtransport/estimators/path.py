@@ -32,7 +32,7 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
     known, settings = estimator.get_params(), {}
     if seed is not None and known.get(f"{prefix}random_state", 0) is None:
         settings[f"{prefix}random_state"] = seed
-    if isinstance(last, LinearTransportClassifier) and f"{prefix}warm_start" in known:
+    if isinstance(last, LinearTransportClassifier):
         settings[f"{prefix}warm_start"] = True
     return settings
 
@@ -43,6 +43,4 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
     if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
         model.repair_.set_params(amount=value)  # the maps are the same for every amount
         return
-    if not first and isinstance(model, LinearTransportClassifier) and not getattr(model, "warm_start", False):
-        model.set_params(estimator=model.initial_estimator_)
     fit_model(model, rows.X, rows.y, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight)

@@ -233,26 +233,10 @@ class PictureTrainer(Course):
         self.forget_average()
         self._cycle = (self.done, end)
 
-    def forget_average(self) -> None:
-        """Start the average of iterates anew."""
-        self._theta_sum[:] = 0.0
-        self.summed = 0
-
     # ---------------------------------------------------------------- reading
 
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """The present parameters, columns in the user's order, the intercept last."""
-        return self._restore(self._theta)
-
-    def averaged(self) -> NDArray[np.float64]:
-        """Mean of the summed iterates, or the present one before any was summed."""
-        return self._restore(self._theta_sum / self.summed) if self.summed else self.theta
-
     def _restore(self, packed: NDArray[np.float64]) -> NDArray[np.float64]:
-        theta = np.empty_like(packed)
-        theta[:, self._order] = packed
-        return self.scaling.to_raw(theta)
+        return self.scaling.to_raw(super()._restore(packed))
 
     @property
     def duals(self) -> NDArray[np.float64]:
@@ -281,8 +265,7 @@ class PictureTrainer(Course):
         return bool(np.isfinite(self._theta).all() and np.isfinite(self._slopes).all())
 
     def _leeway(self) -> float:
-        n_pulls = len(self.problem.groups) - 1 if self.objective.each_other else 1
-        return max(self.objective.worth, _UNREST * (self.objective.anchor + n_pulls * self.objective.parity))
+        return max(self.objective.worth, _UNREST * self.objective.weight(len(self.problem.groups)))
 
     def _state(self) -> Any:
         duals = None if self._features is None else (self._f.copy(), self._h.copy(), self._selves.copy())

@@ -114,16 +114,6 @@ class Trainer(Course):
         self._theta_sum = np.ascontiguousarray(total[:, self._order])
         self._scale = scale[self._order]
 
-    def forget_average(self) -> None:
-        """Start the average of iterates anew."""
-        self._theta_sum[:] = 0.0
-        self.summed = 0
-
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """The present parameters, columns in the user's order, the intercept last."""
-        return self._restore(self._theta)
-
     @property
     def duals(self) -> NDArray[np.float64]:
         """Coefficients of the groups' dual variables."""
@@ -139,15 +129,6 @@ class Trainer(Course):
     @property
     def _n_features(self) -> int:
         return len(self.objective.dual.features) if self.objective.dual else 0
-
-    def _restore(self, packed: NDArray[Any]) -> NDArray[np.float64]:
-        theta = np.empty(packed.shape)
-        theta[:, self._order] = packed
-        return theta
-
-    def averaged(self) -> NDArray[np.float64]:
-        """Mean of the summed iterates, or the present one before any was summed."""
-        return self._restore(self._theta_sum) / self.summed if self.summed else self.theta
 
     # ---------------------------------------------------------------- care
 
