@@ -9,7 +9,7 @@ RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable.
 WORKERS ?= 2
 
-.PHONY: demo test lint types layers unit test-paper bench bench-quality table1 reproduce clean help
+.PHONY: demo test lint types layers unit test-paper test-engines test-models test-browser bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,10 +30,19 @@ layers: $(TEST)/.ready  ## import-linter: the one-way street of docs/architectur
 	$(RUN)/lint-imports
 
 unit: $(TEST)/.ready  ## pytest with coverage; warnings are errors
-	$(RUN)/pytest -n $(WORKERS) -m "not paper" --cov --cov-report=term
+	$(RUN)/pytest -n $(WORKERS) -m "not (paper or engines or models or browser)" --cov --cov-report=term
 
 test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full length (minutes)
 	$(RUN)/pytest -m paper
+
+test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask cluster of two processes
+	$(RUN)/pytest -m engines
+
+test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Adult (minutes)
+	$(RUN)/pytest -m models
+
+test-browser: $(TEST)/.ready  ## the report page in a real Chromium
+	$(RUN)/pytest -m browser
 
 table1: $(TEST)/.ready  ## the paper's Table 1, ours beside the published figures
 	$(RUN)/fairtransport reproduce table1 --out out/table1
