@@ -142,7 +142,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             )
         positive = (y == classes[1]).astype(np.float64)
         self.classes_, self.initial_estimator_ = classes, start.model
-        self.groups_ = Groups.from_spec(spec)
+        self.groups_, self.group_sizes_ = Groups.from_spec(spec), groups.counts
         self.target_ = self._target(self._resolved_target, scores, groups, weights)
         problem = TrainingProblem.build(X, positive, groups, self.target_, weights, scaled=scaled)
         objective = self._objective(problem, start, scores, rng)

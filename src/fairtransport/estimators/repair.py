@@ -47,11 +47,16 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
     ----------
     maps_ : tuple of QuantileMap
         The full repair of each group, in the order of ``groups_.labels``. The knots are the group's distinct
-        training scores: keep a fitted repair as you would keep those scores.
+        training scores: keep a fitted repair as you would keep those scores. (`fairtransport.save` does not write
+        them: it writes a summary.)
+    rows_at_knots_ : tuple of ndarray of int
+        Training rows that share each knot.
     target_ : ndarray of shape (4096,)
         Scores of equal mass that stand for the target distribution.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of int of shape (n_groups,)
+        Training rows of each.
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
@@ -163,6 +168,8 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
         sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
         pooled = isinstance(self.target, str) and self.target == "pooled"
         self._learn(samples, sizes, groups, sample(slice(None)) if pooled else None)
+        self.rows_at_knots_ = tuple(_ties(own.values) for own in samples)
+        self.group_sizes_ = groups.counts
         self.grid_, self.set_aside_ = None, {}
         return self
 
@@ -251,6 +258,12 @@ def _require_given(sensitive_features: Any) -> None:
         raise ValueError(
             "Quantile repair needs sensitive_features, at prediction too: each group has a map of its own."
         )
+
+
+def _ties(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How often each distinct one of ascending values occurs."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return np.diff(np.append(starts, values.size))
 
 
 def _map_with_ties(source: Sample, target: Sample) -> QuantileMap:
