@@ -195,11 +195,11 @@ def read_container(path: str | os.PathLike[str], *, kind: str | None = None, max
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ModelFileError("The path is no plain file (a folder, pipe or device). Check it.")
-        content = file.read(max_bytes + 1)
-    if len(content) > max_bytes:
+        if found.st_size <= max_bytes:
+            content = file.read(found.st_size + 1)
+    if found.st_size > max_bytes:
         raise ModelFileError(
-            f"The file has {max(found.st_size, len(content))} bytes, more than max_bytes={max_bytes}. If you trust it, "
-            "raise max_bytes=."
+            f"The file has {found.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
         )
     return unpack_container(content, kind=kind, max_bytes=max_bytes)
 

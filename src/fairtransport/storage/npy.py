@@ -51,7 +51,7 @@ def from_npy(content: bytes, *, name: str) -> NDArray[Any]:
             f"Part {name!r} is an array of a type that files do not have; numbers, booleans and text in C order are "
             "allowed, objects are not."
         )
-    body = content[stream.tell() :]
+    body = memoryview(content)[stream.tell() :]
     if len(shape) > _MAX_AXES or not all(0 <= side <= MAX_DIMENSION for side in shape):
         raise ModelFileError(f"Part {name!r} claims a shape beyond all limits; the file is damaged.")
     if math.prod(shape) * dtype.itemsize != len(body):  # Python's integers: no overflow
