@@ -72,7 +72,7 @@ class Writer:
         if type(value) in _tags:
             tag, to_parts = _tags[type(value)]
             return {"$": tag, **{key: self.write(part, f"{path}.{key}") for key, part in to_parts(value).items()}}
-        if type(value).__name__ == "Index" and type(value).__module__.startswith("pandas."):
+        if type(value).__name__ == "Index" and type(value).__module__.partition(".")[0] == "pandas":
             return self.write(value.tolist(), path)  # a selection of columns
         return self._write_object(value, path)
 
