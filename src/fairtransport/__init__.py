@@ -67,6 +67,7 @@ _HOMES = {
 _ROOMS = frozenset(
     {
         "auditing",
+        "checks",
         "datasets",
         "estimators",
         "histograms",

@@ -204,7 +204,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
         scores = _scores(self.estimator_.predict_proba(X))
-        positive = self.repair_.transform(scores, sensitive_features=sensitive_features)
+        positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
