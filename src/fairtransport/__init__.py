@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         frontier,
     )
     from fairtransport.groups import Groups, make_groups
+    from fairtransport.persistence import load, save
     from fairtransport.transport import solve_dual
 
 __all__ = [
@@ -39,8 +40,10 @@ __all__ = [
     "datasets",
     "fit_many",
     "frontier",
+    "load",
     "make_groups",
     "metrics",
+    "save",
     "solve_dual",
 ]
 
@@ -56,19 +59,24 @@ _HOMES = {
     "audit_table": "auditing",
     "fit_many": "estimators",
     "frontier": "estimators",
+    "load": "persistence",
     "make_groups": "groups",
+    "save": "persistence",
     "solve_dual": "transport",
 }
 _ROOMS = frozenset(
     {
         "auditing",
+        "checks",
         "datasets",
         "estimators",
         "histograms",
         "metrics",
         "paper",
         "penalties",
+        "persistence",
         "report",
+        "storage",
         "tables",
         "transport",
     }

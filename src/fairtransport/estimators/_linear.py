@@ -16,7 +16,7 @@ from fairtransport.estimators.course import Course, Objective, Result
 from fairtransport.estimators.holding import hold_own_weights
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.pictures import PictureTrainer
-from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.start import Start, default_start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
@@ -71,7 +71,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         sensitive_features : array-like, Series or frame
             One or more sensitive columns; several are crossed. They need not be among the features.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weight; weight k equals k copies.
+            Weight k equals k copies. Whole numbers that are not large are taken so; otherwise rows are drawn in
+            proportion to their weight.
 
         Returns
         -------
@@ -123,6 +124,9 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 "warm_start with group_specific=True needs the groups of the last fit, in which each has its weights; "
                 f"there are {len(went_before)} of those and {len(groups)} groups now. Fit a new estimator."
             )
+        sizes, copies = groups.counts, as_copies(weights)
+        if copies is not None:
+            X, y, groups, weights = X[copies], y[copies], groups.select(copies), None
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
         scaling, scaled, names = Scaling.none(X.shape[1]), X, getattr(self, "feature_names_in_", None)
@@ -143,7 +147,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             )
         positive = (y == classes[1]).astype(np.float64)
         self.classes_, self.initial_estimator_ = classes, start.model
-        self.groups_ = Groups.from_spec(spec)
+        self.groups_, self.group_sizes_ = Groups.from_spec(spec), sizes
         self.target_ = self._target(self._resolved_target, scores, groups, weights)
         problem = TrainingProblem.build(X, positive, groups, self.target_, weights, scaled=scaled)
         objective = self._objective(problem, start, scores, rng)

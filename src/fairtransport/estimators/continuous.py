@@ -129,6 +129,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         the equal-weight Wasserstein-2 barycenter of the initial model's scores, for comparison: nobody is moved to it.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of int of shape (n_groups,)
+        Training rows of each.
     initial_estimator_ : estimator
         The model that started theta.
     history_ : dict of ndarray

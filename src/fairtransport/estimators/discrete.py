@@ -49,7 +49,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, target_, groups_, initial_estimator_, history_, outcome_, n_iter_
+    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_
         As in :class:`ContinuousTransportClassifier`; there are no dual variables.
 
     Notes

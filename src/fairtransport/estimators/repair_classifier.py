@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._validation import check_length, check_real, check_weights
@@ -203,7 +204,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
         scores = _scores(self.estimator_.predict_proba(X))
-        positive = self.repair_.transform(scores, sensitive_features=sensitive_features)
+        positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -221,10 +222,14 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the classifier takes
+            tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
 
 def _n_rows(X: Any) -> int:
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
