@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["count_word", "one_line", "shorten", "three_digits"]
+__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "shorten", "three_digits"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -85,3 +85,47 @@ def three_digits(value: float) -> str:
     str
     """
     return f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """Write a share as per cent with one decimal: ``"12.5%"``.
+
+    Parameters
+    ----------
+    share : float
+
+    Returns
+    -------
+    str
+    """
+    return f"{100 * share:.1f}%"
+
+
+def isolated(name: object, width: int = 40) -> str:
+    """Return a name for use inside a sentence, between the signs that keep its direction of writing to itself.
+
+    Parameters
+    ----------
+    name : object
+    width : int, default=40
+
+    Returns
+    -------
+    str
+        One line, between U+2068 and U+2069; a page turns these into ``<bdi>``, `plain` leaves them out.
+    """
+    return f"\u2068{shorten(name, width)}\u2069"
+
+
+def plain(text: str) -> str:
+    """Return a sentence without the signs of `isolated`.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    return text.replace("\u2068", "").replace("\u2069", "")
