@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit, Reading, ThresholdSummary
     from fairtransport.report.what_if import WhatIf
 
-__all__ = ["PAIRS", "AuditVerdict", "audit_verdict", "four_fifths_words"]
+__all__ = ["PAIRS", "AuditVerdict", "audit_verdict", "four_fifths_words", "n_pairs"]
 
 PAIRS = "strong_pairwise_disparity"
 _FEW = 5  # names in a list
@@ -67,7 +67,7 @@ def audit_verdict(audit: Audit, what_if: WhatIf | None = None) -> AuditVerdict:
     >>> found = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
     >>> print(plain(audit_verdict(found).sentence))
     The two groups are scored differently: averaged over all thresholds, the shares of a and b above the threshold lie
-    32.8 percentage points apart (95% interval 30.7 to 35.0; chance alone 1.7).
+    32.8 percentage points apart (95% interval 30.7 to 35.0).
     """
     sure = sum(not group.unsure for group in audit.groups)
     reading = audit.readings[PAIRS]
@@ -78,6 +78,11 @@ def audit_verdict(audit: Audit, what_if: WhatIf | None = None) -> AuditVerdict:
     else:
         standing, sentence = "apart", _apart(audit, reading)
     return AuditVerdict(standing, sentence, tuple(_points(audit, what_if)))
+
+
+def n_pairs(audit: Audit) -> int:
+    """Return how many pairs of groups there are: the sum of all distances, over this, is their mean."""
+    return len(audit.groups) * (len(audit.groups) - 1) // 2
 
 
 def four_fifths_words(at: ThresholdSummary) -> str:
@@ -93,46 +98,41 @@ def _groups(audit: Audit) -> str:
     return f"{count_word(len(audit.groups))} groups"
 
 
-def _interval(audit: Audit, reading: Reading, *, factor: float, digits: int) -> str:
-    numbers = f"{factor * reading.low:.{digits}f} to {factor * reading.high:.{digits}f}"
-    chance = f"; chance alone {factor * (reading.floor or 0.0):.{digits}f}"
-    return f"{audit.settings.confidence:.0%} interval {numbers}{chance}"
+def _gap(audit: Audit, reading: Reading) -> str:
+    """Return the mean distance of two groups, without what small groups add to it, and its interval."""
+    points = 100 / n_pairs(audit)
+    interval = f"{points * reading.low:.1f} to {points * reading.high:.1f}"
+    apart = f"{points * reading.corrected:.1f} percentage points apart"
+    mean = " on average" if len(audit.groups) > 2 else ""
+    return f"{apart}{mean} ({audit.settings.confidence:.0%} interval {interval})"
 
 
 def _apart(audit: Audit, reading: Reading) -> str:
     pair = audit.farthest
-    shares = f"the shares of {isolated(pair.lower)} and {isolated(pair.higher)} above the threshold lie"
-    told = f"The {_groups(audit)} are scored differently: averaged over all thresholds, {shares} "
-    if len(audit.groups) == 2:  # the pair is all there is, and its interval is known
-        interval = _interval(audit, reading, factor=100, digits=1)
-        return f"{told}{100 * pair.distance:.1f} percentage points apart ({interval})."
-    interval = _interval(audit, reading, factor=1, digits=2)
+    lower, higher = isolated(pair.lower), isolated(pair.higher)
+    told = f"The {_groups(audit)} are scored differently: averaged over all thresholds, the shares of"
+    if len(audit.groups) == 2:
+        return f"{told} {lower} and {higher} above the threshold lie {_gap(audit, reading)}."
     return (
-        f"{told}{100 * pair.distance:.1f} percentage points apart; the distances of all pairs add up to "
-        f"{reading.value:.2f} ({interval})."
+        f"{told} two groups above the threshold lie {_gap(audit, reading)}, and those of {lower} and {higher}, the two "
+        f"farthest apart, {100 * pair.distance:.1f}."
     )
 
 
 def _alike(audit: Audit, reading: Reading) -> str:
-    n_pairs = len(audit.groups) * (len(audit.groups) - 1) // 2
-    told = (
-        f"The {_groups(audit)} are scored no more differently than chance alone would show: the distances of all "
-        f"pairs add up to {reading.value:.3f} ({_interval(audit, reading, factor=1, digits=3)})"
+    coarse = reading.high / n_pairs(audit) >= _COARSE
+    return (
+        f"The {_groups(audit)} are scored no more differently than chance would have it: averaged over all thresholds, "
+        f"the shares of two groups above the threshold lie {_gap(audit, reading)}"
+        f"{', so with this few rows a difference is not ruled out either' if coarse else ''}."
     )
-    if reading.high / n_pairs >= _COARSE:
-        told += (
-            f", but with so few rows a difference of {100 * reading.high / n_pairs:.0f} percentage points between two "
-            "groups is not ruled out"
-        )
-    return f"{told}."
 
 
 def _too_few(audit: Audit, sure: int) -> str:
     have = "no group has" if sure == 0 else "only one group has"
-    reading = audit.readings[PAIRS]
     return (
-        f"Too few rows to judge: {have} {audit.settings.unsure_below} rows or more; the distances of all pairs add up to "
-        f"{reading.value:.2f} ({_interval(audit, reading, factor=1, digits=2)})."
+        f"Too few rows to judge: {have} {audit.settings.unsure_below} rows or more; the shares of two groups above a "
+        f"threshold lie {_gap(audit, audit.readings[PAIRS])}."
     )
 
 
@@ -156,7 +156,8 @@ def _points(audit: Audit, what_if: WhatIf | None) -> Iterator[str]:
 def _repair(audit: Audit, what_if: WhatIf) -> str:
     cut = audit.thresholds[0].threshold
     before, after = what_if.at(cut), what_if.at(cut, amount=1.0)
-    told = f"Full repair of these scores would leave {after.disparity:.2f} between all pairs"
+    left = 100 * after.disparity / n_pairs(audit)
+    told = f"Full repair of these scores would leave {left:.1f} percentage points between two groups on average"
     if before.error is None or after.error is None:
         return f"{told}."
     change = 100 * (after.error - before.error)

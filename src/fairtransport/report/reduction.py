@@ -84,13 +84,13 @@ def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "bary
     ----------
     histograms : GroupHistograms
         With rows in each group.
-    repair_target : str, label or array, default "barycenter_w2"
-        As in `fairtransport.QuantileRepair`; scores in units of the grid.
+    repair_target : str, label, array or None, default "barycenter_w2"
+        As in `fairtransport.QuantileRepair`; scores in units of the grid. None for no repair.
 
     Returns
     -------
     Reduced
-        Without images where groups overlap or all scores are one.
+        Without images where groups overlap, all scores are one, or no repair is wanted.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "bary
     everyone = np.add.reduceat(histograms.masses.sum(axis=1), starts, axis=1)
     filled = [np.flatnonzero(one.sum(axis=0)) for one in merged.swapaxes(0, 1)]
     images = None
-    if not histograms.groups.overlapping:
+    if repair_target is not None and not histograms.groups.overlapping:
         nodes = _places(full, n_bins) / full
         images = _repair(nodes, filled, [merged[:, place, at].sum(axis=0) for place, at in enumerate(filled)],
                          _named(repair_target, histograms))  # fmt: skip

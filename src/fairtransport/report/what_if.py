@@ -115,7 +115,7 @@ class WhatIf:
         cut = self.next_node(float(grid.to_unit(grid.check([threshold], name="threshold")[0])))
         part = check_real(amount, name="amount", most=1.0)
         if part and not self.reduced.can_repair:
-            raise ValueError("These groups overlap, or all scores are one, so there is no repair; use amount=0.")
+            raise ValueError("No repair is known here: groups overlap, or all scores are one; use amount=0.")
         places = list(range(len(self.reduced.groups))) if chosen is None else list(chosen)
         rates = tuple(self._rate(place, cut, part) for place in range(len(self.reduced.groups)))
         judged = self._judged(places)
