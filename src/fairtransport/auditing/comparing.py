@@ -195,14 +195,16 @@ def _places(before: Audit, after: Audit) -> tuple[int, ...]:
     shared = set(ours) & set(theirs)
     if len(shared) < len(ours) or len(shared) < len(theirs):
         raise ValueError(
-            f"The audits have {len(ours)} and {len(theirs)} groups, {len(shared)} of them in both. Sums over groups can "
-            "only be compared for the same groups: leave the others' rows out, or merge them, in both audits."
+            f"The audits have {len(ours)} and {len(theirs)} groups, {len(shared)} of them in both. Sums over groups "
+            "can only be compared for the same groups: leave the others' rows out, or merge them, in both audits."
         )
     return tuple(theirs.index(label) for label in ours)
 
 
 def _reading_change(one: Reading, other: Reading) -> Change:
-    return _change((one.value, other.value), (one.corrected, one.low, one.high), (other.corrected, other.low, other.high))
+    return _change(
+        (one.value, other.value), (one.corrected, one.low, one.high), (other.corrected, other.low, other.high)
+    )
 
 
 def _estimate_change(one: Estimate, other: Estimate) -> Change:

@@ -14,7 +14,9 @@ __all__ = ["RENDERERS", "register_renderer", "render"]
 RENDERERS = ("plot", "to_html", "repr_html", "compare_to_html")
 
 _RENDERERS: dict[str, Callable[..., Any]] = {}
-_DRAWN_BY = "fairtransport.report.audits"  # loaded when first asked for: an audit that nobody draws does not wait for it
+_DRAWN_BY = (
+    "fairtransport.report.audits"  # loaded when first asked for: an audit that nobody draws does not wait for it
+)
 
 
 def register_renderer(name: str, function: Callable[..., Any]) -> None:

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["QUANTILE_LEVELS", "Audit", "GroupSummary", "Reading", "Settings", "StratumSummary", "ThresholdSummary", "plain_values"]
+__all__ = [
+    "QUANTILE_LEVELS",
+    "Audit",
+    "GroupSummary",
+    "Reading",
+    "Settings",
+    "StratumSummary",
+    "ThresholdSummary",
+    "plain_values",
+]
 
 #: Levels of the quantiles that each group is described by.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

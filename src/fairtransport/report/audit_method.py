@@ -32,27 +32,28 @@ def method_entries(audit: Audit, part: WhatIf) -> list[tuple[str, str]]:
     """
     settings = audit.settings
     low, high = settings.range
-    entries = [
+    intervals = (
+        f"{settings.confidence:.0%}; of disparities from {settings.n_bootstrap:,} bootstrap replicates, with the "
+        "upward bias of small groups taken into account; of shares Wilson's; of ratios Donner and Zou's; of areas DeLong's"
+    )
+    return [
         ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),
         ("Set aside", _set_aside(audit)),
         ("Groups", f"{len(audit.groups)} of {', '.join(map(one_line, settings.columns))}"),
         ("Range of scores", f"{low:g} to {high:g}; distances are shares of it"),
         ("Target", one_line(settings.target)),
         ("Resolution", _resolution(audit)),
-        ("Intervals", f"{settings.confidence:.0%}; of disparities from {settings.n_bootstrap:,} bootstrap replicates, "
-         "with the upward bias of small groups taken into account; of shares Wilson's; of ratios Donner and Zou's; "
-         "of areas DeLong's"),
+        ("Intervals", intervals),
         ("Chance", _chance(audit)),
         ("Unsure", f"Groups with fewer than {settings.unsure_below} effective rows are shown and not judged"),
         ("Moving thresholds", _moving(part)),
-    ]  # fmt: skip
-    return entries
+    ]
 
 
 def comparison_method_entries(parts: Sequence[WhatIf], names: Sequence[str]) -> list[tuple[str, str]]:
     """Return the same for two audits: once what they have in common, by name what not."""
     found = [method_entries(part.audit, part) for part in parts]
-    entries = []
+    entries: list[tuple[str, str]] = []
     for (key, value), (_, other) in zip(*found, strict=True):
         entries += [(key, value)] if value == other else [(f"{key}, {names[0]}", value), (f"{key}, {names[1]}", other)]
     noise = "A change is beyond noise when its interval, which takes the two audits as independent, does not hold 0"

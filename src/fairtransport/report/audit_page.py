@@ -1,4 +1,4 @@
-"""The page of an audit, or of two: collect what it shows as a plain dict, then render it. Nothing in it needs a network."""
+"""The page of an audit, or of two: collect what it shows, then render it. Nothing in it needs a network."""
 
 from __future__ import annotations
 
@@ -146,9 +146,9 @@ def _render(context: dict[str, Any]) -> str:
     script = _script()
     page: str = environment.get_template("audit/page.html").render(
         **{**context, "data": markup.Markup(embedded_json(context["data"]))},
-        style=markup.Markup(style),  # noqa: S704 - our own file
-        script=markup.Markup(script),  # noqa: S704 - our own files
-        policy=markup.Markup(content_policy(style, script)),  # noqa: S704 - hashes
+        style=markup.Markup(style),
+        script=markup.Markup(script),
+        policy=markup.Markup(content_policy(style, script)),
     )
     return page
 
@@ -193,7 +193,7 @@ def _frame(parts: list[WhatIf], written: datetime | None) -> dict[str, Any]:
         "most_named": MOST_NAMED,
         "most_rows": _MOST_ROWS,
         "labelled": all(part.reduced.has_labels for part in parts),
-        "threshold": first.thresholds[0].threshold,
+        "threshold": f"{first.thresholds[0].threshold:g}",
         "low": low,
         "high": high,
         "confidence": f"{first.settings.confidence:.0%}",

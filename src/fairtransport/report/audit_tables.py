@@ -37,6 +37,9 @@ class Cell:
     raw: Any
 
 
+_NOTHING = Cell("\N{EN DASH}", "")
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of a table: its head, and the cells.
@@ -122,7 +125,9 @@ def comparison_tables(found: AuditComparison) -> list[Table]:
             for place, (group, change) in enumerate(zip(found.before.groups, threshold.rates, strict=True))
         )
         ratios = " and ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
-        caption = f"Lowest over highest rate: {ratios}. Groups are judged one by one; a few may seem to change by chance."
+        caption = (
+            f"Lowest over highest rate: {ratios}. Groups are judged one by one; a few may seem to change by chance."
+        )
         title = f"Selected above {threshold.threshold:g}"
         tables.append(Table(f"selected-{number + 1}", title, caption, ("Group", *columns), rows, frozenset({4})))
     tables.append(_pair_changes(found, (one, other)))
@@ -224,7 +229,7 @@ def _thresholds(audit: Audit) -> Table:
                     Cell(f"{percent(at.rates[at.lowest].value)} of {shorten(low.name, 40)}", one_line(low.name)),
                     Cell(f"{percent(at.rates[at.highest].value)} of {shorten(high.name, 40)}", one_line(high.name)),
                     _number(at.ratio.value if shown else None, lambda value: f"{value:.2f}"),
-                    _interval(at.ratio.low, at.ratio.high, lambda value: f"{value:.2f}") if shown else Cell("–", ""),
+                    _interval(at.ratio.low, at.ratio.high, lambda value: f"{value:.2f}") if shown else _NOTHING,
                     Cell(four_fifths_words(at).capitalize(), four_fifths_words(at)),
                 ),
             )
@@ -351,11 +356,11 @@ def _interval(low: float, high: float, show: Any) -> Cell:
 
 
 def _number(value: float | None, show: Any) -> Cell:
-    return Cell("–", "") if value is None or not np.isfinite(value) else Cell(show(value), value)
+    return _NOTHING if value is None or not np.isfinite(value) else Cell(show(value), value)
 
 
 def _estimate(found: Estimate | None, show: Any) -> Cell:
-    return Cell("–", "") if found is None else _number(found.value, show)
+    return _NOTHING if found is None else _number(found.value, show)
 
 
 def _score(value: float) -> str:

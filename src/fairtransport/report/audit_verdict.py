@@ -175,6 +175,6 @@ def _unsure(audit: Audit) -> str:
     count = len(audit.unsure)
     told = "One group has" if count == 1 else f"{count_word(count).capitalize()} groups have"
     return (
-        f"{told} fewer than {audit.settings.unsure_below} rows, too few to say much, and {'is' if count == 1 else 'are'} "
-        f"not judged: {', '.join(names)}{more}."
+        f"{told} fewer than {audit.settings.unsure_below} rows, too few to say much, and "
+        f"{'is' if count == 1 else 'are'} not judged: {', '.join(names)}{more}."
     )

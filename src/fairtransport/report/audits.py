@@ -30,19 +30,19 @@ def plot_audit(audit: Audit, *, kind: str = "distribution", **options: Any) -> A
 
 
 def _to_html(audit: Audit, path: Any = None, **options: Any) -> Any:
-    from fairtransport.report.audit_page import audit_page  # noqa: PLC0415 - a notebook that shows an audit needs no page
+    from fairtransport.report.audit_page import audit_page  # noqa: PLC0415 - loaded when asked for
 
     return audit_page(audit, path, **options)
 
 
 def _compare_to_html(comparison: AuditComparison, path: Any = None, **options: Any) -> Any:
-    from fairtransport.report.audit_page import comparison_page  # noqa: PLC0415 - likewise
+    from fairtransport.report.audit_page import comparison_page  # noqa: PLC0415 - loaded when asked for
 
     return comparison_page(comparison, path, **options)
 
 
 def _repr_html(audit: Audit) -> str:
-    from fairtransport.report.notebook import audit_html  # noqa: PLC0415 - likewise
+    from fairtransport.report.notebook import audit_html  # noqa: PLC0415 - loaded when asked for
 
     return audit_html(audit)
 

@@ -18,7 +18,7 @@ _MINUS = "\N{MINUS SIGN}"
 
 
 def comparison_verdict(found: AuditComparison) -> AuditVerdict:
-    """Say whether the disparity has changed, by how much, and how sure that is.
+    r"""Say whether the disparity has changed, by how much, and how sure that is.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def comparison_verdict(found: AuditComparison) -> AuditVerdict:
     >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
     >>> repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
     >>> found = [ft.audit(one, sensitive_features=group, random_state=0) for one in (scores, repaired)]
-    >>> print(plain(comparison_verdict(ft.compare(*found)).sentence))
+    >>> print(plain(comparison_verdict(ft.compare(*found)).sentence).replace("\N{MINUS SIGN}", "-"))
     The groups are closer together: averaged over all thresholds, the shares of two groups above the threshold lie 32.8
-    percentage points apart in Before and 0.0 in After, a change of −32.8 (95% interval −35.0 to −29.0), beyond noise.
+    percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35.0 to -29.1), beyond noise.
     """
     change = found.changes[PAIRS]
     standing = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
@@ -55,8 +55,9 @@ def comparison_verdict(found: AuditComparison) -> AuditVerdict:
     mean = " on average" if len(found.before.groups) > 2 else ""
     sentence = (
         f"{opening}: averaged over all thresholds, the shares of two groups above the threshold lie "
-        f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in {other}, "
-        f"a change of {_signed(points * change.value, 1)} ({_interval(found, change, points, 1)}), {_noise(change)}."
+        f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in "
+        f"{other}, a change of {_signed(points * change.value, 1)} ({_interval(found, change, points, 1)}), "
+        f"{_noise(change)}."
     )
     return AuditVerdict(standing, sentence, tuple(_points(found)))
 
@@ -70,7 +71,8 @@ def _points(found: AuditComparison) -> Iterator[str]:
         )
     for threshold in found.thresholds[:1]:
         ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
-        yield f"Lowest over highest rate above {threshold.threshold:g}: {ratios[0]} and {ratios[1]}; four fifths is 0.80."
+        told = f"Lowest over highest rate above {threshold.threshold:g}: {ratios[0]} and {ratios[1]}"
+        yield f"{told}; four fifths is 0.80."
 
 
 def _noise(change: Change) -> str:

@@ -73,4 +73,4 @@ def _interval(outcome: Outcome, place: int) -> str:
 
 def _ratio(outcome: Outcome, place: int) -> str:
     top = outcome.rates[outcome.highest].value
-    return f"{outcome.rates[place].value / top:.2f}" if top > 0 else "–"
+    return f"{outcome.rates[place].value / top:.2f}" if top > 0 else "\N{EN DASH}"

@@ -18,7 +18,7 @@ function setThreshold(value, from = null) {
   const slider = document.getElementById("threshold");
   const number = document.getElementById("threshold-number");
   if (from !== slider) slider.value = state.threshold;
-  if (from !== number) number.value = scoreText(state.threshold);
+  if (from !== number) number.value = Number(state.threshold.toFixed(DIGITS + 3));
   slider.setAttribute("aria-valuetext", scoreText(state.threshold));
   refresh();
 }

@@ -30,10 +30,7 @@ const minus = (text) => text.replace("-", "\u2212");
 
 // A score in as many digits as its range asks for.
 const DIGITS = Math.max(0, Math.ceil(2 - Math.log10(HIGH - LOW) - 1e-9));
-const scoreText = (value) => {
-  const short = value.toFixed(DIGITS);
-  return Math.abs(Number(short) - value) < 1e-12 * (HIGH - LOW) ? short : String(Number(value.toFixed(DIGITS + 3)));
-};
+const scoreText = (value) => minus(String(Number(value.toFixed(DIGITS + 3))));
 
 // About five round numbers over the range.
 function ticks(low, high) {
