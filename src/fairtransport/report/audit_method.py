@@ -34,7 +34,8 @@ def method_entries(audit: Audit, part: WhatIf) -> list[tuple[str, str]]:
     low, high = settings.range
     intervals = (
         f"{settings.confidence:.0%}; of disparities from {settings.n_bootstrap:,} bootstrap replicates, with the "
-        "upward bias of small groups taken into account; of shares Wilson's; of ratios Donner and Zou's; of areas DeLong's"
+        "upward bias of small groups taken into account; of shares Wilson's; of ratios Donner and Zou's; of areas "
+        "DeLong's"
     )
     return [
         ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),

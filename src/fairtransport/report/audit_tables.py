@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport.auditing.result import QUANTILE_LEVELS
 from fairtransport.report.audit_verdict import four_fifths_words
-from fairtransport.report.text import one_line, percent, shorten, three_digits
+from fairtransport.report.text import one_line, percent, score_text, shorten, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,8 +197,8 @@ def _groups(audit: Audit) -> Table:
         columns += ["Wrong", "AUC"]
     rows = []
     for place, group in enumerate(audit.groups):
-        cells = [Cell(f"{group.rows:,}", group.rows), Cell(_score(group.mean), group.mean)]
-        cells += [Cell(_score(value), value) for value in group.quantiles]
+        cells = [Cell(f"{group.rows:,}", group.rows), Cell(score_text(group.mean), group.mean)]
+        cells += [Cell(score_text(value), value) for value in group.quantiles]
         cells.append(Cell(three_digits(group.distance_to_everyone), group.distance_to_everyone))
         if labelled:
             cells += [_estimate(group.error, percent), _estimate(group.auc, lambda value: f"{value:.2f}")]
@@ -248,7 +248,7 @@ def _pairs(audit: Audit) -> Table:
     rows = []
     for one, other, distance in farthest_pairs(audit):
         pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
-        between = f"{_score(pair.most_between[0])} to {_score(pair.most_between[1])}"
+        between = f"{score_text(pair.most_between[0])} to {score_text(pair.most_between[1])}"
         rows.append(
             Row(
                 pair.lower,
@@ -361,11 +361,6 @@ def _number(value: float | None, show: Any) -> Cell:
 
 def _estimate(found: Estimate | None, show: Any) -> Cell:
     return _NOTHING if found is None else _number(found.value, show)
-
-
-def _score(value: float) -> str:
-    """Write a score: three decimals for shares, fewer for large numbers."""
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def sheets(tables: Sequence[Table], audit: Audit | None = None) -> dict[str, list[list[Any]]]:

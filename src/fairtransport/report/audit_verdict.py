@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit, Reading, ThresholdSummary
     from fairtransport.report.what_if import WhatIf
 
-__all__ = ["PAIRS", "AuditVerdict", "audit_verdict", "four_fifths_words", "n_pairs"]
+__all__ = ["PAIRS", "AuditVerdict", "audit_verdict", "four_fifths_words", "gap_points", "n_pairs"]
 
 PAIRS = "strong_pairwise_disparity"
 _FEW = 5  # names in a list
@@ -85,6 +85,13 @@ def n_pairs(audit: Audit) -> int:
     return len(audit.groups) * (len(audit.groups) - 1) // 2
 
 
+def gap_points(audit: Audit, reading: Reading) -> tuple[float, float, float]:
+    """Return the mean distance of two groups in percentage points, without bias, and its interval; at most 100."""
+    points = 100 / n_pairs(audit)
+    middle, low, high = (min(100.0, points * value) for value in (reading.corrected, reading.low, reading.high))
+    return middle, low, high
+
+
 def four_fifths_words(at: ThresholdSummary) -> str:
     """Return how the ratio of a threshold stands to four fifths, in words."""
     if at.four_fifths is None:
@@ -100,9 +107,9 @@ def _groups(audit: Audit) -> str:
 
 def _gap(audit: Audit, reading: Reading) -> str:
     """Return the mean distance of two groups, without what small groups add to it, and its interval."""
-    points = 100 / n_pairs(audit)
-    interval = f"{points * reading.low:.1f} to {points * reading.high:.1f}"
-    apart = f"{points * reading.corrected:.1f} percentage points apart"
+    middle, low, high = gap_points(audit, reading)
+    interval = f"{low:.1f} to {high:.1f}"
+    apart = f"{middle:.1f} percentage points apart"
     mean = " on average" if len(audit.groups) > 2 else ""
     return f"{apart}{mean} ({audit.settings.confidence:.0%} interval {interval})"
 
@@ -141,6 +148,8 @@ def _points(audit: Audit, what_if: WhatIf | None) -> Iterator[str]:
     low, high = (isolated(audit.groups[place].name) for place in (first.lowest, first.highest))
     if first.four_fifths is None:
         yield f"Above {first.threshold:g} nobody is selected."
+    elif first.lowest == first.highest:
+        yield f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of every group are selected."
     else:
         yield (
             f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of {low} and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "shorten", "three_digits"]
+__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "score_text", "shorten", "three_digits"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -99,6 +99,25 @@ def percent(share: float) -> str:
     str
     """
     return f"{100 * share:.1f}%"
+
+
+def score_text(value: float) -> str:
+    """Write a score: three decimals for shares, fewer for large numbers.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> score_text(0.25), score_text(612.5), score_text(2500.0)
+    ('0.250', '612.5', '2,500')
+    """
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def isolated(name: object, width: int = 40) -> str:

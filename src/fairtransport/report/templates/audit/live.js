@@ -106,7 +106,11 @@ function sentence(now, chosen, unrepaired) {
     if (now.length > 1) parts.push(`${number ? " " : ""}${AUDITS[number].name}: `);
     const { lowest, highest, ratio } = found;
     if (!Number.isFinite(ratio.value)) {
-      parts.push("nobody is selected.");
+      parts.push("Nobody is selected.");
+      return;
+    }
+    if (lowest === highest) {
+      parts.push(`${percent(found.rates[lowest].value)} of every group are selected.`);
       return;
     }
     const high = Number.isFinite(ratio.high) ? ratio.high.toFixed(2) : "\u221e";
