@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from fairtransport import __version__
 from fairtransport.report.audit_data import dash_list, page_data, styles_of
 from fairtransport.report.audit_method import comparison_method_entries, method_entries, software
-from fairtransport.report.audit_tables import audit_tables, comparison_tables, sheets
+from fairtransport.report.audit_tables import audit_tables, sheets
 from fairtransport.report.audit_verdict import audit_verdict
 from fairtransport.report.cards import audit_cards
+from fairtransport.report.comparison_tables import comparison_tables
 from fairtransport.report.comparison_verdict import comparison_verdict
 from fairtransport.report.live import live_rows
 from fairtransport.report.matrix import matrix
