@@ -54,8 +54,8 @@ def audit_verdict(audit: Audit, what_if: WhatIf | None = None) -> AuditVerdict:
 
     Notes
     -----
-    Groups are called apart when chance alone reads such a disparity less often than 1 - confidence (a permutation
-    test).
+    Groups are called apart when the interval of the sum over all pairs does not reach 0. It does reach it where a
+    permutation test sees no difference, so fewer than 40 permutations never find one at 95% confidence.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def audit_verdict(audit: Audit, what_if: WhatIf | None = None) -> AuditVerdict:
     reading = audit.readings[PAIRS]
     if sure < 2:
         standing, sentence = "unsure", _too_few(audit, sure)
-    elif reading.p_value is not None and reading.p_value >= 1 - audit.settings.confidence:
+    elif reading.low <= 0:
         standing, sentence = "alike", _alike(audit, reading)
     else:
         standing, sentence = "apart", _apart(audit, reading)

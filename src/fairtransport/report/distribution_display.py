@@ -114,7 +114,9 @@ class GroupDistributionDisplay(ScoredDisplay):
             points, density = smooth_density(scores, masses, size)
             return grid.from_unit(points), density / (grid.high - grid.low)
         edges = np.linspace(0, 1, self.n_bins + 1)
-        cells = np.clip(np.ceil(scores * self.n_bins - 1e-9).astype(np.int64) - 1, 0, self.n_bins - 1)
+        # A node stands for the scores below it down to the next: one just above an edge may hold those on the edge.
+        within = (scores - self.histograms.grid.resolution) * self.n_bins - 1e-9
+        cells = np.clip(np.ceil(within).astype(np.int64) - 1, 0, self.n_bins - 1)
         shares = np.bincount(cells, weights=masses, minlength=self.n_bins) / np.sum(masses)
         return np.repeat(grid.from_unit(edges), 2)[1:-1], np.repeat(shares, 2)
 
