@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairtransport.report.embedding import content_policy, embedded_json
@@ -14,6 +14,7 @@ from fairtransport.report.embedding import content_policy, embedded_json
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         TEXT | st.integers() | st.booleans() | st.none(), lambda one: st.lists(one) | st.dictionaries(TEXT, one)
