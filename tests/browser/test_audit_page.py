@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
@@ -200,7 +201,7 @@ def test_groups_chosen_are_those_that_are_compared(open_page, files, what_if):
     expected = what_if.at(0.5, chosen=[0, 2])
     with open_page(files["four"]) as page:
         page.click("[data-choose=none]")
-        page.wait_for_function("document.getElementById('told').textContent.startsWith('Choose two groups')")
+        expect(page.locator("#told")).to_have_text(re.compile("^Choose two groups"))
         assert page.locator(".plot path.curve").count() == 0
         for place in (0, 2):
             page.check(f'#chips input[value="{place}"]')
@@ -208,7 +209,7 @@ def test_groups_chosen_are_those_that_are_compared(open_page, files, what_if):
         assert page.locator('[data-chart="above"] path.curve').count() == 2
         assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
         assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
-        page.wait_for_function("document.getElementById('told').textContent.startsWith('Of the 2 groups')")
+        expect(page.locator("#told")).to_have_text(re.compile("^Of the 2 groups"))
         page.click("[data-choose=all]")
         settle(page)
         assert page.locator('[data-chart="above"] path.curve').count() == 5

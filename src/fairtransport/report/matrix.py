@@ -54,9 +54,9 @@ def matrix(audit: Audit) -> Matrix:
     Examples
     --------
     >>> import fairtransport as ft
-    >>> found = ft.audit([0.1, 0.1, 0.13, 0.3], sensitive_features=["a", "a", "b", "c"], n_bootstrap=99)
+    >>> found = ft.audit([0.1, 0.1, 0.13, 0.29], sensitive_features=["a", "a", "b", "c"], n_bootstrap=99)
     >>> matrix(found).levels
-    ((0, 2, 6), (2, 0, 5), (6, 5, 0))
+    ((0, 2, 5), (2, 0, 5), (5, 5, 0))
     """
     rows = audit.histograms.group_rows
     places = np.sort(np.argsort(-rows, kind="stable")[:MOST_NAMED])
