@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
-    from fairtransport.auditing import Audit, audit, audit_table
+    from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
     from fairtransport.estimators import (
         ContinuousTransportClassifier,
         DiscreteTransportClassifier,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "AuditComparison",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
     "Frontier",
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_table",
+    "compare",
     "datasets",
     "fit_many",
     "frontier",
@@ -49,6 +51,7 @@ __all__ = [
 
 _HOMES = {
     "Audit": "auditing",
+    "AuditComparison": "auditing",
     "ContinuousTransportClassifier": "estimators",
     "DiscreteTransportClassifier": "estimators",
     "Frontier": "estimators",
@@ -57,6 +60,7 @@ _HOMES = {
     "QuantileRepairClassifier": "estimators",
     "audit": "auditing",
     "audit_table": "auditing",
+    "compare": "auditing",
     "fit_many": "estimators",
     "frontier": "estimators",
     "load": "persistence",

@@ -15,6 +15,7 @@ from fairtransport._validation import check_count, check_flag, check_length, che
 from fairtransport.estimators.course import Course, Objective, Result
 from fairtransport.estimators.holding import hold_own_weights
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.pictures import PictureTrainer
 from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
 from fairtransport.estimators.scaling import Scaling
@@ -43,7 +44,7 @@ _MOST_WHITENED = 800  # columns; a matrix of more does not stay in the cache
 EACH_OTHER = "each_other"
 
 
-class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
+class LinearTransportClassifier(ShowsFit, ClassifierMixin, BaseEstimator):
     """Base of COT and DOT; subclasses say what the dual problem is."""
 
     _short = ""
@@ -56,6 +57,14 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _resolved_dual_step(self, problem: DualProblem | None) -> float: ...
+
+    def _told(self) -> list[str]:
+        """Say how training went, and what it gained on its watched rows."""
+        disparity = self.history_["disparity"]
+        gain = (
+            [f"disparity {disparity[0]:.3f} to {disparity[-1]:.3f} on watched training rows"] if disparity.size else []
+        )
+        return [*gain, str(self.outcome_)]
 
     # ---------------------------------------------------------------- fitting
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_scores, check_weights
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair_tables import RepairsTables
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
@@ -27,7 +28,7 @@ _OUTPUTS = ("default", "pandas", "polars")
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
 
 
-class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
     Parameters

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantileRepairClassifier"]
 
 
-class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
 
     Parameters
