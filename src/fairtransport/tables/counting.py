@@ -12,7 +12,8 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
-from fairtransport.tables.reading import Columns, check_columns, check_most, collect, open_table, refuse_identifiers
+from fairtransport.tables.engines import collect, column, schema_of
+from fairtransport.tables.reading import Columns, check_columns, check_most, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,7 +124,7 @@ def count_table(
     check_choice(missing, ("set_aside", "group"), name="missing")
     check_count(max_groups, name="max_groups")
     table = open_table(frame)
-    check_columns(table.collect_schema(), columns)
+    check_columns(schema_of(table), columns)
     refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
     entries = _Entries.of(_group(table, columns, grid), columns)
     _check_scores(entries, columns, grid)
@@ -178,16 +179,16 @@ def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
 
 def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
     """Run the group-by. New names throughout, so that no column of the user's is in the way."""
-    score = nw.col(columns.score).cast(nw.Float64)
+    score = column(table, columns.score).cast(nw.Float64)
     place = place_of(score, grid)
     sums = []
-    keys = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive)}
-    keys |= {f"b{number}": nw.col(name) for number, name in enumerate(columns.by)}
+    keys = {f"g{number}": column(table, name) for number, name in enumerate(columns.sensitive)}
+    keys |= {f"b{number}": column(table, name) for number, name in enumerate(columns.by)}
     if columns.label is not None:
-        keys["label"] = nw.col(columns.label)
+        keys["label"] = column(table, columns.label)
     chosen = dict(keys)
     if columns.weight is not None:
-        weight = nw.col(columns.weight).cast(nw.Float64)
+        weight = column(table, columns.weight).cast(nw.Float64)
         sound = _either((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, place)
         place = _either(weight.is_null(), _NO_WEIGHT, _either(weight.is_nan(), _NO_WEIGHT, sound))
         chosen |= {"weights": weight, "squares": weight * weight}

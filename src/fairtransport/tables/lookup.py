@@ -15,7 +15,9 @@ from fairtransport._columns import say_columns
 from fairtransport.histograms import SLACK, Grid
 from fairtransport.storage import write_atomically
 from fairtransport.tables.counting import place_of
-from fairtransport.tables.reading import Columns, check_columns, collect, open_table
+from fairtransport.tables.engines import as_it_came, collect, column, plain_names, schema_of, taken
+from fairtransport.tables.joining import common_kind, join_groups
+from fairtransport.tables.reading import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
     import os
@@ -73,22 +75,23 @@ class RepairLookup:
         """What the columns ``bin``, ``start``, ``base`` and ``slope`` are called: so, unless a column of groups is."""
         return [_free(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
-    def columns(self) -> dict[str, Any]:
-        """Return the table as plain columns: those of the groups, and then `names`."""
+    def values(self) -> dict[str, list[Any]]:
+        """Return the value of each group in each column of the groups."""
         labels = [label if isinstance(label, tuple) else (label,) for label in self.groups.labels]
         if self.groups.grouping == "each":
             labels = [(label[1],) for label in labels]
+        return {name: [label[place] for label in labels] for place, name in enumerate(self.groups.columns)}
+
+    def columns(self) -> dict[str, Any]:
+        """Return the table as plain columns: those of the groups, and then `names`."""
         n_nodes, nodes = self.grid.n_nodes, self.grid.nodes
         before = np.maximum(np.arange(n_nodes) - 1, 0)
         rise = np.diff(self.images, axis=1, prepend=self.images[:, :1])
         step = np.diff(nodes, prepend=nodes[0] - self.grid.width)
-        keys = {
-            name: [label[place] for label in labels for _ in range(n_nodes)]
-            for place, name in enumerate(self.groups.columns)
-        }
+        keys = {name: [value for value in own for _ in range(n_nodes)] for name, own in self.values().items()}
         numbers = (
-            np.tile(np.arange(n_nodes), len(labels)),
-            np.tile(nodes[before], len(labels)),
+            np.tile(np.arange(n_nodes), len(self.groups)),
+            np.tile(nodes[before], len(self.groups)),
             self.images[:, before].ravel(),
             (rise / step).ravel(),
         )
@@ -100,20 +103,26 @@ class RepairLookup:
         """Return the table with one more column, as lazily as the engine is; see `QuantileRepair.transform_table`."""
         lazy = open_table(frame)
         given = nw.from_native(frame)
-        schema = lazy.collect_schema()
-        if output in schema:
+        schema = schema_of(lazy)
+        if taken(output, lazy, schema):
             raise ValueError(f"The table has a column {output!r} already; name another with output=.")
-        columns = self._check(schema, score, sensitive)
-        passing = [_free(f"__repair_{name}", schema) for name in ("row", "bin", "start", "base", "slope")]
-        order, place, start, base, slope = passing
-        table = given.with_row_index(order).lazy() if isinstance(given, nw.DataFrame) else lazy
-        value = _clamped(columns.score, self.grid)
-        placed = table.with_columns(place_of(value, self.grid).alias(place))
-        joined, keys = _join(placed, schema, columns, self.columns(), passing[1:], on=[place])
+        columns, kinds = self._check(schema, score, sensitive)
+        order, place, start, base, slope, *free = (
+            _free(f"__repair_{name}", schema) for name in ("row", "bin", "start", "base", "slope", *range(len(kinds)))
+        )
+        table = plain_names(lazy)
+        own = dict(zip(schema, table.collect_schema(), strict=True))
+        if isinstance(given, nw.DataFrame):
+            table = given.with_row_index(order).lazy()
+        value, keys = _clamped(nw.col(own[columns.score]), self.grid), dict(zip(free, kinds, strict=True))
+        passing = {key: nw.col(own[name]) for key, name in zip(keys, columns.sensitive, strict=True)}
+        placed = table.with_columns(place_of(value, self.grid).alias(place), **passing)
+        held = dict(zip((*keys, place, start, base, slope), self.columns().values(), strict=True))
         image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
-        found = joined.with_columns(image.alias(output)).drop(*keys, *passing[1:])
+        joined = join_groups(placed, keys, held, on=[place])
+        found = joined.with_columns(image.alias(output)).drop(place, start, base, slope)
         if not isinstance(given, nw.DataFrame):
-            return found.to_native()
+            return as_it_came(found, lazy, [*schema, output])
         native = found.sort(order).drop(order).collect().to_native()  # a join need not keep the order
         if given.implementation.is_pandas_like():
             native.index = given.to_native().index
@@ -122,22 +131,21 @@ class RepairLookup:
     def count(self, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
         """Count the rows that are clamped, and those that get no repaired score; one pass on the engine."""
         table = open_table(frame)
-        schema = table.collect_schema()
-        columns = self._check(schema, score, sensitive)
-        value = nw.col(columns.score).cast(nw.Float64)
-        state, known = _free("__repair_state", schema), _free("__repair_known", schema)
-        outside = _which((value < self.grid.low) | (value > self.grid.high), _CLAMPED, _INSIDE)
+        schema = schema_of(table)
+        columns, kinds = self._check(schema, score, sensitive)
+        value = column(table, columns.score).cast(nw.Float64)
+        state = _which((value < self.grid.low) | (value > self.grid.high), _CLAMPED, _INSIDE)
+        keys = {f"key{place}": kind for place, kind in enumerate(kinds)}
+        passing = {key: column(table, name) for key, name in zip(keys, columns.sensitive, strict=True)}
         # A comparison with what is missing is missing on some engines: the outermost questions are whether it is.
-        for name in reversed(columns.sensitive):
-            outside = _which(nw.col(name).is_null(), _NO_GROUP, outside)
+        for name, group in zip(columns.sensitive, passing.values(), strict=True):
+            state = _which(group.is_null(), _NO_GROUP, state)
             if schema[name].is_float():
-                outside = _which(nw.col(name).is_nan(), _NO_GROUP, outside)
-        told = _which(value.is_null(), _NO_SCORE, _which(value.is_nan(), _NO_SCORE, outside))
-        every = self.columns()
-        held = {name: every[name][:: self.grid.n_nodes] for name in self.groups.columns}
-        held[_free("known", held)] = [1] * len(self.groups)
-        joined, _ = _join(table.with_columns(told.alias(state)), schema, columns, held, [known])
-        seen = joined.select(state=nw.col(state), unknown=nw.col(known).is_null())
+                state = _which(group.is_nan(), _NO_GROUP, state)
+        state = _which(value.is_null(), _NO_SCORE, _which(value.is_nan(), _NO_SCORE, state))
+        held = dict(zip(keys, self.values().values(), strict=True)) | {"known": [1] * len(self.groups)}
+        joined = join_groups(table.select(state=state, **passing), keys, held)
+        seen = joined.select("state", unknown=nw.col("known").is_null())
         found = collect(seen.group_by("state", "unknown").agg(nw.len().alias("rows")))
         counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
         for row in found.rows(named=True):
@@ -149,7 +157,10 @@ class RepairLookup:
                 counts[reason] += row["rows"]
         return counts
 
-    def _check(self, schema: Mapping[str, Any], score: str, sensitive: str | Sequence[str]) -> Columns:
+    def _check(
+        self, schema: Mapping[str, nw.dtypes.DType], score: str, sensitive: str | Sequence[str]
+    ) -> tuple[Columns, list[nw.dtypes.DType]]:
+        """Return the columns, and the types in which those of the groups are compared."""
         columns = Columns.named(score=score, sensitive=sensitive)
         check_columns(schema, columns)
         if len(columns.sensitive) != len(self.groups.columns):
@@ -157,7 +168,8 @@ class RepairLookup:
                 f"sensitive names {len(columns.sensitive)} columns; the repair was fitted with "
                 f"{say_columns(self.groups.columns)}."
             )
-        return columns
+        known = zip(columns.sensitive, self.values().values(), strict=True)
+        return columns, [common_kind(name, schema[name], values) for name, values in known]
 
     # --------------------------------------------------------------------------------------------------- hand it on
 
@@ -207,9 +219,9 @@ class RepairLookup:
         return write_atomically(path, content.getvalue())
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _free(name: str, others: Collection[str]) -> str:
     """Return a name that no other column has."""
-    while name in taken:
+    while name in others:
         name += "_"
     return name
 
@@ -219,49 +231,12 @@ def _which(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
     return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
 
 
-def _clamped(name: str, grid: Grid) -> nw.Expr:
+def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
     """Return the scores within the range; NaN is missing."""
-    value = nw.col(name).cast(nw.Float64)
+    value = score.cast(nw.Float64)
     above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
     within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
     return nw.when(~value.is_nan()).then(within)
-
-
-def _join(
-    table: nw.LazyFrame[Any],
-    schema: Mapping[str, Any],
-    columns: Columns,
-    held: Mapping[str, Any],
-    names: Sequence[str],
-    *,
-    on: Sequence[str] = (),
-) -> tuple[nw.LazyFrame[Any], list[str]]:
-    """Join with a small table: first the groups, then what is called ``names``. Return the names of the keys too."""
-    keys = [_free(f"__repair_key_{number}", schema) for number in range(len(columns.sensitive))]
-    lookup = _beside(table, dict(zip((*keys, *names), held.values(), strict=True)))
-    passing = []
-    for key, name in zip(keys, columns.sensitive, strict=True):
-        kind = nw.String() if schema[name] in {nw.Categorical, nw.Enum} else schema[name]
-        if kind == nw.Object:  # pandas: values of any type, which compare as they are
-            passing.append(nw.col(name).alias(key))
-            continue
-        passing.append(nw.col(name).cast(kind).alias(key))
-        lookup = lookup.with_columns(nw.col(key).cast(kind))
-    return table.with_columns(*passing).join(lookup, on=[*keys, *on], how="left"), keys
-
-
-def _beside(table: nw.LazyFrame[Any], held: dict[str, Any]) -> nw.LazyFrame[Any]:
-    """Return a small table on the engine of another one."""
-    engine, native = table.implementation, table.to_native()
-    if engine.is_duckdb():
-        repair_lookup = import_module("pyarrow").table(held)  # noqa: F841 - DuckDB finds it by its name
-        return open_table(native.query("scored", "SELECT * FROM repair_lookup"))
-    if engine.is_pyspark():
-        return open_table(native.sparkSession.createDataFrame(import_module("pandas").DataFrame(held)))
-    if engine.is_dask():
-        small = import_module("pandas").DataFrame(held)
-        return open_table(import_module("dask.dataframe").from_pandas(small, npartitions=1))
-    return nw.from_dict(held, backend=engine).lazy()
 
 
 def _quoted(name: str) -> str:

@@ -6,19 +6,19 @@ Error texts name columns and counts, never a value.
 from __future__ import annotations
 
 import difflib
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from fairtransport._columns import say_columns
+from fairtransport.tables.engines import collect, column, first_rows, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-__all__ = ["PROBED", "Columns", "check_columns", "check_most", "collect", "open_table", "refuse_identifiers"]
+__all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers"]
 
 #: First rows in which identifiers are looked for, before all rows are grouped.
 PROBED = 1 << 17
@@ -109,14 +109,6 @@ def open_table(frame: Any) -> nw.LazyFrame[Any]:
     return table.lazy()
 
 
-def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    """Run a query whose result is small; what it reads may be larger than memory."""
-    options: dict[str, Any] = {}
-    if table.implementation.is_polars() and "engine" in inspect.signature(table.to_native().collect).parameters:
-        options["engine"] = "streaming"
-    return table.collect(**options)
-
-
 def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> None:
     """Raise when a column is not there or cannot be what it is said to be."""
     for name in columns:
@@ -149,11 +141,12 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
 
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
-    schema = table.collect_schema()
+    schema = schema_of(table)
     labels = () if columns.label is None else (columns.label,)
     names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
     alias = {name: f"c{place}" for place, name in enumerate(names)}
-    first = table.select(**{alias[name]: _without_nan(name, schema) for name in names}).head(PROBED)
+    chosen = {alias[name]: _without_nan(column(table, name), schema[name]) for name in names}
+    first = first_rows(table.select(**chosen), PROBED)
     found = dict(zip(names, _count_distinct(first, list(alias.values())), strict=True))
     for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
         for name in chosen:
@@ -166,9 +159,8 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
             raise ValueError(f"Column {name!r} has at least {found[name]} different labels; two are needed.")
 
 
-def _without_nan(name: str, schema: Mapping[str, nw.dtypes.DType]) -> nw.Expr:
-    column = nw.col(name)
-    return nw.when(~column.is_nan()).then(column) if schema[name].is_float() else column
+def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
+    return nw.when(~values.is_nan()).then(values) if kind.is_float() else values
 
 
 def _count_distinct(first: nw.LazyFrame[Any], keys: list[str]) -> list[int]:
