@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
 from fairtransport.tables.engines import collect, column, schema_of
+from fairtransport.tables.partitions import add_up
 from fairtransport.tables.reading import Columns, check_columns, check_most, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
@@ -178,14 +180,27 @@ def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
 
 
 def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
-    """Run the group-by. New names throughout, so that no column of the user's is in the way."""
+    """Run the group-by and take its result, which is small."""
+    count = partial(_count_places, columns=columns, grid=grid)
+    if table.implementation.is_dask():
+        counted = add_up(table.select(*columns), count, keys=[*columns.keys(), "place"])
+    else:
+        counted = count(table)
+    found = collect(counted.head(MOST_ENTRIES + 1))
+    if len(found) > MOST_ENTRIES:
+        raise ValueError(
+            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
+            "(n_bins=), or fewer groups or strata."
+        )
+    return found
+
+
+def _count_places(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
+    """Group by the keys and the node. New names throughout, so that no column of the user's is in the way."""
     score = column(table, columns.score).cast(nw.Float64)
     place = place_of(score, grid)
     sums = []
-    keys = {f"g{number}": column(table, name) for number, name in enumerate(columns.sensitive)}
-    keys |= {f"b{number}": column(table, name) for number, name in enumerate(columns.by)}
-    if columns.label is not None:
-        keys["label"] = column(table, columns.label)
+    keys = {key: column(table, name) for key, name in columns.keys().items()}
     chosen = dict(keys)
     if columns.weight is not None:
         weight = column(table, columns.weight).cast(nw.Float64)
@@ -196,14 +211,7 @@ def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFra
     # A comparison with a missing score is missing on some engines: the outermost question is whether it is.
     outside = _either((score < grid.low) | (score > grid.high), _OUTSIDE, place)
     chosen["place"] = _either(score.is_null(), _NO_SCORE, _either(score.is_nan(), _NO_SCORE, outside))
-    rows = table.select(**chosen)
-    found = collect(rows.group_by(*keys, "place").agg(nw.len().alias("rows"), *sums).head(MOST_ENTRIES + 1))
-    if len(found) > MOST_ENTRIES:
-        raise ValueError(
-            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
-            "(n_bins=), or fewer groups or strata."
-        )
-    return found
+    return table.select(**chosen).group_by(*keys, "place").agg(nw.len().alias("rows"), *sums)
 
 
 def _either(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:

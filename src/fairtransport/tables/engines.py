@@ -1,4 +1,4 @@
-"""Where engines differ, and narwhals leaves it to us: names, first rows, results, small tables beside large ones."""
+"""Where engines differ, and narwhals leaves it to us: names, errors, small tables beside large ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import narwhals as nw
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["as_it_came", "beside", "collect", "column", "first_rows", "plain_names", "schema_of", "taken"]
+__all__ = ["beside", "collect", "column", "own_names", "plain_names", "schema_of", "taken"]
 
-_LOOK_FURTHER = 4  # times as many partitions, where the first ones have too few rows
-# Errors of tasks whose texts quote what was computed with. Others, such as a file that is not there, do not.
+# Errors of Dask's tasks whose texts quote what was computed with. Others, such as a file that is not there, do not.
 _QUOTING = (ValueError, TypeError, LookupError, ArithmeticError)
 
 
@@ -26,9 +25,9 @@ def _is_spark(table: nw.LazyFrame[Any]) -> bool:
 
 
 def schema_of(table: nw.LazyFrame[Any]) -> dict[str, nw.dtypes.DType]:
-    """Return the types of the columns. Dask's object columns may hold anything; narwhals calls them text."""
+    """Return the types of the columns. Object columns of pandas and Dask may hold anything; narwhals guesses."""
     schema: dict[str, nw.dtypes.DType] = dict(table.collect_schema())
-    if table.implementation.is_dask():
+    if table.implementation.is_dask() or table.implementation.is_pandas_like():
         schema |= {name: nw.Object() for name, kind in table.to_native().dtypes.items() if kind == "object"}
     return schema
 
@@ -41,25 +40,17 @@ def column(table: nw.LazyFrame[Any], name: str) -> nw.Expr:
 
 
 def plain_names(table: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return the table with other names, in the same order, where Spark could not join it under its own."""
-    if not _is_spark(table) or not any(map(_is_odd, table.to_native().columns)):
-        return table
+    """Return the table under other names, in the same order, where Spark could not join it under its own."""
     native = table.to_native()
+    if not _is_spark(table) or not any(map(_is_odd, native.columns)):
+        return table
     return nw.from_native(native.toDF(*(f"__repair_own_{place}" for place in range(len(native.columns)))))
 
 
-def as_it_came(found: nw.LazyFrame[Any], table: nw.LazyFrame[Any], names: Sequence[str]) -> Any:
-    """Return what was made of a lazy table as its engine has it: the names on Spark, the index on Dask."""
-    native = found.to_native()
-    if _is_spark(found) and native.columns != names:
-        return native.toDF(*names)
-    if found.implementation.is_dask():  # a join numbers the rows of each partition anew; the index may be the only id
-        given = table.to_native()
-        made = native._meta.set_axis(given._meta.index)  # noqa: SLF001 - dask documents it as the empty table
-        return given.map_partitions(
-            lambda own, joined: joined.set_axis(own.index), native, align_dataframes=False, meta=made
-        )
-    return native
+def own_names(table: nw.LazyFrame[Any], names: Sequence[str]) -> Any:
+    """Undo `plain_names`; return the engine's own table."""
+    native = table.to_native()
+    return native.toDF(*names) if _is_spark(table) and native.columns != names else native
 
 
 def _is_odd(name: str) -> bool:
@@ -73,24 +64,7 @@ def taken(name: str, table: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> boo
     return name in schema
 
 
-# ------------------------------------------------------------------------------------------------------------- rows
-
-
-def first_rows(table: nw.LazyFrame[Any], n_rows: int) -> nw.LazyFrame[Any]:
-    """Return about the first rows, not more than ``n_rows``.
-
-    Dask's own ``head`` would read all partitions or only one; here it is as many as are needed.
-    """
-    if table.implementation.is_dask():
-        native, n_read = table.to_native(), 1
-        while n_read < native.npartitions and _count(native.partitions[:n_read]) < n_rows:
-            n_read *= _LOOK_FURTHER
-        table = nw.from_native(native.partitions[:n_read])
-    return table.head(n_rows)
-
-
-def _count(native: Any) -> int:
-    return collect(nw.from_native(native).select(nw.len())).item()
+# ---------------------------------------------------------------------------------------------------------- results
 
 
 def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -98,13 +72,11 @@ def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
     Spark's error texts quote values, and so may those of Dask's tasks: only the kind of error is passed on.
     """
-    options: dict[str, Any] = {}
-    engine = table.implementation
-    if engine.is_polars() and "engine" in inspect.signature(table.to_native().collect).parameters:
-        options["engine"] = "streaming"
+    engine, native = table.implementation, table.to_native()
     if engine.is_dask():
+        planned = nw.from_native(native.optimize()).lazy()  # what fails here has not seen a row
         try:
-            return table.collect()
+            return planned.collect()
         except _QUOTING as error:
             raise RuntimeError(_say_failed("Dask", type(error).__name__)) from None
     if _is_spark(table):
@@ -113,7 +85,9 @@ def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
             return table.collect()
         except failures as error:
             raise RuntimeError(_say_failed("Spark", error.getCondition() or type(error).__name__)) from None
-    return table.collect(**options)
+    if engine.is_polars() and "engine" in inspect.signature(native.collect).parameters:
+        return table.collect(engine="streaming")
+    return table.collect()
 
 
 def _say_failed(engine: str, kind: str) -> str:
@@ -127,15 +101,13 @@ def _say_failed(engine: str, kind: str) -> str:
 
 
 def beside(table: nw.LazyFrame[Any], held: Mapping[str, Sequence[Any]]) -> nw.LazyFrame[Any]:
-    """Return a small table on the engine of another one, such that joining them leaves the large one where it is."""
+    """Return a small table on the engine of another one."""
     engine, native = table.implementation, table.to_native()
     if engine.is_duckdb():
         repair_lookup = import_module("pyarrow").table(held)  # noqa: F841 - DuckDB finds it by its name
         return nw.from_native(native.query("scored", "SELECT * FROM repair_lookup"))
-    if _is_spark(table):  # without the hint both tables are sorted and sent around where the small one has 10 MB
+    if _is_spark(table):
         small = native.sparkSession.createDataFrame(import_module("pyarrow").table(held))
+        # Above 10 MB Spark would sort both tables and send their rows around; so it sends the small one to all.
         return nw.from_native(small.hint("broadcast"))
-    if engine.is_dask():  # a table of one partition is sent to all others
-        small = import_module("pandas").DataFrame(held)
-        return nw.from_native(import_module("dask.dataframe").from_pandas(small, npartitions=1))
     return nw.from_dict(held, backend=engine).lazy()

@@ -40,7 +40,8 @@ def join_groups(
     """
     small = beside(table, held)
     for key, kind in keys.items():
-        table, small = (one.with_columns(nw.col(key).cast(kind)) for one in (table, small))
+        if kind != nw.Object:
+            table, small = (one.with_columns(nw.col(key).cast(kind)) for one in (table, small))
     return table.join(small, on=[*keys, *on], how="left").drop(*keys)
 
 
@@ -69,7 +70,7 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
     kinds = {type(value) for value in values}
     if kind == nw.Object:  # pandas and Dask: values of any type, which compare as they are
         return kind
-    if kinds == {str} and kind in {nw.String, nw.Categorical, nw.Enum}:
+    if kinds == {str} and isinstance(kind, (nw.String, nw.Categorical, nw.Enum)):
         return nw.String()
     if kinds <= {bool, int, float} and (kind == nw.Boolean or kind.is_numeric()):
         return _number_kind(kind, kinds, values)
@@ -79,7 +80,8 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
         return kind
     said = " and ".join(sorted(_WORDS.get(one, one.__name__) for one in kinds))
     raise TypeError(
-        f"Column {name!r} holds {kind}; the repair was fitted to groups that are {said}. Cast the column first."
+        f"Column {name!r} holds {type(kind).__name__}; the repair was fitted to groups that are {said}. Cast the "
+        "column first."
     )
 
 

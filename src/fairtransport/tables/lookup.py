@@ -1,4 +1,4 @@
-"""Quantile repair as a small table: a join and one linear interpolation, on any engine."""
+"""Quantile repair as a small table, for any engine, and to hand on: as SQL, as a file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport.histograms import SLACK, Grid
 from fairtransport.storage import write_atomically
-from fairtransport.tables.counting import place_of
-from fairtransport.tables.engines import as_it_came, collect, column, plain_names, schema_of, taken
-from fairtransport.tables.joining import common_kind, join_groups
-from fairtransport.tables.reading import Columns, check_columns, open_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -30,11 +25,9 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.transport.line import QuantileMap
 
-__all__ = ["RepairLookup"]
+__all__ = ["RepairLookup", "free_name"]
 
 _A_STATEMENT = 500  # rows of one INSERT
-_INSIDE, _CLAMPED, _NO_SCORE, _NO_GROUP = 0, 1, -1, -2
-_REASONS = {_NO_SCORE: "no score", _NO_GROUP: "no group"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +66,7 @@ class RepairLookup:
     @property
     def names(self) -> list[str]:
         """What the columns ``bin``, ``start``, ``base`` and ``slope`` are called: so, unless a column of groups is."""
-        return [_free(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
+        return [free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
     def values(self) -> dict[str, list[Any]]:
         """Return the value of each group in each column of the groups."""
@@ -96,80 +89,6 @@ class RepairLookup:
             (rise / step).ravel(),
         )
         return {**keys, **dict(zip(self.names, numbers, strict=True))}
-
-    # -------------------------------------------------------------------------------------------------- any engine
-
-    def apply(self, frame: Any, *, score: str, sensitive: str | Sequence[str], output: str) -> Any:
-        """Return the table with one more column, as lazily as the engine is; see `QuantileRepair.transform_table`."""
-        lazy = open_table(frame)
-        given = nw.from_native(frame)
-        schema = schema_of(lazy)
-        if taken(output, lazy, schema):
-            raise ValueError(f"The table has a column {output!r} already; name another with output=.")
-        columns, kinds = self._check(schema, score, sensitive)
-        order, place, start, base, slope, *free = (
-            _free(f"__repair_{name}", schema) for name in ("row", "bin", "start", "base", "slope", *range(len(kinds)))
-        )
-        table = plain_names(lazy)
-        own = dict(zip(schema, table.collect_schema(), strict=True))
-        if isinstance(given, nw.DataFrame):
-            table = given.with_row_index(order).lazy()
-        value, keys = _clamped(nw.col(own[columns.score]), self.grid), dict(zip(free, kinds, strict=True))
-        passing = {key: nw.col(own[name]) for key, name in zip(keys, columns.sensitive, strict=True)}
-        placed = table.with_columns(place_of(value, self.grid).alias(place), **passing)
-        held = dict(zip((*keys, place, start, base, slope), self.columns().values(), strict=True))
-        image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
-        joined = join_groups(placed, keys, held, on=[place])
-        found = joined.with_columns(image.alias(output)).drop(place, start, base, slope)
-        if not isinstance(given, nw.DataFrame):
-            return as_it_came(found, lazy, [*schema, output])
-        native = found.sort(order).drop(order).collect().to_native()  # a join need not keep the order
-        if given.implementation.is_pandas_like():
-            native.index = given.to_native().index
-        return native
-
-    def count(self, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
-        """Count the rows that are clamped, and those that get no repaired score; one pass on the engine."""
-        table = open_table(frame)
-        schema = schema_of(table)
-        columns, kinds = self._check(schema, score, sensitive)
-        value = column(table, columns.score).cast(nw.Float64)
-        state = _which((value < self.grid.low) | (value > self.grid.high), _CLAMPED, _INSIDE)
-        keys = {f"key{place}": kind for place, kind in enumerate(kinds)}
-        passing = {key: column(table, name) for key, name in zip(keys, columns.sensitive, strict=True)}
-        # A comparison with what is missing is missing on some engines: the outermost questions are whether it is.
-        for name, group in zip(columns.sensitive, passing.values(), strict=True):
-            state = _which(group.is_null(), _NO_GROUP, state)
-            if schema[name].is_float():
-                state = _which(group.is_nan(), _NO_GROUP, state)
-        state = _which(value.is_null(), _NO_SCORE, _which(value.is_nan(), _NO_SCORE, state))
-        held = dict(zip(keys, self.values().values(), strict=True)) | {"known": [1] * len(self.groups)}
-        joined = join_groups(table.select(state=state, **passing), keys, held)
-        seen = joined.select("state", unknown=nw.col("known").is_null())
-        found = collect(seen.group_by("state", "unknown").agg(nw.len().alias("rows")))
-        counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-        for row in found.rows(named=True):
-            counts["rows"] += row["rows"]
-            reason = _REASONS.get(row["state"]) or ("unknown group" if row["unknown"] else None)
-            if reason is None and row["state"] == _CLAMPED:
-                reason = "clamped"
-            if reason is not None:
-                counts[reason] += row["rows"]
-        return counts
-
-    def _check(
-        self, schema: Mapping[str, nw.dtypes.DType], score: str, sensitive: str | Sequence[str]
-    ) -> tuple[Columns, list[nw.dtypes.DType]]:
-        """Return the columns, and the types in which those of the groups are compared."""
-        columns = Columns.named(score=score, sensitive=sensitive)
-        check_columns(schema, columns)
-        if len(columns.sensitive) != len(self.groups.columns):
-            raise ValueError(
-                f"sensitive names {len(columns.sensitive)} columns; the repair was fitted with "
-                f"{say_columns(self.groups.columns)}."
-            )
-        known = zip(columns.sensitive, self.values().values(), strict=True)
-        return columns, [common_kind(name, schema[name], values) for name, values in known]
 
     # --------------------------------------------------------------------------------------------------- hand it on
 
@@ -219,24 +138,11 @@ class RepairLookup:
         return write_atomically(path, content.getvalue())
 
 
-def _free(name: str, others: Collection[str]) -> str:
+def free_name(name: str, others: Collection[str]) -> str:
     """Return a name that no other column has."""
     while name in others:
         name += "_"
     return name
-
-
-def _which(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
-    other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
-    return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
-
-
-def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the scores within the range; NaN is missing."""
-    value = score.cast(nw.Float64)
-    above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
-    within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
-    return nw.when(~value.is_nan()).then(within)
 
 
 def _quoted(name: str) -> str:

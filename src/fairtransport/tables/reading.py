@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from fairtransport._columns import say_columns
-from fairtransport.tables.engines import collect, column, first_rows, schema_of
+from fairtransport.tables.engines import collect, column, schema_of
+from fairtransport.tables.partitions import look_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
 __all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers"]
@@ -69,6 +71,12 @@ class Columns:
         """Every name once, in the order of the parameters."""
         names = (self.score, *self.sensitive, self.label, *self.by, self.weight)
         return iter(dict.fromkeys(name for name in names if name is not None))
+
+    def keys(self) -> dict[str, str]:
+        """Return the columns that rows are grouped by, under the names that the counts have them: g0, b0, label."""
+        named = {f"g{number}": name for number, name in enumerate(self.sensitive)}
+        named |= {f"b{number}": name for number, name in enumerate(self.by)}
+        return named if self.label is None else {**named, "label": self.label}
 
 
 def _name(value: Any, role: str) -> str:
@@ -141,34 +149,47 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
 
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
-    schema = schema_of(table)
     labels = () if columns.label is None else (columns.label,)
-    names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
-    alias = {name: f"c{place}" for place, name in enumerate(names)}
-    chosen = {alias[name]: _without_nan(column(table, name), schema[name]) for name in names}
-    first = first_rows(table.select(**chosen), PROBED)
-    found = dict(zip(names, _count_distinct(first, list(alias.values())), strict=True))
+    questions = [("label", (name,)) for name in labels]
     for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
-        for name in chosen:
-            check_most(found[name], role, [name], max_groups, probed=True)
+        questions += [(role, (name,)) for name in chosen]
         if len(chosen) > 1 and (crossed or role == "by"):
-            whole = first.select(*(alias[name] for name in chosen)).drop_nulls().unique()
-            check_most(collect(whole.select(nw.len())).item(), role, chosen, max_groups, probed=True)
-    for name in labels:
-        if found[name] > 2:
-            raise ValueError(f"Column {name!r} has at least {found[name]} different labels; two are needed.")
+            questions.append((role, chosen))
+    count = partial(_count_distinct, questions=[chosen for _, chosen in questions])
+    if table.implementation.is_dask():
+        names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
+        answers: Iterable[list[int]] = look_first(table.select(*names), count, n_rows=PROBED)
+    else:
+        answers = [count(table)]
+    for found in answers:
+        for (role, chosen), n_found in zip(questions, found, strict=True):
+            if role != "label":
+                check_most(n_found, role, chosen, max_groups, probed=True)
+            elif n_found > 2:
+                raise ValueError(f"Column {chosen[0]!r} has at least {n_found} different labels; two are needed.")
+
+
+def _count_distinct(table: nw.LazyFrame[Any], *, questions: list[tuple[str, ...]]) -> list[int]:
+    """Count the values of each column, or of several crossed, in the first rows, but for the missing ones."""
+    schema = schema_of(table)
+    alias = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(name for one in questions for name in one))}
+    chosen = {key: _without_nan(column(table, name), schema[name]) for name, key in alias.items()}
+    first = table.select(**chosen).head(PROBED)
+    distinct = {key: nw.col(key).n_unique() for key in chosen}
+    missing = {f"{key}_missing": nw.col(key).null_count() for key in chosen}
+    row = collect(first.select(**distinct, **missing)).rows(named=True)[0]
+    # Of no rows, some engines say None.
+    single = {key: int((row[key] or 0) - bool(row[f"{key}_missing"])) for key in chosen}
+    return [
+        single[alias[one[0]]]
+        if len(one) == 1
+        else int(collect(first.select(*map(alias.get, one)).drop_nulls().unique().select(nw.len())).item())
+        for one in questions
+    ]
 
 
 def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
     return nw.when(~values.is_nan()).then(values) if kind.is_float() else values
-
-
-def _count_distinct(first: nw.LazyFrame[Any], keys: list[str]) -> list[int]:
-    """Count the values of each column but for the missing one."""
-    distinct = {key: nw.col(key).n_unique() for key in keys}
-    missing = {f"{key}_missing": nw.col(key).null_count() for key in keys}
-    row = collect(first.select(**distinct, **missing)).rows(named=True)[0]
-    return [(row[key] or 0) - bool(row[f"{key}_missing"]) for key in keys]  # of no rows, some engines say None
 
 
 def check_most(n_groups: int, role: str, columns: Sequence[str], max_groups: int, *, probed: bool = False) -> None:
