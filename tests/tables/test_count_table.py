@@ -253,7 +253,7 @@ def test_a_score_of_text(to_table):
 
 
 def test_an_identifier_is_stopped_early(to_table):
-    """100,000 groups: told with their number, from the first rows, before the group-by; on Dask, the first partition."""
+    """100,000 groups: told with their number, from the first rows, before the group-by; on Dask, of one part."""
     n = 100_000
     table = to_table({"s": np.full(n, 0.5), "g": np.arange(n), "h": np.arange(n) % 150, "i": np.arange(n) % 151})
     told = 33334 if nw.from_native(table).implementation.is_dask() else n

@@ -51,21 +51,44 @@ def each(table: nw.LazyFrame[Any], work: Callable[[Any, Any], Any], held: Any) -
 
 
 def look_first(
-    table: nw.LazyFrame[Any], work: Callable[[nw.LazyFrame[Any]], Sequence[int]], *, n_rows: int
+    table: nw.LazyFrame[Any],
+    distinct: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
+    count: Callable[[nw.LazyFrame[Any]], Sequence[int]],
+    *,
+    keys: Sequence[str],
+    n_rows: int,
 ) -> Iterator[list[int]]:
-    """Yield what ``work`` counts in the first rows: in those of one partition, and of more until they are enough."""
+    """Count values in the first partition, and in more of them until these have ``n_rows``; the values stay there.
+
+    Parameters
+    ----------
+    table : LazyFrame
+        Of Dask.
+    distinct : callable
+        A partition -> its distinct ``keys``, and in the column ``rows`` how many rows have them.
+    count : callable
+        The distinct keys of all -> numbers.
+    keys : list of str
+    n_rows : int
+
+    Yields
+    ------
+    list of int
+        What ``count`` found.
+    """
     native, n_read = table.to_native(), 1
-    count = partial(_in_one_row, work=work)
+    answer = partial(_in_one_row, count=count)
     while True:
-        first = native.partitions[:n_read].head(n_rows, npartitions=-1, compute=False)
-        made = count(native._meta)  # noqa: SLF001 - likewise
-        n_seen, *counts = collect(nw.from_native(first.map_partitions(count, meta=made)).lazy()).row(0)
+        first = nw.from_native(native.partitions[:n_read]).lazy()
+        found = add_up(first, distinct, keys=keys).to_native()
+        made = answer(found._meta)  # noqa: SLF001 - likewise
+        n_seen, *counts = collect(nw.from_native(found.map_partitions(answer, meta=made)).lazy()).row(0)
         yield counts
         if n_seen >= n_rows or n_read >= native.npartitions:
             return
         n_read *= _LOOK_FURTHER
 
 
-def _in_one_row(part: Any, *, work: Callable[[nw.LazyFrame[Any]], Sequence[int]]) -> Any:
-    counts = [len(part), *work(nw.from_native(part).lazy())]
+def _in_one_row(found: Any, *, count: Callable[[nw.LazyFrame[Any]], Sequence[int]]) -> Any:
+    counts = [found["rows"].sum(), *count(nw.from_native(found).lazy())]
     return import_module("pandas").DataFrame([counts], columns=[f"n{place}" for place in range(len(counts))])

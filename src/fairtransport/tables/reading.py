@@ -17,7 +17,7 @@ from fairtransport.tables.engines import collect, column, schema_of
 from fairtransport.tables.partitions import look_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
 __all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers"]
@@ -155,12 +155,14 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
         questions += [(role, (name,)) for name in chosen]
         if len(chosen) > 1 and (crossed or role == "by"):
             questions.append((role, chosen))
-    count = partial(_count_distinct, questions=[chosen for _, chosen in questions])
+    names = list(dict.fromkeys(name for _, chosen in questions for name in chosen))
+    keys = {name: f"c{place}" for place, name in enumerate(names)}
+    count = partial(_count_distinct, questions=[[keys[name] for name in chosen] for _, chosen in questions])
     if table.implementation.is_dask():
-        names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
-        answers: Iterable[list[int]] = look_first(table.select(*names), count, n_rows=PROBED)
+        distinct = partial(_find_distinct, keys=keys, n_rows=PROBED)
+        answers = look_first(table.select(*names), distinct, count, keys=list(keys.values()), n_rows=PROBED)
     else:
-        answers = [count(table)]
+        answers = iter([count(_first(table, keys, PROBED))])
     for found in answers:
         for (role, chosen), n_found in zip(questions, found, strict=True):
             if role != "label":
@@ -169,23 +171,31 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
                 raise ValueError(f"Column {chosen[0]!r} has at least {n_found} different labels; two are needed.")
 
 
-def _count_distinct(table: nw.LazyFrame[Any], *, questions: list[tuple[str, ...]]) -> list[int]:
-    """Count the values of each column, or of several crossed, in the first rows, but for the missing ones."""
+def _first(table: nw.LazyFrame[Any], keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
+    """Return the first rows of some columns under other names; NaN is missing."""
     schema = schema_of(table)
-    alias = {name: f"c{place}" for place, name in enumerate(dict.fromkeys(name for one in questions for name in one))}
-    chosen = {key: _without_nan(column(table, name), schema[name]) for name, key in alias.items()}
-    first = table.select(**chosen).head(PROBED)
-    distinct = {key: nw.col(key).n_unique() for key in chosen}
-    missing = {f"{key}_missing": nw.col(key).null_count() for key in chosen}
+    return table.select(**{key: _without_nan(column(table, name), schema[name]) for name, key in keys.items()}).head(
+        n_rows
+    )
+
+
+def _find_distinct(table: nw.LazyFrame[Any], *, keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
+    return _first(table, keys, n_rows).group_by(*keys.values()).agg(nw.len().alias("rows"))
+
+
+def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[str]]) -> list[int]:
+    """Count the values of each column, or of several crossed, but for the missing ones."""
+    single = list(dict.fromkeys(key for one in questions for key in one))
+    distinct = {key: nw.col(key).n_unique() for key in single}
+    missing = {f"{key}_missing": nw.col(key).null_count() for key in single}
     row = collect(first.select(**distinct, **missing)).rows(named=True)[0]
-    # Of no rows, some engines say None.
-    single = {key: int((row[key] or 0) - bool(row[f"{key}_missing"])) for key in chosen}
-    return [
-        single[alias[one[0]]]
-        if len(one) == 1
-        else int(collect(first.select(*map(alias.get, one)).drop_nulls().unique().select(nw.len())).item())
-        for one in questions
-    ]
+    counts = []
+    for one in questions:
+        if len(one) == 1:  # of no rows, some engines say None
+            counts.append(int((row[one[0]] or 0) - bool(row[f"{one[0]}_missing"])))
+        else:
+            counts.append(int(collect(first.select(*one).drop_nulls().unique().select(nw.len())).item()))
+    return counts
 
 
 def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
