@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, time, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -58,7 +56,7 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
     kind : DType
         Of the column.
     values : sequence
-        The groups.
+        The groups: text, numbers and booleans, as a repair has no others.
 
     Examples
     --------
@@ -74,11 +72,7 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
         return nw.String()
     if kinds <= {bool, int, float} and (kind == nw.Boolean or kind.is_numeric()):
         return _number_kind(kind, kinds, values)
-    if kind.is_decimal() and kinds == {Decimal}:
-        return kind
-    if kind.is_temporal() and all(isinstance(value, (date, time, timedelta)) for value in values):
-        return kind
-    said = " and ".join(sorted(_WORDS.get(one, one.__name__) for one in kinds))
+    said = " and ".join(sorted(_WORDS[one] for one in kinds))
     raise TypeError(
         f"Column {name!r} holds {type(kind).__name__}; the repair was fitted to groups that are {said}. Cast the "
         "column first."
