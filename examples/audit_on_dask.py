@@ -33,6 +33,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":  # the workers are new processes, and import this file
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True)
     with cluster, Client(cluster):
         main(Path(sys.argv[1] if len(sys.argv) > 1 else "out/dask"))

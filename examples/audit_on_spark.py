@@ -33,12 +33,18 @@ def main(spark: SparkSession, folder: Path) -> None:
 
 
 def start() -> SparkSession:
-    """Start Spark, or say what it lacks."""
-    builder = SparkSession.builder.master("local[2]").appName("audit").config("spark.log.level", "ERROR")
-    for name, value in {"bindAddress": "127.0.0.1", "host": "127.0.0.1"}.items():
-        builder = builder.config(f"spark.driver.{name}", value)
+    """Start Spark on this machine alone and without its own web page, or say what it lacks."""
+    builder = SparkSession.builder.master("local[2]").appName("audit")
+    for name, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(name, value)
     try:
-        return builder.config("spark.ui.enabled", "false").getOrCreate()
+        return builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
             sys.exit("Spark needs Java 17: install it, and set JAVA_HOME or put java on PATH.")

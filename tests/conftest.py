@@ -22,7 +22,7 @@ def dask_client(tmp_path_factory):
             processes=True,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=str(folder),
         ) as cluster,
         Client(cluster) as client,

@@ -126,7 +126,8 @@ class RepairsTables:
         Returns
         -------
         table
-            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it.
+            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it, and
+            so does Dask, with its partitions and index.
         """
         return repair_rows(self._lookup(), frame, score=score, sensitive=sensitive, output=output)
 

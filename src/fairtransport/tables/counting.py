@@ -95,7 +95,7 @@ def count_table(
         What a missing sensitive value is: a reason to set the row aside, or a group.
     max_groups : int, default 200
         More groups, or strata, are refused: they are the mark of an identifier. The first 131,072 rows are looked at
-        before all others.
+        before all others; on Dask, those of the first partition, and of more where these are fewer.
     pos_label : label, optional
         The positive one, where it is not the larger.
 

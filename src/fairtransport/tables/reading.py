@@ -150,7 +150,7 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
     labels = () if columns.label is None else (columns.label,)
-    questions = [("label", (name,)) for name in labels]
+    questions: list[tuple[str, tuple[str, ...]]] = [("label", (name,)) for name in labels]
     for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
         questions += [(role, (name,)) for name in chosen]
         if len(chosen) > 1 and (crossed or role == "by"):
