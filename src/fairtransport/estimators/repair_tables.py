@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_real
 from fairtransport.histograms import DEFAULT_BINS
-from fairtransport.tables import RepairLookup, count_table
+from fairtransport.tables import RepairLookup, check_rows, count_table, repair_rows
 
 if TYPE_CHECKING:
     import os
@@ -132,9 +132,10 @@ class RepairsTables:
         Returns
         -------
         table
-            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it.
+            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it, and
+            so does Dask, with its partitions and index.
         """
-        return self._lookup().apply(frame, score=score, sensitive=sensitive, output=output)
+        return repair_rows(self._lookup(), frame, score=score, sensitive=sensitive, output=output)
 
     def check_table(self, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
         """Count what `transform_table` clamps and what it leaves without a repaired score.
@@ -149,7 +150,7 @@ class RepairsTables:
         dict of str to int
             ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group``, which get none.
         """
-        return self._lookup().count(frame, score=score, sensitive=sensitive)
+        return check_rows(self._lookup(), frame, score=score, sensitive=sensitive)
 
     def to_sql(
         self,

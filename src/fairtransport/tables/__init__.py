@@ -3,5 +3,6 @@
 from fairtransport.tables.counting import TableCounts, count_table
 from fairtransport.tables.lookup import RepairLookup
 from fairtransport.tables.reading import open_table
+from fairtransport.tables.repairing import check_rows, repair_rows
 
-__all__ = ["RepairLookup", "TableCounts", "count_table", "open_table"]
+__all__ = ["RepairLookup", "TableCounts", "check_rows", "count_table", "open_table", "repair_rows"]
