@@ -109,6 +109,9 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened, batch):
     ridge, scale = RNG.random(6) * 0.1, 0.5 + RNG.random(7)
     matrix = np.array([np.diag(1 + RNG.random(7)) + 0.1 for _ in theta]) if whitened else np.zeros((0, 0, 0))
     order = np.append(rows.order, 6)
+    hold, origin = (
+        (0.1 * np.cov(RNG.normal(size=(7, 20))), RNG.normal(size=7)) if own else (np.zeros((0, 0)), np.zeros(7))
+    )
 
     expected, total = theta.copy(), np.zeros_like(theta)
     for update in range(n):
@@ -123,6 +126,8 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened, batch):
                 push = (0.8 * slope * s * (1 - s) + 1.5 * share[a] * (s - labels[row])) / len(at)
                 gradient[model] += push * np.append(X[row], 1.0)
         gradient[:, :-1] += 1.5 * ridge * expected[:, :-1]
+        if own:
+            gradient += 1.5 * (expected - origin) @ hold
         step = 0.2 + (0.05 - 0.2) * (4 + update + 0.5) / 20
         for m in range(len(expected)):
             expected[m] -= step * (matrix[m] @ gradient[m] if whitened else scale * gradient[m])
@@ -132,6 +137,7 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened, batch):
     follow_slopes(
         3, n, seed, rows.arrays(), labels.astype(np.uint8),
         group_rows, starts, share, *NOTHING, slopes, 0.8, 1.5, ridge[rows.order],
+        np.ascontiguousarray(hold[order][:, order]) if own else hold, origin[order],
         0.2, 0.05, 4, 20, scale[order], np.ascontiguousarray(matrix[:, order][:, :, order]) if whitened else matrix,
         found, found_sum, True, np.zeros((len(found), 8)), np.zeros((len(found), 8)), np.zeros(batch, np.int64),
         np.zeros(batch), np.zeros(batch), np.zeros(batch),

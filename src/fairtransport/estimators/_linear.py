@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.estimators.course import Course, Objective, Result
+from fairtransport.estimators.holding import hold_own_weights
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.pictures import PictureTrainer
 from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
@@ -228,7 +229,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         ridge = np.full(problem.n_columns, start.ridge)
         if self.estimator is not None:
             ridge /= scaling.unit**2
-        steps = self._scaled_steps(problem, objective, scaled, ridge, rng)
+        hold = None
+        if self.group_specific and problem.n_columns <= _MOST_WHITENED:
+            shared = scaling.to_scaled(start.theta)
+            scores = sigmoid(np.asarray(scaled @ shared[:-1], dtype=np.float64) + shared[-1])
+            hold = hold_own_weights(scaled, scores, shared, rng)
+        steps = self._scaled_steps(problem, objective, scaled, ridge, rng, hold=hold)
         return PictureTrainer(
             problem,
             objective,
@@ -239,6 +245,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             n_updates=self.n_updates,
             scaling=scaling,
             ridge=ridge,
+            origin=start.theta,
+            hold=hold,
         )
 
     def _steps(self, problem: TrainingProblem, objective: Objective, rng: np.random.Generator) -> ParameterSteps:
@@ -261,6 +269,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         scaled: Any,
         ridge: NDArray[np.float64],
         rng: np.random.Generator,
+        *,
+        hold: NDArray[np.float64] | None,
     ) -> ParameterSteps:
         if self.parameter_step is not None:
             return plain_steps(float(self.parameter_step), problem.n_columns)
@@ -274,6 +284,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 ridge=ridge,
                 own_weights=self.group_specific,
                 rng=rng,
+                hold=hold,
             )
         return automatic_steps(
             scaled,
@@ -296,6 +307,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             check_count(self.n_updates, name="n_updates")
         check_count(self.batch_size, name="batch_size")
         check_count(self.min_size, name="min_size")
+        check_real(self.amount, name="amount", most=1.0)
         for name in ("average", "group_specific", "memory", "verbose", "warm_start"):
             check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
@@ -351,7 +363,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- predicting
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return the logit of class 1.
+        """Return the logit of class 1's probability.
 
         Parameters
         ----------
@@ -364,7 +376,16 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        amount = check_real(self.amount, name="amount", most=1.0)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        moved = self._moved_logits(X, sensitive_features)
+        if amount == 1.0:
+            return moved
+        model = self.initial_estimator_
+        initial = np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
+        return _mixed_logits(initial, moved, amount)
+
+    def _moved_logits(self, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
         if len(self.coef_) == 1:
             return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
         if sensitive_features is None:
@@ -396,3 +417,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _mixed_logits(initial: NDArray[np.float64], moved: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
+    """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
+    with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
+        less, more = np.log1p(-amount), np.log(amount)
+    yes = np.logaddexp(less - np.logaddexp(0.0, -initial), more - np.logaddexp(0.0, -moved))
+    no = np.logaddexp(less - np.logaddexp(0.0, initial), more - np.logaddexp(0.0, moved))
+    return np.asarray(yes - no)

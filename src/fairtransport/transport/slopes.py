@@ -139,7 +139,7 @@ def _pushes(slopes, labels, picked, scores, parity, anchor, push):
 def follow_slopes(
     first_update, n_updates, seed,
     rows, labels, group_rows, group_starts, group_share, accept, alias,
-    slopes, parity_weight, anchor_weight, ridge,
+    slopes, parity_weight, anchor_weight, ridge, hold, origin,
     first_step, last_step, n_passed, n_steps, scale, matrix,
     theta, theta_sum, summing,
     weights, gradient, picked, logits, scores, push,
@@ -148,7 +148,8 @@ def follow_slopes(
 
     One update draws as many rows of each group as ``picked`` has room for; of a group that has no more, and no weights,
     it takes every row once, so that neither chance nor their order matters. ``slopes[a]`` holds the derivative of
-    the transport term at scores 0, 1/m, ..., 1 for group a. A step is preconditioned by ``matrix[model]`` where
+    the transport term at scores 0, 1/m, ..., 1 for group a. Weights are held near ``origin`` by the matrix ``hold``,
+    where there is one. A step is preconditioned by ``matrix[model]`` where
     there is one, by ``scale`` otherwise; its size goes evenly from ``first_step`` to ``last_step`` in ``n_steps``
     updates, of which ``n_passed`` were before these: a run in pieces is the same to the last bit. The arrays from
     ``weights`` on are room to work in; ``weights`` and ``gradient`` have a column more than theta, for empty slots.
@@ -185,6 +186,11 @@ def follow_slopes(
         for m in range(theta.shape[0]):
             for j in range(last):
                 gradient[m, j] += anchor_weight * ridge[j] * theta[m, j]
+            for j in range(hold.shape[0]):
+                total = 0.0
+                for k in range(last + 1):
+                    total += hold[j, k] * (theta[m, k] - origin[k])
+                gradient[m, j] += anchor_weight * total
             if matrix.shape[0] > 0:
                 for j in range(last + 1):
                     total = 0.0
