@@ -100,6 +100,7 @@ X0, Y0, G0 = people()
 EXACT = {
     "COT": lambda: _on_arrays(cot()),
     "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", parity_weight=np.inf, opposite_duals=False)),
+    "COT, halfway": lambda: _on_arrays(cot(amount=0.5)),
     "COT of each group": lambda: _on_arrays(cot(group_specific=True, target="Male")),
     "COT of a fitted model": lambda: _on_arrays(cot(estimator=LogisticRegression(C=0.5).fit(X0, Y0))),
     "COT of numbers as groups": lambda: (

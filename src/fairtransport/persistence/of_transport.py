@@ -62,6 +62,8 @@ def _fits_together(model: Any) -> bool:
     n_rows = len(model.coef_)
     shaped = model.coef_.shape[1] == model.n_features_in_ and model.intercept_.shape == (n_rows,)
     shared = n_rows == 1 or n_rows == len(model.groups_)
+    start = model.initial_estimator_  # it predicts, too, where amount is below 1
+    shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
     named = getattr(model, "feature_names_in_", None)
     return bool(
         shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
@@ -89,7 +91,7 @@ _FITTED = {
     "outcome_": text,
     "target_": numbers(1),
 }
-_NEEDED = ("classes_", "coef_", "groups_", "intercept_", "n_features_in_")
+_NEEDED = ("classes_", "coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
 
 
 def _duals_of(parts: dict[str, Any]) -> Duals:
