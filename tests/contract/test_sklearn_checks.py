@@ -17,6 +17,8 @@ import fairtransport as ft
 
 from .grouped import GroupedCOT, GroupedDOT, GroupedRepairClassifier
 
+pytestmark = pytest.mark.trust
+
 SHORT = {"n_updates": 60, "random_state": 0}
 ESTIMATORS = [
     GroupedCOT(**SHORT),

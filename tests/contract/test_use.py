@@ -21,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
 
+pytestmark = pytest.mark.trust
+
 METHODS = ("fit", "predict", "predict_proba", "score")
 
 

@@ -16,6 +16,8 @@ from fairtransport.storage import Container, pack_container, unpack_container
 
 from .models import fitted
 
+pytestmark = pytest.mark.trust
+
 NAMES = ["COT", "COT of each group", "repair of a pipeline", "repair of a table", "logistic regression"]
 
 
