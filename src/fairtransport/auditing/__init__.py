@@ -1,7 +1,7 @@
 """Arrays, tables or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
 
 from fairtransport.auditing.calls import audit, audit_histograms
-from fairtransport.auditing.of_tables import audit_table
+from fairtransport.auditing.of_tables import audit_counts, audit_table
 from fairtransport.auditing.places import PairSummary
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.rendering import register_renderer
@@ -17,6 +17,7 @@ __all__ = [
     "StratumSummary",
     "ThresholdSummary",
     "audit",
+    "audit_counts",
     "audit_histograms",
     "audit_table",
     "register_renderer",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fairtransport.groups import Groups
-    from fairtransport.histograms import Grid
+    from fairtransport.histograms import Grid, GroupHistograms
     from fairtransport.tables import TableCounts
     from fairtransport.transport.line import QuantileMap, Sample
 
@@ -100,8 +100,29 @@ class RepairsTables:
             missing="group" if self.missing == "group" else "set_aside",
             max_groups=max_groups,
         )
+        if counts.set_aside.get("no group"):
+            raise ValueError(
+                f"{counts.set_aside['no group']} rows have missing values in {say_columns(counts.histograms.groups.columns)}. "
+                'Drop these rows, fill the values, or make them a group of their own with missing="group".'
+            )
+        return self.fit_counts(counts)
+
+    def fit_counts(self, counts: TableCounts) -> Self:
+        """Find the target and the map of each group from what `fairtransport.tables.count_table` found.
+
+        Parameters
+        ----------
+        counts : TableCounts
+            Rows without a group may be set aside: they had no part in the counts and will get no repaired score.
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.amount, name="amount", most=1.0)
+        check_count(self.min_size, name="min_size")
         histograms = counts.histograms
-        _check_counted(counts, self.min_size)
+        _check_counted(histograms, self.min_size)
         self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
         self.grid_, self.set_aside_ = histograms.grid, counts.set_aside
         return self
@@ -192,15 +213,10 @@ class RepairsTables:
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
 
-def _check_counted(counts: TableCounts, min_size: int) -> None:
+def _check_counted(histograms: GroupHistograms, min_size: int) -> None:
     """Check that each group of a table can be repaired from its rows with weight."""
-    histograms, groups = counts.histograms, counts.histograms.groups
+    groups = histograms.groups
     named = say_columns(groups.columns)
-    if counts.set_aside.get("no group"):
-        raise ValueError(
-            f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill the values, or "
-            'make them a group of their own with missing="group".'
-        )
     if groups.overlapping:
         raise ValueError("Quantile repair needs groups that do not overlap; use grouping='crossed'.")
     if len(groups) < 2:
