@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["write_atomically"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["replacing", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
@@ -46,3 +52,41 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return goal
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a new, empty file beside ``path``, which takes its place when the block ends well.
+
+    Parameters
+    ----------
+    path : path
+        In an existing folder.
+
+    Yields
+    ------
+    Path
+        Of the new file, for content that is written bit by bit. It is readable to those whom the user's file mask
+        allows. If the block raises, or Ctrl-C is pressed, it is removed, and what was at ``path`` stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with replacing(Path(folder.name) / "note.txt") as draft:
+    ...     _ = draft.write_text("hello")
+    >>> (Path(folder.name) / "note.txt").read_text()
+    'hello'
+    >>> folder.cleanup()
+    """
+    goal = Path(path)
+    draft = goal.parent / f".{goal.name}.{secrets.token_hex(6)}"
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        draft.replace(goal)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

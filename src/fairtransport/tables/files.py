@@ -21,12 +21,13 @@ from fairtransport.tables.unpacking import MOST_EXPANSION, UnpackingGuard
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from fairtransport.tables.layouts import Layout
     from fairtransport.tables.paths import FoundFile
 
-__all__ = ["FileTable", "open_files"]
+__all__ = ["Batches", "FileTable", "open_files"]
 
 _BATCH = 1 << 17
 T = TypeVar("T")
@@ -143,13 +144,7 @@ class FileTable:
     # ---------------------------------------------------------------------------------------------------- columns
 
     def split(self, value: str | Sequence[str]) -> list[str]:
-        """Return names that were given as one text: ``"race,sex"`` is two, unless there is such a column.
-
-        Examples
-        --------
-        >>> FileTable.split.__name__
-        'split'
-        """
+        """Return names that were given as one text: ``"race,sex"`` is two, unless there is such a column."""
         given = [value] if isinstance(value, str) else list(value)
         names: list[str] = []
         for text in given:
@@ -248,6 +243,48 @@ class FileTable:
         self._checked = True
         return result
 
+    def batches(self, columns: Columns, *, as_text: bool = False, guess: bool = False) -> Batches:
+        """Return all rows in their order, part by part, with all columns.
+
+        Parameters
+        ----------
+        columns : Columns
+            Those that are needed on their own; see `Batches`.
+        as_text : bool, default False
+            Give the sensitive columns as text, whatever they hold.
+        guess : bool, default False
+            Let the engine guess what the other columns of CSV files hold; they are text otherwise.
+
+        Returns
+        -------
+        Batches
+        """
+        self.check(columns)
+        self.check_all()
+        with self._plain_errors():
+            guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
+            reader = self._engine.connection.sql(self._query_all(columns, as_text, guess)).to_arrow_reader(_BATCH)
+        return Batches(reader, self.names, list(columns), guard, self._plain_errors)
+
+    def _query_all(self, columns: Columns, as_text: bool, guess: bool) -> str:
+        """Return a query for all columns, called n0, n1 and so on, and then for those that are needed."""
+        parts = []
+        for layout in self._layouts:
+            types: dict[int, str | None] = dict.fromkeys(range(len(layout.names)))
+            if guess:
+                types |= enumerate(layout.guess())
+            types |= self._types(layout, columns)
+            own = [quoted(layout.engine_names[layout.names.index(name)]) for name in self.names]
+            chosen = [f"{name} AS n{place}" for place, name in enumerate(own)]
+            for place, name in enumerate(columns):
+                number = name in (columns.score, columns.weight)
+                text = as_text and name in columns.sensitive
+                column = own[self.names.index(name)]
+                kind = "DOUBLE" if number else "VARCHAR" if text else None
+                chosen.append(f"{column if kind is None else f'CAST({column} AS {kind})'} AS u{place}")
+            parts.append(f"SELECT {', '.join(chosen)} FROM {layout.source(types)}")
+        return "\nUNION ALL\n".join(parts)
+
     def _share(self) -> Callable[[], float] | None:
         """Return what says how far Feather files are; the engine knows it for the others."""
         if self._layouts[0].files[0].format != "feather":
@@ -299,6 +336,58 @@ class FileTable:
 
     def _names_of(self, file: FoundFile) -> Sequence[str]:
         return next((layout.names for layout in self._layouts if file in layout.files), ())
+
+
+class Batches:
+    """Rows in their order, part by part.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+    names : sequence of str
+        Of the columns.
+    used : sequence of str
+        Columns that are given on their own as well, numbers as floats.
+    guard : UnpackingGuard or None
+    plain_errors : callable
+        Makes a context in which errors of the engine are raised without what they quote.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the rows.
+    """
+
+    def __init__(
+        self,
+        reader: Any,
+        names: Sequence[str],
+        used: Sequence[str],
+        guard: UnpackingGuard | None,
+        plain_errors: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._reader, self._used, self._guard, self._plain_errors = reader, used, guard, plain_errors
+        held = [reader.schema.field(place).with_name(name) for place, name in enumerate(names)]
+        self.schema = load_extra("pyarrow").schema(held)
+
+    def __iter__(self) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Give the rows of each part, and the columns that were asked for on their own."""
+        size = len(self.schema)
+        try:
+            while True:
+                with self._plain_errors():
+                    batch = next(iter(self._reader), None)
+                if self._guard is not None and self._guard.error is not None:
+                    raise self._guard.error
+                if batch is None:
+                    return
+                arrays = batch.columns
+                rows = load_extra("pyarrow").RecordBatch.from_arrays(arrays[:size], schema=self.schema)
+                yield rows, dict(zip(self._used, arrays[size:], strict=True))
+        finally:
+            if self._guard is not None:
+                self._guard.stop()
+            self._reader.close()
 
 
 def _is_number(text: str) -> bool:
