@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["register_renderer", "render"]
+__all__ = ["can_render", "register_renderer", "render"]
 
 _RENDERERS: dict[str, Callable[..., Any]] = {}
 
@@ -24,6 +24,11 @@ def register_renderer(name: str, function: Callable[..., Any]) -> None:
     if name not in {"plot", "to_html"}:
         raise ValueError(f"name must be 'plot' or 'to_html'; got {name!r}.")
     _RENDERERS[name] = function
+
+
+def can_render(name: str) -> bool:
+    """Return whether there is a renderer of that name."""
+    return name in _RENDERERS
 
 
 def render(name: str, audit: Any, **options: Any) -> Any:

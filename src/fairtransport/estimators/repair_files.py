@@ -61,7 +61,7 @@ def repair_file(
     as_text: bool = False,
     guess: bool = False,
     pos_label: Any = None,
-    tell: Callable[[int], None] | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> FileRepair:
     """Write a table with one more column, the repaired scores; rows keep their order.
 
@@ -81,7 +81,7 @@ def repair_file(
     pos_label : label, optional
         The positive one.
     tell : callable, optional
-        Takes the number of rows that are done.
+        Takes the share of the table that is done.
 
     Returns
     -------
@@ -92,8 +92,7 @@ def repair_file(
     The same map as `QuantileRepair.transform_table`, which joins on the engine of the user. A join does not keep the
     order of rows; here each part is moved in memory, by the compiled loop of `QuantileRepair.transform`.
     """
-    if output in table.names:
-        raise ValueError(f"The table has a column {output!r} already; name another with output=.")
+    table.check_new(output)
     arrow: Any = import_module("pyarrow")
     batches = table.batches(columns, as_text=as_text, guess=guess)
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
@@ -113,7 +112,7 @@ def repair_file(
             write(arrow.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
             tally.add(kept, codes[kept], before, after, used)
             if tell is not None:
-                tell(counts["rows"])
+                tell(table.share())
         found = tally.histograms(pos_label)  # before the file appears: labels may be wrong
     return FileRepair(counts, *found)
 

@@ -6,7 +6,6 @@ spills to disk instead of growing, names the line of a damaged row, and says how
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import threading
 import time
@@ -20,12 +19,15 @@ if TYPE_CHECKING:
 
     from fairtransport.tables.unpacking import UnpackingGuard
 
-__all__ = ["DEFAULT_MEMORY", "Engine"]
+__all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 
 #: Most that the engine keeps in memory before it writes to a temporary folder.
 DEFAULT_MEMORY = "2GiB"
 
-_QUIET = 2.0  # seconds without a bar
+#: Seconds without a bar.
+QUIET = 2.0
+
+_STEPS = 1000
 _POLL = 0.05
 _PATIENCE = 10.0  # seconds that a stopped query has to end
 
@@ -82,7 +84,7 @@ class Engine:
         title: str,
         show: bool,
         guard: UnpackingGuard | None = None,
-        share: Callable[[], float] | None = None,
+        share: Callable[[], float],
     ) -> T:
         """Run work that queries, in a thread.
 
@@ -95,8 +97,8 @@ class Engine:
             Whether there is a terminal for the bar.
         guard : UnpackingGuard, optional
             Its error stops the query and is raised.
-        share : callable, optional
-            Says how much is done, where the engine does not know.
+        share : callable
+            Says how much is done.
 
         Returns
         -------
@@ -104,19 +106,14 @@ class Engine:
             What ``work`` returned; what it raised is raised here.
         """
         task = _Task(work)
-        began = time.monotonic()
-        with contextlib.ExitStack() as stack:
-            bar = None
+        with progress(title, _STEPS, show=show, after=QUIET) as bar:
             try:
                 while task.is_alive() or (task.error is None and guard is not None and guard.busy):
                     task.join(_POLL) if task.is_alive() else time.sleep(_POLL)
                     if guard is not None and guard.error is not None:
                         self._interrupt(task)
                         raise guard.error
-                    if bar is None and show and time.monotonic() - began > _QUIET:
-                        bar = stack.enter_context(progress(title, 1000))
-                    if bar is not None:
-                        bar.advance(int(1000 * (share or self.progress)()))
+                    bar.advance(int(_STEPS * share()))
             except BaseException:
                 self._interrupt(task)
                 raise

@@ -186,10 +186,40 @@ class FileTable:
                         f"Column {name!r} holds {ours} in {first.files[0].path} and {theirs} in {layout.files[0].path}."
                     )
 
+    def check_new(self, name: str) -> None:
+        """Raise when a column has this name already."""
+        taken = next((one for one in self.names if one.casefold() == name.casefold()), None)
+        if taken is not None:
+            raise ValueError(f"The table has a column {taken!r} already; name another with output=.")
+
     def kinds(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return what columns hold, in a word each."""
         first = self._layouts[0]
         return tuple(kind_of(first.types[first.names.index(name)]) for name in names)
+
+    def read_label(self, columns: Columns, text: str) -> Any:
+        """Return a label that was given as text, as the column of labels has it: a number, True or False, or text."""
+        if columns.label is None:
+            raise ValueError("A positive label needs a column of labels.")
+        self.check(columns)
+        with self._plain_errors():
+            kind = kind_of(self._guess(columns.label))
+        if kind == "numbers":
+            try:
+                number = float(text)
+            except ValueError:
+                raise ValueError(f"Column {columns.label!r} holds numbers, and pos_label is none.") from None
+            return int(number) if number.is_integer() else number
+        if kind == "BOOLEAN":
+            if text.lower() not in {"true", "false"}:
+                raise ValueError(f"Column {columns.label!r} holds true and false, and pos_label is neither.")
+            return text.lower() == "true"
+        return text
+
+    def _guess(self, name: str) -> str:
+        """Return the type of a column, by its first rows where the files do not say it."""
+        first = self._layouts[0]
+        return first.guess()[first.names.index(name)]
 
     def _say_absent(self, name: str, layout: Layout) -> str:
         told = f"{layout.files[0].path} has no column {name!r}"
@@ -238,10 +268,15 @@ class FileTable:
             named = {name: value for name, value in vars(columns).items() if value}
             guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
             result = self._engine.run(
-                lambda: work(frame, **named, **options), title=title, show=show, guard=guard, share=self._share()
+                lambda: work(frame, **named, **options), title=title, show=show, guard=guard, share=self.share
             )
         self._checked = True
         return result
+
+    def share(self) -> float:
+        """Return how much of the files has been read, from 0 to 1, while they are read."""
+        parts = [layout.share() for layout in self._layouts]
+        return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
 
     def batches(self, columns: Columns, *, as_text: bool = False, guess: bool = False) -> Batches:
         """Return all rows in their order, part by part, with all columns.
@@ -285,13 +320,6 @@ class FileTable:
             parts.append(f"SELECT {', '.join(chosen)} FROM {layout.source(types)}")
         return "\nUNION ALL\n".join(parts)
 
-    def _share(self) -> Callable[[], float] | None:
-        """Return what says how far Feather files are; the engine knows it for the others."""
-        if self._layouts[0].files[0].format != "feather":
-            return None
-        size = len(self._layouts)
-        return lambda: sum(layout.share() or 0.0 for layout in self._layouts) / size
-
     def _query(self, columns: Columns, *, as_text: bool) -> str:
         """Return a query for the columns, under their own names."""
         parts = []
@@ -322,7 +350,7 @@ class FileTable:
                 wanted[place] = "DOUBLE"
         if columns.label is not None:
             place = layout.names.index(columns.label)
-            wanted[place] = self._layouts[0].guess()[self._layouts[0].names.index(columns.label)]
+            wanted[place] = self._guess(columns.label)
         return wanted
 
     @contextmanager

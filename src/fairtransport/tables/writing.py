@@ -67,7 +67,9 @@ def writing(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any
 
 
 def _parquet(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:
-    writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd")
+    floating = load_extra("pyarrow").types.is_floating
+    words = [column.name for column in schema if not floating(column.type)]  # a dictionary of floats is lost work
+    writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd", use_dictionary=words)
     return stack.enter_context(writer).write_batch  # type: ignore[no-any-return]
 
 
