@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.auditing import Audit
+    from fairtransport.auditing import Audit, Estimate, Reading
 
 __all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
 
@@ -62,6 +62,7 @@ class Limit:
 
     def _figure(self, audit: Audit) -> tuple[float, float, float]:
         """Return the figure and its interval; of thresholds, the worst one's."""
+        found: Reading | Estimate
         if self.name == "rate_difference":
             found = max((at.difference for at in audit.thresholds), key=lambda estimate: estimate.value)
         elif self.name == "rate_ratio":

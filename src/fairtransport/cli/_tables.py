@@ -49,7 +49,9 @@ Files = Annotated[
 Score = Annotated[str, typer.Option("--score", metavar="COLUMN", help="Column of the scores.")]
 Sensitive = Annotated[
     list[str],
-    typer.Option("--sensitive", metavar="COLUMNS", help="Columns of the groups, such as race,sex; several are crossed."),
+    typer.Option(
+        "--sensitive", metavar="COLUMNS", help="Columns of the groups, such as race,sex; several are crossed."
+    ),
 ]
 Positive = Annotated[
     str | None, typer.Option("--positive", metavar="LABEL", help="The positive label [default: the larger one].")

@@ -23,6 +23,7 @@ __all__ = ["run_audit"]
 
 def run_audit(
     files: shared.Files,
+    *,
     score: shared.Score,
     sensitive: shared.Sensitive,
     label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="Column of two labels.")] = None,
@@ -38,16 +39,21 @@ def run_audit(
     ] = None,
     target: Annotated[
         str,
-        typer.Option("--target", metavar="WORD", help="What wass1 is measured to: barycenter, barycenter_w2, pooled or a group."),
+        typer.Option(
+            "--target", metavar="WORD", help="What wass1 is measured to: barycenter, barycenter_w2, pooled or a group."
+        ),
     ] = "barycenter",
     score_range: shared.ScoreRange = None,
     grouping: Annotated[
-        str, typer.Option("--grouping", metavar="WORD", help="crossed, or each: one group for each value of each column.")
+        str,
+        typer.Option("--grouping", metavar="WORD", help="crossed, or each: one group for each value of each column."),
     ] = "crossed",
     missing: Annotated[
         str, typer.Option("--missing", metavar="WORD", help="A missing group: set_aside (and counted), or group.")
     ] = "set_aside",
-    html: Annotated[Path | None, typer.Option("--html", metavar="PATH", help="Write a page that can be handed on.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PATH", help="Write a page that can be handed on.")
+    ] = None,
     json_to: Annotated[
         str | None, typer.Option("--json", metavar="PATH", help="Write everything as JSON; - for standard output.")
     ] = None,

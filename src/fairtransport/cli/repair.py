@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit
     from fairtransport.estimators import QuantileRepair
     from fairtransport.estimators.repair_files import FileRepair
-    from fairtransport.tables import Columns, FileTable
 
 __all__ = ["run_repair"]
 
@@ -33,13 +32,16 @@ _REPLICATES = 200  # for the noise floor of the table that is shown
 
 def run_repair(
     files: shared.Files,
+    *,
     score: shared.Score,
     sensitive: shared.Sensitive,
     out: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="File to write: .parquet, .feather, .csv, .jsonl, .csv.gz, ...")
+        Path,
+        typer.Option("--out", metavar="PATH", help="File to write: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
     ],
     amount: Annotated[
-        float, typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (as they are) to 1 (equal distributions).")
+        float,
+        typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (as they are) to 1 (equal distributions)."),
     ] = 1.0,
     target: Annotated[
         str, typer.Option("--target", metavar="WORD", help="barycenter, barycenter_w2, pooled or a group.")
@@ -93,10 +95,10 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
-    from fairtransport.tables.writing import check_output  # noqa: PLC0415 - narwhals takes a while
+    prepare_files([out, sql, lookup], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())])
+    from fairtransport.tables.files.writing import check_output  # noqa: PLC0415 - narwhals takes a while
 
     check_output(out)
-    prepare_files([out, sql, lookup], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())])
     reading = shared.read_options(
         format=file_format,
         delimiter=delimiter,
@@ -110,12 +112,13 @@ def run_repair(
     names = {"score": score, "sensitive": sensitive, "label": label, "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "max_groups": max_groups}
     learning = {"target": target, "amount": amount, "min_size": min_size}
-    writing = {"path": out, "output": column or f"{score}_repaired", "guess": guess_types}
+    output = column or f"{score}_repaired"
+    writing = {"path": out, "output": output, "guess": guess_types}
     with shared.in_options():
         repair, done = _repair(
             files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
         )
-        _hand_on(repair, score, sql=sql, lookup=lookup, output=writing["output"])
+        _hand_on(repair, score, sql=sql, lookup=lookup, output=output)
         with spinner("Before and after"):
             before, after = _audits(done)
     _show(before, after, done, repair.set_aside_ if fit_on else {})
@@ -142,7 +145,7 @@ def _repair(
     from fairtransport.estimators import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.estimators.repair_files import repair_file  # noqa: PLC0415
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415
-    from fairtransport.tables.engine import QUIET  # noqa: PLC0415
+    from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415
 
     show = shared.on_terminal()
     with ExitStack() as stack:
@@ -190,7 +193,9 @@ def _audits(done: FileRepair) -> tuple[Audit, Audit]:
 
 
 def _show(before: Audit, after: Audit, done: FileRepair, set_aside: Mapping[str, int]) -> None:
-    table = make_table(f"{done.counts['rows']:,} rows in {len(after.groups)} groups", [""], ["before", "after", "by chance"])
+    table = make_table(
+        f"{done.counts['rows']:,} rows in {len(after.groups)} groups", [""], ["before", "after", "by chance"]
+    )
     for name, reading in after.readings.items():
         floor = "" if reading.floor is None else f"{reading.floor:.3f}"
         table.add_row(_TITLES[name], f"{before.readings[name].value:.3f}", f"{reading.value:.3f}", floor)

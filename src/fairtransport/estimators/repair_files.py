@@ -15,7 +15,7 @@ from fairtransport._validation import check_real
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
 from fairtransport.tables.counting import place_of_positive
-from fairtransport.tables.writing import writing
+from fairtransport.tables.files.writing import writing
 from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def repair_file(
         Fitted to counts: `QuantileRepair.fit_counts` or ``fit_table``.
     table : FileTable
     columns : Columns
-        ``score`` and ``sensitive``, in the order of the fit; ``label`` and ``weight`` count in ``before`` and ``after``.
+        ``score`` and ``sensitive``, in the order of the fit; ``label`` and ``weight`` for ``before`` and ``after``.
     path : path
         Its end says the format.
     output : str
@@ -147,7 +147,12 @@ class _Mover:
         unknown = ~absent & (codes == _UNKNOWN)
         kept: NDArray[np.bool_] = ~(absent | missing | unknown)
         clamped = kept & ((scores < self.grid.low) | (scores > self.grid.high))
-        for name, rows in (("clamped", clamped), ("no score", absent), ("no group", missing), ("unknown group", unknown)):
+        for name, rows in (
+            ("clamped", clamped),
+            ("no score", absent),
+            ("no group", missing),
+            ("unknown group", unknown),
+        ):
             counts[name] += int(np.count_nonzero(rows))
         counts["rows"] += scores.size
         return kept

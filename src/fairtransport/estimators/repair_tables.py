@@ -101,9 +101,10 @@ class RepairsTables:
             max_groups=max_groups,
         )
         if counts.set_aside.get("no group"):
+            named = say_columns(counts.histograms.groups.columns)
             raise ValueError(
-                f"{counts.set_aside['no group']} rows have missing values in {say_columns(counts.histograms.groups.columns)}. "
-                'Drop these rows, fill the values, or make them a group of their own with missing="group".'
+                f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill them, "
+                'or make them a group of their own with missing="group".'
             )
         return self.fit_counts(counts)
 

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-__all__ = ["PROBED", "Columns", "check_columns", "check_most", "collect", "open_table", "refuse_identifiers", "say_close"]
+__all__ = [
+    "PROBED",
+    "Columns",
+    "check_columns",
+    "check_most",
+    "collect",
+    "open_table",
+    "refuse_identifiers",
+    "say_close",
+]
 
 #: First rows in which identifiers are looked for, before all rows are grouped.
 PROBED = 1 << 17

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtransport.storage import replacing
-from fairtransport.tables.extra import load_extra
-from fairtransport.tables.paths import FORMATS, split_suffixes
+from fairtransport.tables.files.extra import load_extra
+from fairtransport.tables.files.paths import FORMATS, split_suffixes
 
 if TYPE_CHECKING:
     import os
@@ -70,13 +70,13 @@ def _parquet(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Ca
     floating = load_extra("pyarrow").types.is_floating
     words = [column.name for column in schema if not floating(column.type)]  # a dictionary of floats is lost work
     writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd", use_dictionary=words)
-    return stack.enter_context(writer).write_batch  # type: ignore[no-any-return]
+    return stack.enter_context(writer).write_batch
 
 
 def _feather(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:
     ipc = load_extra("pyarrow").ipc
     writer = ipc.new_file(sink, schema, options=ipc.IpcWriteOptions(compression="lz4"))
-    return stack.enter_context(writer).write_batch  # type: ignore[no-any-return]
+    return stack.enter_context(writer).write_batch
 
 
 def _csv(_: contextlib.ExitStack, sink: Any, schema: Any, path: Path) -> Callable[[Any], None]:

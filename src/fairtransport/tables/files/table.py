@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairtransport._validation import check_choice, check_real
-from fairtransport.tables.binary_files import feather_layouts, parquet_layouts
-from fairtransport.tables.complaints import plain_error
-from fairtransport.tables.delimited import ENCODINGS
-from fairtransport.tables.engine import DEFAULT_MEMORY, Engine
-from fairtransport.tables.extra import load_extra
-from fairtransport.tables.layouts import kind_of, quoted
-from fairtransport.tables.paths import find_files
-from fairtransport.tables.reading import Columns, say_close
-from fairtransport.tables.text_files import CsvOptions, csv_layouts, json_layouts
-from fairtransport.tables.unpacking import MOST_EXPANSION, UnpackingGuard
+from fairtransport.tables.files.agreement import check_all, check_used
+from fairtransport.tables.files.batches import Batches
+from fairtransport.tables.files.binary import feather_layouts, parquet_layouts
+from fairtransport.tables.files.complaints import plain_error
+from fairtransport.tables.files.delimited import ENCODINGS
+from fairtransport.tables.files.engine import DEFAULT_MEMORY, Engine
+from fairtransport.tables.files.extra import load_extra
+from fairtransport.tables.files.layouts import kind_of
+from fairtransport.tables.files.paths import find_files
+from fairtransport.tables.files.queries import guessed_type, query_all, query_used
+from fairtransport.tables.files.text import CsvOptions, csv_layouts, json_layouts
+from fairtransport.tables.files.unpacking import MOST_EXPANSION, UnpackingGuard
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from typing import Self
 
-    from fairtransport.tables.layouts import Layout
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.layouts import Layout
+    from fairtransport.tables.files.paths import FoundFile
+    from fairtransport.tables.reading import Columns
 
-__all__ = ["Batches", "FileTable", "open_files"]
+__all__ = ["FileTable", "open_files"]
 
 _BATCH = 1 << 17
 T = TypeVar("T")
@@ -45,7 +46,7 @@ def open_files(
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
-    """Open files as one table; only their heads are read yet.
+    r"""Open files as one table; only their heads are read yet.
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ def open_files(
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from fairtransport.tables import count_table
+    >>> from fairtransport.tables import Columns, count_table
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("s;sex\\n0.25;F\\n0.5;M\\n")
+    >>> _ = path.write_text("s;sex\n0.25;F\n0.5;M\n")
     >>> with open_files([path]) as table:
     ...     print(table.names)
     ...     table.run(count_table, Columns.named(score="s", sensitive="sex")).histograms
@@ -153,38 +154,7 @@ class FileTable:
 
     def check(self, columns: Columns) -> None:
         """Raise when a column is not there once, in every file, with the same kind of values."""
-        for layout in self._layouts:
-            counts = Counter(layout.names)
-            for name in columns:
-                if name not in counts:
-                    raise ValueError(self._say_absent(name, layout))
-                if counts[name] > 1:
-                    raise ValueError(f"{layout.files[0].path} has {counts[name]} columns named {name!r}; rename them.")
-        self._check_kinds(list(columns))
-        if len({name.casefold() for name in columns}) < len(list(columns)):
-            raise ValueError("Two of the columns that are named differ in capital letters only; rename one.")
-
-    def check_all(self) -> None:
-        """Raise when files differ in their columns, or two columns are named alike."""
-        first = self._layouts[0]
-        for layout in self._layouts:
-            alike = [name for name, count in Counter(layout.names).items() if count > 1]
-            if alike:
-                raise ValueError(f"{layout.files[0].path} has several columns named {alike[0]!r}; rename them.")
-            for name in sorted({*first.names} ^ {*layout.names}):
-                with_it, without = (first, layout) if name in first.names else (layout, first)
-                raise ValueError(f"{with_it.files[0].path} has a column {name!r}, and {without.files[0].path} has not.")
-        self._check_kinds(first.names)
-
-    def _check_kinds(self, names: Sequence[str]) -> None:
-        first = self._layouts[0]
-        for layout in self._layouts[1:]:
-            for name in names:
-                ours, theirs = (kind_of(one.types[one.names.index(name)]) for one in (first, layout))
-                if first.typed and ours != theirs:
-                    raise ValueError(
-                        f"Column {name!r} holds {ours} in {first.files[0].path} and {theirs} in {layout.files[0].path}."
-                    )
+        check_used(self._layouts, columns)
 
     def check_new(self, name: str) -> None:
         """Raise when a column has this name already."""
@@ -194,8 +164,7 @@ class FileTable:
 
     def kinds(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return what columns hold, in a word each."""
-        first = self._layouts[0]
-        return tuple(kind_of(first.types[first.names.index(name)]) for name in names)
+        return tuple(map(self._layouts[0].kind, names))
 
     def read_label(self, columns: Columns, text: str) -> Any:
         """Return a label that was given as text, as the column of labels has it: a number, True or False, or text."""
@@ -203,7 +172,7 @@ class FileTable:
             raise ValueError("A positive label needs a column of labels.")
         self.check(columns)
         with self._plain_errors():
-            kind = kind_of(self._guess(columns.label))
+            kind = kind_of(guessed_type(self._layouts, columns.label))
         if kind == "numbers":
             try:
                 number = float(text)
@@ -215,17 +184,6 @@ class FileTable:
                 raise ValueError(f"Column {columns.label!r} holds true and false, and pos_label is neither.")
             return text.lower() == "true"
         return text
-
-    def _guess(self, name: str) -> str:
-        """Return the type of a column, by its first rows where the files do not say it."""
-        first = self._layouts[0]
-        return first.guess()[first.names.index(name)]
-
-    def _say_absent(self, name: str, layout: Layout) -> str:
-        told = f"{layout.files[0].path} has no column {name!r}"
-        if any(_is_number(one) for one in layout.names):  # then it is a row, and rows are not shown
-            return f"{told}; its first line holds numbers, and should hold the names of the columns."
-        return f"{told}; {say_close(name, list(layout.names))}"
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -263,7 +221,7 @@ class FileTable:
         """
         self.check(columns)
         with self._plain_errors():
-            query = self._query(columns, as_text=as_text)
+            query = query_used(self._layouts, columns, as_text=as_text)
             frame = self._engine.connection.sql(query)
             named = {name: value for name, value in vars(columns).items() if value}
             guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
@@ -295,63 +253,12 @@ class FileTable:
         Batches
         """
         self.check(columns)
-        self.check_all()
+        check_all(self._layouts, columns)
         with self._plain_errors():
-            guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
-            reader = self._engine.connection.sql(self._query_all(columns, as_text, guess)).to_arrow_reader(_BATCH)
+            query = query_all(self._layouts, columns, as_text=as_text, guess=guess)
+            reader = self._engine.connection.sql(query).to_arrow_reader(_BATCH)
+        guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
         return Batches(reader, self.names, list(columns), guard, self._plain_errors)
-
-    def _query_all(self, columns: Columns, as_text: bool, guess: bool) -> str:
-        """Return a query for all columns, called n0, n1 and so on, and then for those that are needed."""
-        parts = []
-        for layout in self._layouts:
-            types: dict[int, str | None] = dict.fromkeys(range(len(layout.names)))
-            if guess:
-                types |= enumerate(layout.guess())
-            types |= self._types(layout, columns)
-            own = [quoted(layout.engine_names[layout.names.index(name)]) for name in self.names]
-            chosen = [f"{name} AS n{place}" for place, name in enumerate(own)]
-            for place, name in enumerate(columns):
-                number = name in (columns.score, columns.weight)
-                text = as_text and name in columns.sensitive
-                column = own[self.names.index(name)]
-                kind = "DOUBLE" if number else "VARCHAR" if text else None
-                chosen.append(f"{column if kind is None else f'CAST({column} AS {kind})'} AS u{place}")
-            parts.append(f"SELECT {', '.join(chosen)} FROM {layout.source(types)}")
-        return "\nUNION ALL\n".join(parts)
-
-    def _query(self, columns: Columns, *, as_text: bool) -> str:
-        """Return a query for the columns, under their own names."""
-        parts = []
-        for layout in self._layouts:
-            wanted = self._types(layout, columns)
-            chosen = []
-            for place in wanted:
-                name = layout.names[place]
-                column = quoted(layout.engine_names[place])
-                if as_text and name in columns.sensitive:
-                    column = f"CAST({column} AS VARCHAR)"
-                chosen.append(f"{column} AS {quoted(name)}")
-            parts.append(f"SELECT {', '.join(chosen)} FROM {layout.source(wanted)}")
-        return "\nUNION ALL\n".join(parts)
-
-    def _types(self, layout: Layout, columns: Columns) -> dict[int, str | None]:
-        """Return the places of the columns, and as what each is read; None: as what it is."""
-        wanted: dict[int, str | None] = {layout.names.index(name): None for name in columns}
-        if layout.typed:
-            return wanted
-        for name in (*columns.sensitive, *columns.by):
-            place = layout.names.index(name)
-            if kind_of(layout.types[place]) in {"numbers", "text", "BOOLEAN", "JSON"}:
-                wanted[place] = "VARCHAR"
-        for name in filter(None, (columns.score, columns.weight)):
-            place = layout.names.index(name)
-            if layout.files[0].format == "csv" or kind_of(layout.types[place]) in {"numbers", "JSON"}:
-                wanted[place] = "DOUBLE"
-        if columns.label is not None:
-            place = layout.names.index(columns.label)
-            wanted[place] = self._guess(columns.label)
-        return wanted
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -364,63 +271,3 @@ class FileTable:
 
     def _names_of(self, file: FoundFile) -> Sequence[str]:
         return next((layout.names for layout in self._layouts if file in layout.files), ())
-
-
-class Batches:
-    """Rows in their order, part by part.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-    names : sequence of str
-        Of the columns.
-    used : sequence of str
-        Columns that are given on their own as well, numbers as floats.
-    guard : UnpackingGuard or None
-    plain_errors : callable
-        Makes a context in which errors of the engine are raised without what they quote.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Of the rows.
-    """
-
-    def __init__(
-        self,
-        reader: Any,
-        names: Sequence[str],
-        used: Sequence[str],
-        guard: UnpackingGuard | None,
-        plain_errors: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self._reader, self._used, self._guard, self._plain_errors = reader, used, guard, plain_errors
-        held = [reader.schema.field(place).with_name(name) for place, name in enumerate(names)]
-        self.schema = load_extra("pyarrow").schema(held)
-
-    def __iter__(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Give the rows of each part, and the columns that were asked for on their own."""
-        size = len(self.schema)
-        try:
-            while True:
-                with self._plain_errors():
-                    batch = next(iter(self._reader), None)
-                if self._guard is not None and self._guard.error is not None:
-                    raise self._guard.error
-                if batch is None:
-                    return
-                arrays = batch.columns
-                rows = load_extra("pyarrow").RecordBatch.from_arrays(arrays[:size], schema=self.schema)
-                yield rows, dict(zip(self._used, arrays[size:], strict=True))
-        finally:
-            if self._guard is not None:
-                self._guard.stop()
-            self._reader.close()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.delimited import read_head
-from fairtransport.tables.layouts import SAMPLE, Layout, describe, literal, literals, paths_of, runs
+from fairtransport.tables.files.delimited import read_head
+from fairtransport.tables.files.layouts import SAMPLE, Layout, describe, literal, literals, paths_of, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fairtransport.tables.delimited import Head
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.delimited import Head
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["CsvOptions", "csv_layouts", "json_layouts"]
 

@@ -12,13 +12,13 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.delimited import MOST_LINE
-from fairtransport.tables.extra import load_extra
+from fairtransport.tables.files.delimited import MOST_LINE
+from fairtransport.tables.files.extra import load_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["plain_error"]
 
@@ -27,7 +27,9 @@ _CSV_COLUMN = re.compile(r'^Error when converting column "c(\d+)"\.', re.MULTILI
 _JSON_LINE = re.compile(r"(?:at byte \d+ )?in line (\d+):")
 
 
-def plain_error(error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]) -> Exception:
+def plain_error(
+    error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
+) -> Exception:
     """Return an error that may be shown in place of the engine's.
 
     Parameters
@@ -74,8 +76,8 @@ def _csv_error(
         place = int(column[1])
         named = f"column {names[place]!r}" if place < len(names) else "a column"
         return ValueError(
-            f"{where}: {named} holds something that is no number there. If it marks a missing value, say so with null=; "
-            "if numbers have a decimal comma, with decimal=','; otherwise name another column."
+            f"{where}: {named} holds something that is no number there. If it marks a missing value, say so with "
+            "null=; if numbers have a decimal comma, with decimal=','; otherwise name another column."
         )
     if "Invalid unicode" in told:
         return ValueError(f"{where}: the file is not UTF-8; say its encoding=, or convert it.")
@@ -92,7 +94,9 @@ def _csv_error(
 
 def _json_error(file: FoundFile, line: int, *, broken: bool) -> ValueError:
     if not broken:
-        return ValueError(f"{file.path}, line {line}: a value there is not of the kind that its column holds.")
+        return ValueError(
+            f"{file.path}, line {line}: a value is not of the kind that its column holds, or a name is there twice."
+        )
     return ValueError(f"{file.path}, line {_broken_line(file, line)}: this is no JSON object on a line of its own.")
 
 

@@ -12,10 +12,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.extra import load_extra
+from fairtransport.tables.files.extra import load_extra
 
 if TYPE_CHECKING:
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["ENCODINGS", "MOST_LINE", "Head", "read_head"]
 
@@ -91,8 +91,8 @@ def _first_text(file: FoundFile, encoding: str) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(
-            f"{file.path}, line {line}: the file is not {encoding.upper()}; say its encoding= ({', '.join(ENCODINGS)}), "
-            "or convert it."
+            f"{file.path}, line {line}: the file is not {encoding.upper()}; say its encoding= "
+            f"({', '.join(ENCODINGS)}), or convert it."
         ) from None
     if whole:
         return text

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.extra import load_extra
+from fairtransport.tables.files.extra import load_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["ALWAYS_ALLOWED", "MOST_EXPANSION", "UnpackingGuard"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.extra import load_extra
-from fairtransport.tables.layouts import Layout, describe, paths_of, runs
+from fairtransport.tables.files.extra import load_extra
+from fairtransport.tables.files.layouts import Layout, describe, paths_of, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["feather_layouts", "parquet_layouts"]
 

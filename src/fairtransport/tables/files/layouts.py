@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fairtransport.tables.paths import FoundFile
+    from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["SAMPLE", "Layout", "describe", "kind_of", "literal", "literals", "paths_of", "quoted", "runs"]
 
@@ -45,6 +45,10 @@ class Layout:
 
     #: Whether the files themselves say what their columns hold.
     typed = True
+
+    def kind(self, name: str) -> str:
+        """Return what a column holds, in a word."""
+        return kind_of(self.types[self.names.index(name)])
 
     def source(self, wanted: Mapping[int, str | None]) -> str:
         """Return the SQL of a table with, at least, the columns at these places, of these types (None: their own)."""
@@ -102,5 +106,5 @@ def runs(files: Sequence[FoundFile], look: Callable[[FoundFile], Any]) -> Iterat
 
 def describe(connection: Any, source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names and types that the engine sees."""
-    rows = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 - quoted
     return tuple(row[0] for row in rows), tuple(row[1] for row in rows)

@@ -90,7 +90,7 @@ def _expand(name: str) -> list[Path]:
     """Return what a pattern matches; a file that exists under that very name is no pattern."""
     if Path(name).exists() or not glob.has_magic(name):
         return [Path(name)]
-    paths = sorted(Path(one) for one in glob.glob(name, recursive=True))
+    paths = sorted(Path(one) for one in glob.glob(name, recursive=True))  # noqa: PTH207 - may be absolute
     files = [path for path in paths if path.is_file()]
     if not files:
         told = f"No file matches the pattern ({len(paths)} folders do)" if paths else "No file matches the pattern"
@@ -118,8 +118,8 @@ def _kind(path: Path, given: str | None) -> tuple[str, str | None]:
     last = path.suffix.lower()
     if last in _NOT_STREAMED:
         raise ValueError(
-            f"{path}: files packed as {last} cannot be read as a stream. Of packed files .gz and .zst are read (CSV and "
-            "JSON lines); unpack this one first."
+            f"{path}: files packed as {last} cannot be read as a stream; .gz and .zst can (CSV and JSON lines). Unpack "
+            "this one first."
         )
     known = given if given is not None else FORMATS.get(format_suffix)
     if known is None:

@@ -12,12 +12,12 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairtransport._progress import progress
-from fairtransport.tables.extra import load_extra
+from fairtransport.tables.files.extra import load_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.tables.unpacking import UnpackingGuard
+    from fairtransport.tables.files.unpacking import UnpackingGuard
 
 __all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 
@@ -111,8 +111,7 @@ class Engine:
                 while task.is_alive() or (task.error is None and guard is not None and guard.busy):
                     task.join(_POLL) if task.is_alive() else time.sleep(_POLL)
                     if guard is not None and guard.error is not None:
-                        self._interrupt(task)
-                        raise guard.error
+                        raise guard.error  # noqa: TRY301 - the query is interrupted below
                     bar.advance(int(_STEPS * share()))
             except BaseException:
                 self._interrupt(task)
