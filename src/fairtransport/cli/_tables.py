@@ -97,6 +97,7 @@ _SPOKEN = (
     (r"\bmin_size=(\d)", r"--min-size \1"),
     (r"\bmin_size\b=?", "--min-size"),
     (r"\boutput=", "--column"),
+    (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r"\b(encoding|null|memory)=", r"--\1"),
 )
 

@@ -27,7 +27,7 @@ _TITLES = {
     "strong_demographic_disparity": "Distance to everyone",
     "strong_pairwise_disparity": "Distance between pairs",
 }
-_REPLICATES = 200  # for the noise floor of the table that is shown
+_REPLICATES = 100  # for the noise floor of the table that is shown
 
 
 def run_repair(

@@ -54,8 +54,8 @@ class Batches:
             while True:
                 with self._plain_errors():
                     batch = next(iter(self._reader), None)
-                if self._guard is not None and self._guard.error is not None:
-                    raise self._guard.error
+                if self._guard is not None:
+                    self._guard.check(wait=batch is None)
                 if batch is None:
                     return
                 arrays = batch.columns

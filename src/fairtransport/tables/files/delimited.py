@@ -17,7 +17,7 @@ from fairtransport.tables.files.extra import load_extra
 if TYPE_CHECKING:
     from fairtransport.tables.files.paths import FoundFile
 
-__all__ = ["ENCODINGS", "MOST_LINE", "Head", "read_head"]
+__all__ = ["ENCODINGS", "MOST_LINE", "Head", "first_bytes", "read_head"]
 
 #: Encodings that the engine reads, by what Python calls them.
 ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
@@ -75,7 +75,7 @@ def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = 
 
 def _first_text(file: FoundFile, encoding: str) -> str:
     """Return the first lines as text, without a line that is cut off unless it is the only one."""
-    data = _first_bytes(file, _LOOKED_AT)
+    data = first_bytes(file, _LOOKED_AT)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and encoding != "utf-16":
         raise ValueError(f"{file.path} is UTF-16; say encoding='utf-16'.")
     if encoding != "utf-16" and b"\0" in data:
@@ -85,7 +85,7 @@ def _first_text(file: FoundFile, encoding: str) -> str:
     try:
         text = decoder.decode(data, final=whole)
         if not whole and "\n" not in text and "\r" not in text:
-            data = _first_bytes(file, MOST_LINE)
+            data = first_bytes(file, MOST_LINE)
             text = codecs.getincrementaldecoder(ENCODINGS[encoding])(errors="strict").decode(data, final=False)
             whole = len(data) < MOST_LINE
     except UnicodeDecodeError as error:
@@ -102,7 +102,8 @@ def _first_text(file: FoundFile, encoding: str) -> str:
     return text[: end + 1]
 
 
-def _first_bytes(file: FoundFile, size: int) -> bytes:
+def first_bytes(file: FoundFile, size: int) -> bytes:
+    """Return the beginning of a file, unpacked."""
     if file.packed is None:
         with file.path.open("rb") as plain:
             return plain.read(size)

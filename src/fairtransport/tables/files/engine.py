@@ -6,6 +6,7 @@ spills to disk instead of growing, names the line of a damaged row, and says how
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -67,7 +68,8 @@ class Engine:
 
     def close(self) -> None:
         """Close the connection and remove the temporary folder."""
-        self.connection.close()
+        with contextlib.suppress(load_extra("duckdb").Error):  # busy: a query that did not stop in time
+            self.connection.close()
         self._folder.cleanup()
 
     def progress(self) -> float:
@@ -108,11 +110,14 @@ class Engine:
         task = _Task(work)
         with progress(title, _STEPS, show=show, after=QUIET) as bar:
             try:
+                task.start()
                 while task.is_alive() or (task.error is None and guard is not None and guard.busy):
                     task.join(_POLL) if task.is_alive() else time.sleep(_POLL)
                     if guard is not None and guard.error is not None:
-                        raise guard.error  # noqa: TRY301 - the query is interrupted below
+                        break  # the query is interrupted below
                     bar.advance(int(_STEPS * share()))
+                if guard is not None:
+                    guard.check(wait=False)
             except BaseException:
                 self._interrupt(task)
                 raise
@@ -138,7 +143,6 @@ class _Task(threading.Thread):
         self._work = work
         self.result: Any = None
         self.error: BaseException | None = None
-        self.start()
 
     def run(self) -> None:
         try:

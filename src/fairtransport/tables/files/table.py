@@ -258,15 +258,14 @@ class FileTable:
             query = query_all(self._layouts, columns, as_text=as_text, guess=guess)
             reader = self._engine.connection.sql(query).to_arrow_reader(_BATCH)
         guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
-        return Batches(reader, self.names, list(columns), guard, self._plain_errors)
+        return Batches(reader, self.names, list(columns), guard, lambda: self._plain_errors(OSError, RuntimeError))
 
     @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
+    def _plain_errors(self, *more: type[Exception]) -> Iterator[None]:
         """Raise errors of the engine without what they quote."""
-        arrow, duckdb = load_extra("pyarrow"), load_extra("duckdb")
         try:
             yield
-        except (duckdb.Error, arrow.ArrowException) as error:
+        except (load_extra("duckdb").Error, load_extra("pyarrow").ArrowException, *more) as error:
             raise plain_error(error, self._files, self._names_of) from None
 
     def _names_of(self, file: FoundFile) -> Sequence[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.files.delimited import read_head
+from fairtransport.tables.files.delimited import first_bytes, read_head
 from fairtransport.tables.files.layouts import SAMPLE, Layout, describe, literal, literals, paths_of, runs
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CsvOptions", "csv_layouts", "json_layouts"]
 
 _LINES = "format = 'newline_delimited'"
+_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,22 @@ def json_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout
     """Look at the first objects of each file."""
 
     def look(file: FoundFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        _check_keys(file)
         return describe(connection, f"read_json({paths_of([file])}, {_LINES}, sample_size = {SAMPLE})")
 
     for (names, types), alike in runs(files, look):
         yield _Json(alike, names, names, types)
+
+
+def _check_keys(file: FoundFile) -> None:
+    """Raise when the first objects have keys that differ in case only: the engine renames one, and reads nothing."""
+    keys: set[str] = set()
+    for line in first_bytes(file, _LOOKED_AT).splitlines():
+        with contextlib.suppress(ValueError):  # broken: the engine says so
+            found = json.loads(line)
+            keys.update(found if isinstance(found, dict) else ())
+    if len({key.casefold() for key in keys}) < len(keys):
+        raise ValueError(f"{file.path} has names that differ in capital letters only; rename one.")
 
 
 def _struct(pairs: Iterable[tuple[str, str]]) -> str:

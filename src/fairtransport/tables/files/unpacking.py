@@ -25,6 +25,7 @@ ALWAYS_ALLOWED = 1 << 30
 
 _DEFLATE = 1032  # no gzip file unpacks to more times its size
 _CHUNK = 1 << 20
+_POLL = 0.1
 
 
 class UnpackingGuard:
@@ -51,6 +52,13 @@ class UnpackingGuard:
     def busy(self) -> bool:
         """Whether files are still being counted."""
         return self._thread.is_alive()
+
+    def check(self, *, wait: bool) -> None:
+        """Raise what has been found; with ``wait``, when all files have been counted."""
+        while wait and self.busy:
+            self._thread.join(_POLL)
+        if self.error is not None:
+            raise self.error
 
     def stop(self) -> None:
         """Stop counting; what has been found stays."""
