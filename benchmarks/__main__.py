@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth")
+NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables")
 QUALITY = ("frontier", "robustness")  # not of speed, and long: only when named
 
 

@@ -180,7 +180,7 @@ def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
         *made, query = [part for part in Path("repair.sql").read_text().split(";\n") if part]
         for statement in made:
             database.execute(statement)
-        again = database.execute(f"SELECT s_repaired FROM ({query}) ORDER BY id").fetchnumpy()["s_repaired"]
+        again = database.sql(query).order("id").fetchnumpy()["s_repaired"]
     np.testing.assert_allclose(again, found["s_repaired"], rtol=0, atol=1e-12)
     lookup = pl.read_parquet("lookup.parquet")
     assert lookup.columns == ["race", "bin", "start", "base", "slope"]

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -491,8 +492,8 @@ def test_progress_is_shown_on_long_work(tmp_path, monkeypatch, ending):
 
     @contextlib.contextmanager
     def progress(title, total, *, show, after):
-        bar = type("Bar", (), {"advance": lambda self, done: seen.append((title, done / total))})()
-        yield bar if show else type("Silent", (), {"advance": lambda self, done: None})()
+        assert after == 2  # seconds
+        yield SimpleNamespace(advance=lambda done: seen.append((title, done / total)) if show else None)
 
     monkeypatch.setattr(engine, "progress", progress)
     monkeypatch.setattr(engine, "_POLL", 1e-4)
@@ -605,14 +606,21 @@ def test_what_is_written_is_read_again(tmp_path, ending):
 def test_nothing_is_left_of_a_file_that_fails(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("old")
-    schema = pa.schema({"s": pa.float64()})
-    with pytest.raises(KeyboardInterrupt), writing(path, schema) as write_batch:
-        write_batch(pa.record_batch({"s": [0.5]}))
-        raise KeyboardInterrupt
-    assert path.read_text() == "old"
+    good, lists = pa.record_batch({"s": [0.5]}), pa.record_batch({"s": [[0.5]]})
+
+    def stopped():
+        with writing(path, good.schema) as write_batch:
+            write_batch(good)
+            raise KeyboardInterrupt
+
+    def nested():
+        with writing(path, lists.schema) as write_batch:
+            write_batch(lists)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     with pytest.raises(ValueError, match=r"cannot be written as csv\. Lists and records go into \.parquet"):
-        with writing(path, pa.schema({"s": pa.list_(pa.float64())})) as write_batch:
-            write_batch(pa.record_batch({"s": [[0.5]]}))
+        nested()
     assert [one.name for one in tmp_path.iterdir()] == ["x.csv"]
     assert path.read_text() == "old"
 

@@ -155,18 +155,21 @@ def _audit(
     drawing: dict[str, Any],
     seed: int,
 ) -> Audit:
-    from fairtransport.auditing import audit_counts  # noqa: PLC0415 - numba takes a while
-    from fairtransport.auditing.options import check_options  # noqa: PLC0415
-    from fairtransport.histograms import Grid  # noqa: PLC0415
-    from fairtransport.tables import count_table, open_files  # noqa: PLC0415
+    from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
 
-    check_options(Grid.over(counting["range"], counting["n_bins"]), **drawing)
+    def load_and_check() -> None:
+        from fairtransport.auditing.options import check_options  # noqa: PLC0415
+        from fairtransport.histograms import Grid  # noqa: PLC0415
+
+        check_options(Grid.over(counting["range"], counting["n_bins"]), **drawing)
+
     with open_files(files, **reading) as table:
         columns = shared.name_columns(table, **names)
-        pos_label = None if positive is None else table.read_label(columns, positive)
-        counts = table.run(
-            count_table, columns, title="Reading", show=shared.on_terminal(), pos_label=pos_label, **counting
-        )
+        if positive is not None:
+            counting["pos_label"] = table.read_label(columns, positive)
+        counts = table.run(count_table, columns, show=shared.on_terminal(), meanwhile=load_and_check, **counting)
+    from fairtransport.auditing import audit_counts  # noqa: PLC0415 - loaded by now
+
     with spinner("Intervals and noise floor"):
         return audit_counts(counts, random_state=seed, **drawing)
 

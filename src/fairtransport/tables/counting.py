@@ -234,7 +234,7 @@ class _Entries:
     @classmethod
     def of(cls, frame: nw.DataFrame[Any], columns: Columns) -> _Entries:
         def read(name: str, kind: Any) -> NDArray[Any]:
-            return np.asarray(frame[name].to_numpy()).astype(kind)
+            return _to_array(frame[name]).astype(kind)
 
         weighted = columns.weight is not None
         return cls(
@@ -254,7 +254,8 @@ class _Entries:
         for name in self.frame.columns:
             if name.startswith(start):
                 key = self.frame[name]
-                gone |= key.is_null().to_numpy().astype(np.bool_)
+                if key.null_count():
+                    gone |= key.is_null().to_numpy().astype(np.bool_)
                 if key.dtype.is_float():
                     gone |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
         return gone
@@ -264,6 +265,13 @@ class _Entries:
             return self
         weights, squares = (None if one is None else one[kept] for one in (self.weights, self.squares))
         return _Entries(self.frame.filter(kept.tolist()), self.places[kept], self.rows[kept], weights, squares)
+
+
+def _to_array(column: nw.Series[Any]) -> NDArray[Any]:
+    """Return numbers as an array; of pyarrow by DLPack, because its own way loads pandas."""
+    if column.implementation.is_pyarrow() and not column.null_count():
+        return np.from_dlpack(column.to_native().combine_chunks())
+    return np.asarray(column.to_numpy())
 
 
 def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:

@@ -87,6 +87,7 @@ class Engine:
         show: bool,
         guard: UnpackingGuard | None = None,
         share: Callable[[], float],
+        meanwhile: Callable[[], object] | None = None,
     ) -> T:
         """Run work that queries, in a thread.
 
@@ -101,6 +102,8 @@ class Engine:
             Its error stops the query and is raised.
         share : callable
             Says how much is done.
+        meanwhile : callable, optional
+            Is called in this thread while the other one works; what it raises stops the query.
 
         Returns
         -------
@@ -111,13 +114,15 @@ class Engine:
         with progress(title, _STEPS, show=show, after=QUIET) as bar:
             try:
                 task.start()
-                while task.is_alive() or (task.error is None and guard is not None and guard.busy):
-                    task.join(_POLL) if task.is_alive() else time.sleep(_POLL)
-                    if guard is not None and guard.error is not None:
-                        break  # the query is interrupted below
+                if meanwhile is not None:
+                    meanwhile()
+                while task.busy:
+                    task.wait(_POLL)
+                    if guard is not None:
+                        guard.check(wait=False)
                     bar.advance(int(_STEPS * share()))
                 if guard is not None:
-                    guard.check(wait=False)
+                    guard.check(wait=task.error is None)
             except BaseException:
                 self._interrupt(task)
                 raise
@@ -130,22 +135,39 @@ class Engine:
 
     def _interrupt(self, task: _Task) -> None:
         end = time.monotonic() + _PATIENCE
-        while task.is_alive() and time.monotonic() < end:
+        while task.busy and time.monotonic() < end:
             self.connection.interrupt()  # it may be between two queries, so again and again
-            task.join(_POLL)
+            task.wait(_POLL)
 
 
 class _Task(threading.Thread):
-    """A thread that keeps what its work returned or raised."""
+    """A thread that keeps what its work returned or raised.
+
+    It says itself whether it is busy: Python takes a thread for ended when Ctrl-C is pressed during its ``join``.
+    """
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__(daemon=True, name="query")
         self._work = work
+        self._begun, self._ended = threading.Event(), threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._begun.is_set() and not self._ended.is_set()
+
+    def start(self) -> None:
+        self._begun.set()
+        super().start()
+
+    def wait(self, seconds: float) -> None:
+        self._ended.wait(seconds)
 
     def run(self) -> None:
         try:
             self.result = self._work()
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
             self.error = error
+        finally:
+            self._ended.set()

@@ -195,6 +195,7 @@ class FileTable:
         title: str = "Reading",
         show: bool = False,
         as_text: bool = False,
+        meanwhile: Callable[[], object] | None = None,
         **options: Any,
     ) -> T:
         """Call ``work`` with a lazy table of these columns, and with their names.
@@ -211,6 +212,8 @@ class FileTable:
             Show a bar when it takes more than two seconds; for terminals.
         as_text : bool, default False
             Read the sensitive columns as text, whatever they hold.
+        meanwhile : callable, optional
+            Is called while the engine works: to load what is needed next, or to check what may be checked late.
         **options
             Further options of ``work``.
 
@@ -226,7 +229,12 @@ class FileTable:
             named = {name: value for name, value in vars(columns).items() if value}
             guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
             result = self._engine.run(
-                lambda: work(frame, **named, **options), title=title, show=show, guard=guard, share=self.share
+                lambda: work(frame, **named, **options),
+                title=title,
+                show=show,
+                guard=guard,
+                share=self.share,
+                meanwhile=meanwhile,
             )
         self._checked = True
         return result

@@ -44,32 +44,31 @@ class UnpackingGuard:
         self.error: ValueError | None = None
         self._files = [file for file in files if _can_exceed(file, most)]
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True, name="unpacking guard")
+        self._ended = threading.Event()
         if self._files:
-            self._thread.start()
-
-    @property
-    def busy(self) -> bool:
-        """Whether files are still being counted."""
-        return self._thread.is_alive()
+            threading.Thread(target=self._read, daemon=True, name="unpacking guard").start()
+        else:
+            self._ended.set()
 
     def check(self, *, wait: bool) -> None:
         """Raise what has been found; with ``wait``, when all files have been counted."""
-        while wait and self.busy:
-            self._thread.join(_POLL)
+        while wait and not self._ended.wait(_POLL):
+            pass
         if self.error is not None:
             raise self.error
 
     def stop(self) -> None:
         """Stop counting; what has been found stays."""
         self._stopped.set()
-        if self.busy:
-            self._thread.join()
+        self._ended.wait()
 
     def _read(self) -> None:
-        for file in self._files:
-            if self.error is None and not self._stopped.is_set():
-                self._read_file(file)
+        try:
+            for file in self._files:
+                if self.error is None and not self._stopped.is_set():
+                    self._read_file(file)
+        finally:
+            self._ended.set()
 
     def _read_file(self, file: FoundFile) -> None:
         arrow: Any = load_extra("pyarrow")
