@@ -18,8 +18,8 @@ from benchmarks import _timing
 
 CLAIM = (
     "`fairtransport audit` of 100 million rows of Parquet in 8 groups, a process from start to end, with intervals, "
-    "noise floor and p-values: at most twice the time of the bare DuckDB group-by that counts rows for each (group, bin), "
-    "its query alone; less than 4 GiB of memory."
+    "noise floor and p-values: at most twice the time of the bare DuckDB group-by that counts rows for each (group, "
+    "bin), its query alone; less than 4 GiB of memory."
 )
 N_GROUPS = 8
 N_BINS = 1 << 14

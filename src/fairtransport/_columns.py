@@ -95,7 +95,7 @@ def _arrow_codes(indices: Any) -> NDArray[np.int32]:
     """Return indices as an array, -1 for missing ones."""
     if indices.null_count:
         return indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.from_dlpack(indices.cast("int32"))  # the other way loads pandas
+    return np.asarray(np.from_dlpack(indices.cast("int32")), dtype=np.int32)  # the other way loads pandas
 
 
 def _factorize_series(series: nw.Series[Any]) -> Coded:

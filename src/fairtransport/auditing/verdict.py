@@ -18,8 +18,8 @@ def say_verdict(audit: Audit) -> str:
     >>> import fairtransport as ft
     >>> scores, group = [0.1, 0.2, 0.3, 0.4] * 50, ["a", "a", "b", "b"] * 50
     >>> print(say_verdict(ft.audit(scores, sensitive_features=group, n_permutations=99, random_state=0)))
-    The groups' scores differ by more than chance would explain: 0.200 between the two groups (95% interval 0.19... to
-    0.2...); chance alone reads 0.0... (p = 0.01).
+    The groups' scores differ by more than chance would explain: 0.200 between the two groups (95% interval 0.185 to
+    0.21...); chance alone reads 0.0... (p = 0.01).
     >>> print(say_verdict(ft.audit(scores, sensitive_features=["a", "b"] * 100, random_state=0)))
     No difference ...
     """
