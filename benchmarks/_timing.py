@@ -27,7 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "torch", "jax", "jaxlib", "POT", "equipy", "statsmodels")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "torch",
+    "jax",
+    "jaxlib",
+    "POT",
+    "equipy",
+    "statsmodels",
+    "duckdb",
+    "pyarrow",
+)
 
 # JAX reads it when it first computes, which is after this module was imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")

@@ -262,6 +262,12 @@ def test_a_third_label_is_found_before_the_file_appears(run, here, monkeypatch):
     assert not Path("out.parquet").exists()
 
 
+def test_what_a_pattern_reads_is_not_written(run, here):
+    Path("out.parquet").write_bytes(Path("scores.parquet").read_bytes())
+    line = one_line(call(run, "--force", files=["*.parquet"]))
+    assert "out.parquet is read; choose another name" in line
+
+
 def test_force_replaces(run, here):
     Path("out.parquet").write_text("old")
     assert "give --force" in one_line(call(run))

@@ -319,6 +319,7 @@ def hole(data):
         ("x.csv", CANARY * 400_000, "its first line does not end within 2,000,000 bytes"),
         ("x.csv", f"PK\0\0{CANARY}", "is no CSV file: it holds zero bytes"),
         ("x.csv", "\n \n", "has only empty lines"),
+        ("x.csv", f"{CANARY * 40_000},s\n1,1\n", "has no column 's'"),
         ("x.csv", "s,g\n", "The table has no rows"),
         (
             "x.csv",

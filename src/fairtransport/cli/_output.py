@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import shutil
 import tempfile
@@ -72,7 +73,7 @@ def prepare_files(paths: Sequence[Path | None], *, force: bool, ask: bool, input
     ask : bool
         Without ``force``, ask on the terminal. Otherwise an existing file is an error.
     inputs : iterable of str
-        Files that are read; none of them may be written.
+        Files that are read, or patterns; none of them may be written.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def prepare_files(paths: Sequence[Path | None], *, force: bool, ask: bool, input
     goals = [path for path in paths if path is not None]
     if len({goal.resolve() for goal in goals}) < len(goals):
         raise ValueError("Two results have the same file; name another one.")
-    read = {Path(name).resolve() for name in inputs}
+    read = {Path(path).resolve() for name in inputs for path in (name, *glob.glob(name, recursive=True))}  # noqa: PTH207
     for goal in goals:
         if goal.is_dir():
             raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(goal))

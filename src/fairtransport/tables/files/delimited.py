@@ -7,6 +7,7 @@ here, and the engine is told; then a row that does not fit is an error with a li
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 from dataclasses import dataclass
@@ -117,11 +118,14 @@ def first_bytes(file: FoundFile, size: int) -> bytes:
 
 def _records(lines: list[str], delimiter: str) -> list[list[str]]:
     """Cut the first lines into fields; the first record has the names."""
-    try:
-        reader = csv.reader(lines, delimiter=delimiter)
-        return [record for record, _ in zip((one for one in reader if one), range(_MOST_RECORDS), strict=False)]
-    except csv.Error:  # a field of more than 128 KiB; the engine will say where
-        return [next(csv.reader(lines[:1], delimiter=delimiter))]
+    records: list[list[str]] = []
+    with contextlib.suppress(csv.Error):  # a field of more than 128 KiB; the engine will say where
+        for record in csv.reader(lines, delimiter=delimiter):
+            if record:
+                records.append(record)
+            if len(records) == _MOST_RECORDS:
+                break
+    return records or [[""]]
 
 
 def _evenness(records: list[list[str]]) -> tuple[float, int]:
