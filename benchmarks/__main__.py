@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import _timing
 
 NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables")
-QUALITY = ("frontier", "robustness")  # not of speed, and long: only when named
+QUALITY = ("frontier", "robustness", "dask_scaling")  # long, or of a cluster: only when named
 
 
 def main() -> int:

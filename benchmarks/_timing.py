@@ -38,8 +38,10 @@ PACKAGES = (
     "POT",
     "equipy",
     "statsmodels",
-    "duckdb",
+    "pandas",
     "pyarrow",
+    "dask",
+    "duckdb",
 )
 
 # JAX reads it when it first computes, which is after this module was imported.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import dask.dataframe as dd
 import duckdb
 import pandas as pd
 import polars as pl
@@ -32,7 +35,28 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+def _on_dask(columns):
+    return dd.from_pandas(pa.table(columns).to_pandas(), npartitions=3)
+
+
+def _on_spark(session, columns):
+    table = pa.table(columns)
+    unsigned = {name: pa.int64() for name, kind in zip(table.schema.names, table.schema.types, strict=True)
+                if pa.types.is_unsigned_integer(kind)}  # fmt: skip
+    for name, kind in unsigned.items():  # Spark has none
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(kind))
+    return session.createDataFrame(table)
+
+
+CLUSTERS = ("dask", "spark")
+
+
+@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.engines) for name in CLUSTERS)])
 def to_table(request):
     """Make a table of the engine from a dict of columns; None is missing."""
+    if request.param == "dask":
+        request.getfixturevalue("dask_client")
+        return _on_dask
+    if request.param == "spark":
+        return partial(_on_spark, request.getfixturevalue("spark"))
     return ENGINES[request.param]

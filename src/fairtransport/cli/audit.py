@@ -13,6 +13,8 @@ from fairtransport.cli._console import print_path, spinner
 from fairtransport.cli._errors import complain
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
+from fairtransport.report.extra import load_extra
+from fairtransport.report.text import one_line, plain
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def run_audit(
     json_path = None if json_to is None or to_stdout else Path(json_to)
     prepare_files([html, json_path], force=force, ask=shared.on_terminal(), inputs=files)
     if html is not None:
-        _check_page()
+        load_extra("jinja2")  # told before anything is computed
     reading = shared.read_options(
         format=file_format,
         delimiter=delimiter,
@@ -174,19 +176,8 @@ def _audit(
         return audit_counts(counts, random_state=seed, **drawing)
 
 
-def _check_page() -> None:
-    """Raise when pages cannot be written, before anything is computed."""
-    import fairtransport.report  # noqa: F401, PLC0415 - it brings what draws
-    from fairtransport.auditing.rendering import can_render  # noqa: PLC0415
-    from fairtransport.report.extra import check_extra  # noqa: PLC0415
-
-    check_extra()
-    if not can_render("to_html"):
-        raise ImportError("This installation has nothing that writes pages of audits; leave --html out.")
-
-
 def _hand_on(audit: Audit, *, html: Path | None, json_path: Path | None, to_stdout: bool) -> None:
-    from fairtransport.auditing.verdict import say_verdict  # noqa: PLC0415
+    from fairtransport.report.audit_verdict import audit_verdict  # noqa: PLC0415 - its room brings much
 
     if json_path is not None:
         write_atomically(json_path, (audit.to_json(indent=2) + "\n").encode())
@@ -198,7 +189,7 @@ def _hand_on(audit: Audit, *, html: Path | None, json_path: Path | None, to_stdo
         return
     typer.echo(str(audit))
     typer.echo()
-    typer.echo(textwrap.fill(say_verdict(audit), 80, break_on_hyphens=False))
+    typer.echo(textwrap.fill(one_line(plain(audit_verdict(audit).sentence)), 80, break_on_hyphens=False))
     for what, path in (("Page:", html), ("JSON:", json_path)):
         if path is not None:
             print_path(what, path)

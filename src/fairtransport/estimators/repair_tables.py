@@ -10,13 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_real
 from fairtransport.histograms import DEFAULT_BINS
-from fairtransport.tables import RepairLookup, count_table
+from fairtransport.tables import RepairLookup, check_rows, count_table, repair_rows
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
     from pathlib import Path
     from typing import Self
+
+    from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
     from fairtransport.histograms import Grid, GroupHistograms
@@ -34,6 +36,8 @@ class RepairsTables:
     missing: str
     min_size: int
     maps_: tuple[QuantileMap, ...]
+    rows_at_knots_: tuple[NDArray[np.int64], ...]
+    group_sizes_: NDArray[np.int64]
     groups_: Groups
     grid_: Grid | None
     set_aside_: dict[str, int]
@@ -125,6 +129,8 @@ class RepairsTables:
         histograms = counts.histograms
         _check_counted(histograms, self.min_size)
         self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
+        self.rows_at_knots_ = tuple(_rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
+        self.group_sizes_ = histograms.rows
         self.grid_, self.set_aside_ = histograms.grid, counts.set_aside
         return self
 
@@ -148,9 +154,10 @@ class RepairsTables:
         Returns
         -------
         table
-            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it.
+            Of the same library. A lazy table stays lazy, and its rows may come in another order; others keep it, and
+            so does Dask, with its partitions and index.
         """
-        return self._lookup().apply(frame, score=score, sensitive=sensitive, output=output)
+        return repair_rows(self._lookup(), frame, score=score, sensitive=sensitive, output=output)
 
     def check_table(self, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
         """Count what `transform_table` clamps and what it leaves without a repaired score.
@@ -165,7 +172,7 @@ class RepairsTables:
         dict of str to int
             ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group``, which get none.
         """
-        return self._lookup().count(frame, score=score, sensitive=sensitive)
+        return check_rows(self._lookup(), frame, score=score, sensitive=sensitive)
 
     def to_sql(
         self,
@@ -212,6 +219,15 @@ class RepairsTables:
             raise ValueError("This repair was fitted to arrays; tables need the maps that fit_table learns.")
         amount = check_real(self.amount, name="amount", most=1.0)
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
+
+
+def _rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows counted at each knot; where rows have weights, the number that is certain: (sum w)^2 / sum w^2."""
+    at = np.searchsorted(histograms.grid.nodes, knots)
+    mass = histograms.by_group[group, at]
+    squares = histograms.squares_by_class[:, group, at].sum(axis=0)
+    certain = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
+    return np.maximum(1, np.floor(certain * (1 + 1e-9))).astype(np.int64)
 
 
 def _check_counted(histograms: GroupHistograms, min_size: int) -> None:

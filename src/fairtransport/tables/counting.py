@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -12,7 +13,9 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
-from fairtransport.tables.reading import Columns, check_columns, check_most, collect, open_table, refuse_identifiers
+from fairtransport.tables.engines import collect, column, schema_of
+from fairtransport.tables.partitions import add_up
+from fairtransport.tables.reading import Columns, check_columns, check_most, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +103,7 @@ def count_table(
         What a missing sensitive value is: a reason to set the row aside, or a group.
     max_groups : int, default 200
         More groups, or strata, are refused: they are the mark of an identifier. The first 131,072 rows are looked at
-        before all others.
+        before all others; on Dask, those of the first partition, and of more where these are fewer.
     pos_label : label, optional
         The positive one, where it is not the larger.
 
@@ -131,7 +134,7 @@ def count_table(
     check_choice(missing, ("set_aside", "group"), name="missing")
     check_count(max_groups, name="max_groups")
     table = open_table(frame)
-    check_columns(table.collect_schema(), columns)
+    check_columns(schema_of(table), columns)
     refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
     entries = _Entries.of(_group(table, columns, grid), columns)
     _check_scores(entries, columns, grid)
@@ -185,17 +188,30 @@ def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
 
 
 def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
-    """Run the group-by. New names throughout, so that no column of the user's is in the way."""
-    score = nw.col(columns.score).cast(nw.Float64)
+    """Run the group-by and take its result, which is small."""
+    count = partial(_count_places, columns=columns, grid=grid)
+    if table.implementation.is_dask():
+        counted = add_up(table.select(*columns), count, keys=[*columns.keys(), "place"])
+    else:
+        counted = count(table)
+    found = collect(counted.head(MOST_ENTRIES + 1))
+    if len(found) > MOST_ENTRIES:
+        raise ValueError(
+            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
+            "(n_bins=), or fewer groups or strata."
+        )
+    return found
+
+
+def _count_places(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
+    """Group by the keys and the node. New names throughout, so that no column of the user's is in the way."""
+    score = column(table, columns.score).cast(nw.Float64)
     place = place_of(score, grid)
     sums = []
-    keys = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive)}
-    keys |= {f"b{number}": nw.col(name) for number, name in enumerate(columns.by)}
-    if columns.label is not None:
-        keys["label"] = nw.col(columns.label)
+    keys = {key: column(table, name) for key, name in columns.keys().items()}
     chosen = dict(keys)
     if columns.weight is not None:
-        weight = nw.col(columns.weight).cast(nw.Float64)
+        weight = column(table, columns.weight).cast(nw.Float64)
         sound = _either((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, place)
         place = _either(weight.is_null(), _NO_WEIGHT, _either(weight.is_nan(), _NO_WEIGHT, sound))
         chosen |= {"weights": weight, "squares": weight * weight}
@@ -203,14 +219,7 @@ def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFra
     # A comparison with a missing score is missing on some engines: the outermost question is whether it is.
     outside = _either((score < grid.low) | (score > grid.high), _OUTSIDE, place)
     chosen["place"] = _either(score.is_null(), _NO_SCORE, _either(score.is_nan(), _NO_SCORE, outside))
-    rows = table.select(**chosen)
-    found = collect(rows.group_by(*keys, "place").agg(nw.len().alias("rows"), *sums).head(MOST_ENTRIES + 1))
-    if len(found) > MOST_ENTRIES:
-        raise ValueError(
-            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
-            "(n_bins=), or fewer groups or strata."
-        )
-    return found
+    return table.select(**chosen).group_by(*keys, "place").agg(nw.len().alias("rows"), *sums)
 
 
 def _either(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:

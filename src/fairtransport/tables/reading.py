@@ -6,28 +6,21 @@ Error texts name columns and counts, never a value.
 from __future__ import annotations
 
 import difflib
-import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from fairtransport._columns import say_columns
+from fairtransport.tables.engines import collect, column, schema_of
+from fairtransport.tables.partitions import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-__all__ = [
-    "PROBED",
-    "Columns",
-    "check_columns",
-    "check_most",
-    "collect",
-    "open_table",
-    "refuse_identifiers",
-    "say_close",
-]
+__all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers", "say_close"]
 
 #: First rows in which identifiers are looked for, before all rows are grouped.
 PROBED = 1 << 17
@@ -79,6 +72,12 @@ class Columns:
         names = (self.score, *self.sensitive, self.label, *self.by, self.weight)
         return iter(dict.fromkeys(name for name in names if name is not None))
 
+    def keys(self) -> dict[str, str]:
+        """Return the columns that rows are grouped by, under the names that the counts have them: g0, b0, label."""
+        named = {f"g{number}": name for number, name in enumerate(self.sensitive)}
+        named |= {f"b{number}": name for number, name in enumerate(self.by)}
+        return named if self.label is None else {**named, "label": self.label}
+
 
 def _name(value: Any, role: str) -> str:
     if not isinstance(value, str):
@@ -118,14 +117,6 @@ def open_table(frame: Any) -> nw.LazyFrame[Any]:
     return table.lazy()
 
 
-def collect(table: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    """Run a query whose result is small; what it reads may be larger than memory."""
-    options: dict[str, Any] = {}
-    if table.implementation.is_polars() and "engine" in inspect.signature(table.to_native().collect).parameters:
-        options["engine"] = "streaming"
-    return table.collect(**options)
-
-
 def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> None:
     """Raise when a column is not there or cannot be what it is said to be."""
     for name in columns:
@@ -159,34 +150,57 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
 
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
-    schema = table.collect_schema()
     labels = () if columns.label is None else (columns.label,)
-    names = list(dict.fromkeys((*columns.sensitive, *columns.by, *labels)))
-    alias = {name: f"c{place}" for place, name in enumerate(names)}
-    first = table.select(**{alias[name]: _without_nan(name, schema) for name in names}).head(PROBED)
-    found = dict(zip(names, _count_distinct(first, list(alias.values())), strict=True))
+    questions: list[tuple[str, tuple[str, ...]]] = [("label", (name,)) for name in labels]
     for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
-        for name in chosen:
-            check_most(found[name], role, [name], max_groups, probed=True)
+        questions += [(role, (name,)) for name in chosen]
         if len(chosen) > 1 and (crossed or role == "by"):
-            whole = first.select(*(alias[name] for name in chosen)).drop_nulls().unique()
-            check_most(collect(whole.select(nw.len())).item(), role, chosen, max_groups, probed=True)
-    for name in labels:
-        if found[name] > 2:
-            raise ValueError(f"Column {name!r} has at least {found[name]} different labels; two are needed.")
+            questions.append((role, chosen))
+    names = list(dict.fromkeys(name for _, chosen in questions for name in chosen))
+    keys = {name: f"c{place}" for place, name in enumerate(names)}
+    count = partial(_count_distinct, questions=[[keys[name] for name in chosen] for _, chosen in questions])
+    if table.implementation.is_dask():
+        distinct = partial(_find_distinct, keys=keys, n_rows=PROBED)
+        answers = look_first(table.select(*names), distinct, count, keys=list(keys.values()), n_rows=PROBED)
+    else:
+        answers = iter([count(_first(table, keys, PROBED))])
+    for found in answers:
+        for (role, chosen), n_found in zip(questions, found, strict=True):
+            if role != "label":
+                check_most(n_found, role, chosen, max_groups, probed=True)
+            elif n_found > 2:
+                raise ValueError(f"Column {chosen[0]!r} has at least {n_found} different labels; two are needed.")
 
 
-def _without_nan(name: str, schema: Mapping[str, nw.dtypes.DType]) -> nw.Expr:
-    column = nw.col(name)
-    return nw.when(~column.is_nan()).then(column) if schema[name].is_float() else column
+def _first(table: nw.LazyFrame[Any], keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
+    """Return the first rows of some columns under other names; NaN is missing."""
+    schema = schema_of(table)
+    return table.select(**{key: _without_nan(column(table, name), schema[name]) for name, key in keys.items()}).head(
+        n_rows
+    )
 
 
-def _count_distinct(first: nw.LazyFrame[Any], keys: list[str]) -> list[int]:
-    """Count the values of each column but for the missing one."""
-    distinct = {key: nw.col(key).n_unique() for key in keys}
-    missing = {f"{key}_missing": nw.col(key).null_count() for key in keys}
+def _find_distinct(table: nw.LazyFrame[Any], *, keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
+    return _first(table, keys, n_rows).group_by(*keys.values()).agg(nw.len().alias("rows"))
+
+
+def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[str]]) -> list[int]:
+    """Count the values of each column, or of several crossed, but for the missing ones."""
+    single = list(dict.fromkeys(key for one in questions for key in one))
+    distinct = {key: nw.col(key).n_unique() for key in single}
+    missing = {f"{key}_missing": nw.col(key).null_count() for key in single}
     row = collect(first.select(**distinct, **missing)).rows(named=True)[0]
-    return [(row[key] or 0) - bool(row[f"{key}_missing"]) for key in keys]  # of no rows, some engines say None
+    counts = []
+    for one in questions:
+        if len(one) == 1:  # of no rows, some engines say None
+            counts.append(int((row[one[0]] or 0) - bool(row[f"{one[0]}_missing"])))
+        else:
+            counts.append(int(collect(first.select(*one).drop_nulls().unique().select(nw.len())).item()))
+    return counts
+
+
+def _without_nan(values: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
+    return nw.when(~values.is_nan()).then(values) if kind.is_float() else values
 
 
 def check_most(n_groups: int, role: str, columns: Sequence[str], max_groups: int, *, probed: bool = False) -> None:

@@ -1,0 +1,38 @@
+"""Scores audited and repaired on a Dask cluster: ``python examples/audit_on_dask.py out/dask``.
+
+The cluster is two processes on this machine. On yours, ``Client("tcp://scheduler:8786")`` is all that changes.
+"""
+
+import sys
+from pathlib import Path
+
+import dask.dataframe as dd
+from _adult_scores import write_scores
+from distributed import Client, LocalCluster
+
+import fairtransport as ft
+
+GROUPS = ["race", "sex"]
+
+
+def main(folder: Path) -> None:
+    """Write the scores of Adult, audit them, repair them, write the repaired ones, and audit these."""
+    table = dd.read_parquet(write_scores(folder / "scores"))
+    found = ft.audit_table(table, score="score", sensitive=GROUPS, label="income", random_state=0)
+    print(found)
+
+    repair = ft.QuantileRepair().fit_table(table, score="score", sensitive=GROUPS)
+    print("Rows that the repair will meet:", repair.check_table(table, score="score", sensitive=GROUPS))
+    repaired = repair.transform_table(table, score="score", sensitive=GROUPS)  # nothing is computed yet
+    repaired.to_parquet(folder / "repaired", write_index=False)  # each worker writes its own files
+
+    again = dd.read_parquet(folder / "repaired")
+    after = ft.audit_table(again, score="repaired", sensitive=GROUPS, label="income", random_state=0)
+    for name, value in found.metrics.items():
+        print(f"{name:30} {value:.3f} before, {after.metrics[name]:.3f} after")
+
+
+if __name__ == "__main__":  # the workers are new processes, and import this file
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=True)
+    with cluster, Client(cluster):
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else "out/dask"))

@@ -1,0 +1,57 @@
+"""Scores audited and repaired in a Spark session: ``python examples/audit_on_spark.py out/spark``. Needs Java 17.
+
+The session is local, with two threads. On a cluster, only the builder's master changes.
+"""
+
+import sys
+from pathlib import Path
+
+from _adult_scores import write_scores
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+import fairtransport as ft
+
+GROUPS = ["race", "sex"]
+
+
+def main(spark: SparkSession, folder: Path) -> None:
+    """Write the scores of Adult, audit them, repair them, write the repaired ones, and audit these."""
+    table = spark.read.parquet(write_scores(folder / "scores"))
+    found = ft.audit_table(table, score="score", sensitive=GROUPS, label="income", random_state=0)
+    print(found)
+
+    repair = ft.QuantileRepair().fit_table(table, score="score", sensitive=GROUPS)
+    print("Rows that the repair will meet:", repair.check_table(table, score="score", sensitive=GROUPS))
+    repaired = repair.transform_table(table, score="score", sensitive=GROUPS)  # nothing is computed yet
+    repaired.write.mode("overwrite").parquet(str(folder / "repaired"))  # the executors write
+
+    again = spark.read.parquet(str(folder / "repaired"))
+    after = ft.audit_table(again, score="repaired", sensitive=GROUPS, label="income", random_state=0)
+    for name, value in found.metrics.items():
+        print(f"{name:30} {value:.3f} before, {after.metrics[name]:.3f} after")
+
+
+def start() -> SparkSession:
+    """Start Spark on this machine alone and without its own web page, or say what it lacks."""
+    builder = SparkSession.builder.master("local[2]").appName("audit")
+    for name, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            sys.exit("Spark needs Java 17: install it, and set JAVA_HOME or put java on PATH.")
+        raise
+
+
+if __name__ == "__main__":
+    session = start()
+    main(session, Path(sys.argv[1] if len(sys.argv) > 1 else "out/spark"))
+    session.stop()

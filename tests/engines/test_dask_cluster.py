@@ -1,0 +1,146 @@
+"""A real cluster of two worker processes: what travels, what does not, and what a dead worker costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from dask.sizeof import sizeof
+from distributed import Client
+
+import fairtransport as ft
+
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.usefixtures("dask_client"),
+    # Dask reads Parquet with an argument that pandas 3.1 is going to drop.
+    pytest.mark.filterwarnings("ignore:The inplace keyword:pandas.errors.Pandas4Warning"),
+]
+
+N_ROWS, N_FILES = 240_000, 6
+COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Six Parquet files of 40,000 rows; some rows have no score, some no group."""
+    folder = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(0)
+    race = rng.choice(["B", "W", "X", None], N_ROWS, p=[0.3, 0.5, 0.19, 0.01])
+    scores = rng.beta(2, 3, N_ROWS) * (1 - 0.3 * (race == "B"))
+    scores[rng.integers(0, N_ROWS, 100)] = np.nan
+    table = pl.DataFrame(
+        {
+            "id": np.arange(N_ROWS),
+            "s": scores,
+            "race": race.tolist(),
+            "sex": rng.choice(["F", "M"], N_ROWS),
+            "y": (rng.random(N_ROWS) < np.nan_to_num(scores)).astype(int),
+            "w": rng.random(N_ROWS),
+        }
+    )
+    size = N_ROWS // N_FILES
+    for number in range(N_FILES):
+        table[number * size : (number + 1) * size].write_parquet(folder / f"{number}.parquet")
+    return folder
+
+
+def moved(client):
+    """Bytes that the workers have sent to each other."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def steps(client):
+    return client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+
+
+def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
+    """240,000 rows are 8 MB in the columns that are read; 6 groups of 129 nodes and 2 labels are 1,548 counts."""
+    received = []
+    gather = Client.gather
+
+    def weigh(self, futures, *args, **kwargs):
+        result = gather(self, futures, *args, **kwargs)
+        received.append(sizeof(result))
+        return result
+
+    monkeypatch.setattr(Client, "gather", weigh)
+    before = moved(dask_client)
+    found = ft.audit_table(dd.read_parquet(files), **COLUMNS, label="y", weight="w", n_bins=128, **QUICK)
+    assert len(received) >= 2
+    assert max(received) < 300_000
+    assert moved(dask_client) - before < 1_000_000
+    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, label="y", weight="w", n_bins=128, **QUICK)
+    assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
+    assert found.settings.set_aside == beside.settings.set_aside
+    assert set(found.settings.set_aside) == {"no score", "no group"}
+
+
+def test_repaired_rows_are_written_by_the_workers(files, dask_client, tmp_path):
+    table = dd.read_parquet(files)
+    known = table.dropna(subset=["race"])
+    repair = ft.QuantileRepair().fit_table(known, **COLUMNS)
+    before = steps(dask_client)
+    repaired = repair.transform_table(table, **COLUMNS)
+    assert steps(dask_client) == before  # nothing ran
+    repaired.to_parquet(tmp_path / "repaired", write_index=False)
+    written = pl.scan_parquet(tmp_path / "repaired" / "*.parquet").sort("id").collect()
+    beside = repair.transform_table(pl.scan_parquet(files), **COLUMNS).sort("id").collect()
+    assert written.columns == beside.columns
+    assert written.height == N_ROWS
+    ours, theirs = (one["repaired"].fill_null(np.nan).to_numpy() for one in (written, beside))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+    assert repair.check_table(table, **COLUMNS) == repair.check_table(pl.scan_parquet(files), **COLUMNS)
+
+
+def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):
+    """Ten groups of 16,385 nodes: a graph above 10 MB would make the client warn."""
+    many = pd.DataFrame(
+        {"s": np.tile(np.linspace(0, 1, 40), 10), "g": np.repeat([f"group {n}" * 4 for n in range(10)], 40)}
+    )
+    repair = ft.QuantileRepair().fit_table(many, score="s", sensitive="g")
+    table = dd.from_pandas(many, npartitions=8)
+    repaired = repair.transform_table(table, score="s", sensitive="g")
+    assert len(repaired.optimize().dask) <= 2 * table.npartitions + 2
+    assert len(repaired.compute()) == 400  # warnings are errors
+
+
+def test_a_worker_that_dies_costs_its_partitions_and_no_more(files, tmp_path):
+    """The first task to get there ends its process, as the system does when memory is short."""
+    mark = str(tmp_path / "died")
+    table = dd.read_parquet(files)
+
+    def die_once(part):
+        if len(part) and not Path(mark).exists():
+            Path(mark).touch()
+            os._exit(1)
+        return part
+
+    found = ft.audit_table(table.map_partitions(die_once, meta=table._meta), **COLUMNS, n_bins=128, **QUICK)
+    assert Path(mark).exists()
+    beside = ft.audit_table(pl.scan_parquet(files), **COLUMNS, n_bins=128, **QUICK)
+    assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
+
+
+def test_values_in_the_text_of_a_failed_task_are_not_passed_on(files):
+    table = dd.from_pandas(pd.DataFrame({"s": ["0.5", "canary-value"], "g": ["a", "b"]}), npartitions=1)
+    table = table.assign(s=table["s"].astype(float))
+    with pytest.raises(RuntimeError, match="Dask could not compute the columns of the table: ValueError") as caught:
+        ft.audit_table(table, score="s", sensitive="g")
+    assert "canary" not in str(caught.value)
+
+
+def test_the_cluster_gives_what_one_thread_gives(files):
+    options = {**COLUMNS, "label": "y", "by": "sex", "weight": "w", "thresholds": [0.25, 0.5], **QUICK}
+    found = ft.audit_table(dd.read_parquet(files), **options).to_dict()
+    with dask.config.set(scheduler="synchronous"):
+        alone = ft.audit_table(dd.read_parquet(files), **options).to_dict()
+    assert found["metrics"] == pytest.approx(alone["metrics"], abs=1e-12)
+    assert [group["rows"] for group in found["groups"]] == [group["rows"] for group in alone["groups"]]

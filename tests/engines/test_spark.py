@@ -1,0 +1,207 @@
+"""A real Spark session in local mode: what its tables have and others have not, and what is sent around."""
+
+from __future__ import annotations
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everyone writes it
+
+import fairtransport as ft
+from fairtransport.tables import count_table
+
+pytestmark = pytest.mark.engines
+
+N_ROWS = 60_000
+COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def columns():
+    rng = np.random.default_rng(0)
+    race = rng.choice(["B", "W", "X"], N_ROWS)
+    scores = rng.beta(2, 3, N_ROWS) * (1 - 0.3 * (race == "B"))
+    sex = rng.choice(["F", "M"], N_ROWS)
+    return {"id": np.arange(N_ROWS), "s": scores, "race": race, "sex": sex, "y": (rng.random(N_ROWS) < scores) + 0}
+
+
+@pytest.fixture(scope="module")
+def table(spark, columns, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    for number in range(4):
+        pl.DataFrame(columns)[number::4].write_parquet(folder / f"{number}.parquet")
+    return spark.read.parquet(str(folder))
+
+
+class Jobs:
+    """What Spark ran since it was made."""
+
+    def __init__(self, spark):
+        context = spark.sparkContext
+        self._store = context._jsc.sc().statusStore()
+        self._none = context._gateway.new_array(context._jvm.double, 0)
+        self._before = set(self._stages())
+
+    def _stages(self):
+        stages = self._store.stageList(None, False, False, self._none, None)
+        found = (stages.apply(place) for place in range(stages.size()))
+        return {stage.stageId(): stage for stage in found}
+
+    def records_sent(self):
+        """Rows that each stage handed to the next."""
+        return [stage.shuffleWriteRecords() for number, stage in self._stages().items() if number not in self._before]
+
+
+def plan(frame):
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def by_id(native):
+    return nw.from_native(native).lazy().collect().sort("id")
+
+
+# ----------------------------------------------------------------------------------------------------- what is sent
+
+
+def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
+    """To the driver: 6 groups of 65 nodes at most. From stage to stage: that many for each of the tasks."""
+    received = []
+    collect = nw.LazyFrame.collect
+
+    def weigh(self, *args, **kwargs):
+        result = collect(self, *args, **kwargs)
+        received.append(len(result))
+        return result
+
+    monkeypatch.setattr(nw.LazyFrame, "collect", weigh)
+    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 100)
+    jobs = Jobs(spark)
+    found = ft.audit_table(table, **COLUMNS, n_bins=64, **QUICK)
+    assert 1 < max(received) <= 6 * 65
+    assert sum(jobs.records_sent()) < 5000  # of 60,000 rows
+    beside = ft.audit_table(pl.DataFrame(columns), **COLUMNS, n_bins=64, **QUICK)
+    assert found.metrics == pytest.approx(beside.metrics, abs=1e-12)
+
+
+def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
+    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
+    jobs = Jobs(spark)
+    repaired = repair.transform_table(table, **COLUMNS)
+    assert jobs.records_sent() == []  # nothing ran
+    assert "BroadcastHashJoin" in plan(repaired)
+    assert "Python" not in plan(repaired)
+    beside = repair.transform_table(pl.DataFrame(columns), **COLUMNS)
+    found = by_id(repaired)
+    assert sum(jobs.records_sent()) == 0
+    np.testing.assert_allclose(found["repaired"].to_numpy(), beside["repaired"].to_numpy(), rtol=0, atol=1e-12)
+
+
+def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, columns, monkeypatch):
+    """Spark sends tables of up to 10 MB; of larger ones it would sort and send around all rows."""
+    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=256)
+    before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1")
+    try:
+        told = plan(repair.transform_table(table, **COLUMNS))
+        assert "BroadcastHashJoin" in told
+        monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.hint", lambda self, *_: self)
+        assert "BroadcastHashJoin" not in plan(repair.transform_table(table, **COLUMNS))
+    finally:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
+
+
+def test_the_lookup_as_a_file_that_spark_reads(spark, table, columns, tmp_path):
+    """What docs/clusters.md says to people who score in Spark without this library."""
+    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
+    lookup = F.broadcast(spark.read.parquet(str(repair.to_parquet(tmp_path / "repair.parquet"))))
+    place = F.ceil(F.col("s") * 1024 - 1e-9)
+    joined = table.withColumn("bin", place).join(lookup, on=["race", "sex", "bin"], how="left")
+    image = F.col("base") + (F.col("s") - F.col("start")) * F.col("slope")
+    found = by_id(joined.select("id", image.alias("repaired")))
+    beside = repair.transform_table(pl.DataFrame(columns), **COLUMNS)
+    np.testing.assert_allclose(found["repaired"].to_numpy(), beside["repaired"].to_numpy(), rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------- odd and missing
+
+
+def test_columns_with_dots_and_quotes(spark):
+    rows = {
+        "model.score": [0.0, 0.5, 0.5, 1.0],
+        "a`b": ["a", "a", "b", "b"],
+        "x.y.z": [1.0, 2.0, 3.0, 4.0],
+        "id": [0, 1, 2, 3],
+    }
+    frame = spark.createDataFrame(pa.table(rows))
+    options = {"score": "model.score", "sensitive": "a`b"}
+    counts = count_table(frame, **options, weight="x.y.z", by="id", n_bins=2)
+    assert counts.histograms.by_group.tolist() == [[1, 2, 0], [0, 3, 4]]
+    repair = ft.QuantileRepair().fit_table(frame, **options, n_bins=2)
+    repaired = repair.transform_table(frame, **options, output="new.score")
+    assert repaired.columns == [*rows, "new.score"]
+    assert by_id(repaired)["new.score"].to_list() == [0.25, 0.75, 0.25, 0.75]
+    assert repair.check_table(frame, **options)["rows"] == 4
+
+
+def test_null_and_nan_are_both_missing(spark):
+    rows = {
+        "s": pa.array([0.0, None, float("nan"), 1.0, 0.5, 0.5], from_pandas=False),
+        "g": pa.array([1.0, 1.0, 2.0, 2.0, None, float("nan")], from_pandas=False),
+    }
+    frame = spark.createDataFrame(pa.table(rows))
+    counts = count_table(frame, score="s", sensitive="g", n_bins=1)
+    assert counts.set_aside == {"no score": 2, "no group": 2}
+    repair = ft.QuantileRepair(min_size=1).fit_table(frame.na.drop(), score="s", sensitive="g", n_bins=1)
+    assert repair.check_table(frame, score="s", sensitive="g") == {
+        "rows": 6,
+        "clamped": 0,
+        "no score": 2,
+        "no group": 2,
+        "unknown group": 0,
+    }
+    repaired = repair.transform_table(frame, score="s", sensitive="g")
+    assert repaired.where(F.col("repaired").isNull()).count() == 4
+    assert repaired.where(F.isnan("repaired")).count() == 0
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [True, True, False, False],
+        [3, 3, -1, -1],
+        [1.5, 1.5, 2.5, 2.5],
+        ["", "", "it's", "it's"],
+    ],
+)
+def test_groups_of_any_type(spark, groups):
+    frame = spark.createDataFrame(pa.table({"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": groups}))
+    found = ft.audit_table(frame, score="s", sensitive="g", **QUICK)
+    assert found.metrics["strong_pairwise_disparity"] == pytest.approx(0.5, abs=1e-12)
+    repair = ft.QuantileRepair().fit_table(frame, score="s", sensitive="g", n_bins=2)
+    repaired = repair.transform_table(frame, score="s", sensitive="g")
+    assert by_id(repaired)["repaired"].to_list() == [0.25, 0.75, 0.25, 0.75]
+
+
+# ----------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_spark_quotes_values_and_we_do_not(spark, ansi):
+    """A text that is no number: with ANSI rules the query fails, and Spark's text says which value; else it is null."""
+    frame = spark.createDataFrame(pa.table({"s": ["0.25", "0.5", "canary-value"], "g": ["a", "b", "b"]}))
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        numbers = frame.withColumn("s", F.col("s").cast("double"))
+        if ansi == "true":
+            with pytest.raises(RuntimeError, match=r"Spark could not compute .*: CAST_INVALID_INPUT") as caught:
+                ft.audit_table(numbers, score="s", sensitive="g", **QUICK)
+            assert "canary" not in str(caught.value)
+            assert caught.value.__suppress_context__
+        else:
+            assert ft.audit_table(numbers, score="s", sensitive="g", **QUICK).settings.set_aside == {"no score": 1}
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)

@@ -1,0 +1,176 @@
+"""Dask without a cluster: what its tables have and others have not. tests/engines has the cluster."""
+
+from __future__ import annotations
+
+import dask
+import dask.dataframe as dd
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairtransport as ft
+from fairtransport.tables import count_table
+from fairtransport.tables.partitions import look_first
+from fairtransport.tables.reading import open_table
+
+CANARY = "canary-value"
+# Dask reads Parquet with an argument that pandas 3.1 is going to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:pandas.errors.Pandas4Warning")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["B", "W", "X"], n)
+    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "B")) * 64) / 64
+    return pd.DataFrame({"s": scores, "race": race}, index=pd.Index(np.arange(n) * 2 + 7, name="id"))
+
+
+def in_parts(frame, kind):
+    """Make the groups of a frame of one kind of column."""
+    if kind == "categories that differ by partition":
+        parts = (frame.iloc[:100], frame.iloc[100:])
+        return dd.concat([dd.from_pandas(part.astype({"race": "category"}), npartitions=1) for part in parts])
+    if kind == "known categories":
+        return dd.from_pandas(frame.astype({"race": "category"}), npartitions=3)
+    table = dd.from_pandas(frame, npartitions=3)
+    if kind == "unknown categories":
+        return table.assign(race=table["race"].astype("category"))
+    if kind == "object":
+        return table.assign(race=table["race"].astype(object))
+    return table
+
+
+KINDS = ["text", "known categories", "unknown categories", "categories that differ by partition", "object"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_of_any_kind_of_column(kind):
+    frame = rows()
+    frame.loc[frame.index[:4], "race"] = None
+    frame.loc[frame.index[104:], "race"] = frame.loc[frame.index[104:], "race"].where(lambda r: r != "B", "W")
+    table = in_parts(frame, kind)
+    found = count_table(table, score="s", sensitive="race", n_bins=64)
+    direct = count_table(frame, score="s", sensitive="race", n_bins=64)
+    assert found.histograms.groups.labels == ("B", "W", "X")
+    assert np.array_equal(found.histograms.masses, direct.histograms.masses)
+    assert found.set_aside == direct.set_aside == {"no group": 4}
+    repair = ft.QuantileRepair().fit_table(frame.iloc[4:], score="s", sensitive="race", n_bins=64)
+    repaired = repair.transform_table(table, score="s", sensitive="race").compute()
+    beside = repair.transform_table(frame, score="s", sensitive="race")
+    assert np.array_equal(repaired["repaired"], beside["repaired"], equal_nan=True)
+    assert repaired["repaired"].isna().sum() == 4
+    assert repair.check_table(table, score="s", sensitive="race")["no group"] == 4
+
+
+@pytest.mark.parametrize(
+    "groups", [[False, True, None], [1, 2, None], [1.5, 2.5, np.nan], ["x", "y", None], [1, "a", None]]
+)
+def test_object_columns_hold_values_of_any_type(groups):
+    """Dask makes text of such columns unless it is told not to; then they compare as they are."""
+    frame = pd.DataFrame({"s": [0.0, 0.5, 0.25] * 4, "g": pd.Series(groups * 4, dtype=object)})
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = dd.from_pandas(frame, npartitions=3)
+        assert table.dtypes["g"] == "object"
+        repair = ft.QuantileRepair().fit_table(table.dropna(), score="s", sensitive="g", n_bins=4)
+        assert repair.groups_.labels == tuple(groups[:2])
+        found = repair.transform_table(table, score="s", sensitive="g").compute()["repaired"]
+        counts = repair.check_table(table, score="s", sensitive="g")
+    np.testing.assert_array_equal(found, [0.25, 0.25, np.nan] * 4)
+    assert (counts["no group"], counts["unknown group"]) == (4, 0)
+
+
+def test_the_index_and_the_partitions_stay():
+    frame = rows()
+    table = dd.from_pandas(frame, npartitions=4)
+    repair = ft.QuantileRepair().fit_table(table, score="s", sensitive="race", n_bins=64)
+    found = repair.transform_table(table, score="s", sensitive="race")
+    assert isinstance(found, dd.DataFrame)
+    assert found.divisions == table.divisions
+    assert found._meta.index.name == "id"
+    beside = repair.transform_table(frame, score="s", sensitive="race")
+    pd.testing.assert_frame_equal(found.compute().astype({"race": "str"}), beside.astype({"race": "str"}))
+    unknown = repair.transform_table(table.clear_divisions(), score="s", sensitive="race")
+    assert unknown.compute().index.equals(frame.index)
+
+
+# ------------------------------------------------------------------------------------------------------ laziness
+
+
+def counting(table, seen):
+    """Note the length of each partition that is computed."""
+
+    def look(part):
+        seen.append(len(part))
+        return part
+
+    return table.map_partitions(look, meta=table._meta)
+
+
+def test_a_repair_computes_nothing_until_it_is_asked_for():
+    seen = []
+    table = counting(dd.from_pandas(rows(), npartitions=3), seen)
+    repair = ft.QuantileRepair().fit_table(rows(), score="s", sensitive="race", n_bins=64)
+    result = repair.transform_table(table, score="s", sensitive="race")
+    assert seen == []
+    assert len(result.partitions[1].compute()) == 100
+    assert seen == [100]
+
+
+def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(monkeypatch):
+    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 150)
+    seen = []
+    table = counting(dd.from_pandas(rows().reset_index(), npartitions=30), seen)
+    with pytest.raises(ValueError, match="sensitive has at least 160 groups in column 'id'; max_groups is 100"):
+        count_table(table, score="s", sensitive="id", max_groups=100)
+    assert seen == [10] * (1 + 4 + 16)
+
+
+def test_it_looks_into_more_partitions_until_there_are_enough_rows():
+    """Counts of 1, 4, 16 and all 30 partitions of 10 rows."""
+    table = open_table(dd.from_pandas(rows().reset_index(), npartitions=30))
+
+    def ids(part):
+        return part.select("id").group_by("id").agg(nw.len().alias("rows"))
+
+    def count(found):
+        return [len(found.collect())]
+
+    for n_rows, expected in ((5, [10]), (10, [10]), (11, [10, 40]), (41, [10, 40, 160]), (999, [10, 40, 160, 300])):
+        found = look_first(table, ids, count, keys=["id"], n_rows=n_rows)
+        assert [counts[0] for counts in found] == expected
+
+
+def test_identifiers_behind_empty_partitions():
+    frame = rows(3000).reset_index()
+    table = dd.from_pandas(frame, npartitions=20)
+    with pytest.raises(ValueError, match="at least 400 groups in column 'id'"):
+        count_table(table[table["id"] >= 7 + 2 * 2000], score="s", sensitive="id")
+
+
+# --------------------------------------------------------------------------------------------------------- errors
+
+
+def test_values_in_the_text_of_a_failed_task_are_not_passed_on():
+    frame = pd.DataFrame({"s": ["0.5", CANARY, "0.25"], "g": ["a", "b", "b"]})
+    table = dd.from_pandas(frame, npartitions=1)
+    table = table.assign(s=table["s"].astype(float))
+    with pytest.raises(RuntimeError, match="Dask could not compute the columns of the table: ValueError") as caught:
+        ft.audit_table(table, score="s", sensitive="g")
+    assert CANARY not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_file_that_is_gone_is_named(tmp_path):
+    rows().to_parquet(tmp_path / "rows.parquet")
+    table = dd.read_parquet(tmp_path / "rows.parquet")
+    table.divisions  # noqa: B018 - Dask reads the file's schema
+    (tmp_path / "rows.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"rows\.parquet"):
+        count_table(table, score="s", sensitive="race")
