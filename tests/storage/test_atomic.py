@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from fairtransport.storage import remove_leftovers, write_atomically
+from fairtransport.storage import remove_leftovers, replacing, write_atomically
 
 
 def test_old_file_stays_when_writing_fails(tmp_path, monkeypatch):
@@ -121,3 +121,27 @@ def test_leftovers_of_the_killed_go_when_they_are_old(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [".another.cc.part", ".file.bb.part", "file"]
     assert remove_leftovers(tmp_path / "file", older_than=0) == 1
     assert remove_leftovers(tmp_path / "nowhere" / "file") == 0
+
+
+def test_a_draft_takes_the_place_when_it_is_finished(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replacing(path) as draft:
+        draft.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_draft_is_removed_when_it_is_not_finished(tmp_path, error):
+    path = tmp_path / "file"
+
+    def fail():
+        with replacing(path) as draft:
+            draft.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 from fairtransport.auditing.calls import audit, audit_histograms
 from fairtransport.auditing.comparing import AuditComparison, Change, ThresholdChange, compare
-from fairtransport.auditing.of_tables import audit_table
+from fairtransport.auditing.of_tables import audit_counts, audit_table
 from fairtransport.auditing.places import PairSummary
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.rendering import register_renderer
@@ -21,6 +21,7 @@ __all__ = [
     "ThresholdChange",
     "ThresholdSummary",
     "audit",
+    "audit_counts",
     "audit_histograms",
     "audit_table",
     "compare",

@@ -104,8 +104,30 @@ class RepairsTables:
             missing="group" if self.missing == "group" else "set_aside",
             max_groups=max_groups,
         )
+        if counts.set_aside.get("no group"):
+            named = say_columns(counts.histograms.groups.columns)
+            raise ValueError(
+                f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill them, "
+                'or make them a group of their own with missing="group".'
+            )
+        return self.fit_counts(counts)
+
+    def fit_counts(self, counts: TableCounts) -> Self:
+        """Find the target and the map of each group from what `fairtransport.tables.count_table` found.
+
+        Parameters
+        ----------
+        counts : TableCounts
+            Rows without a group may be set aside: they had no part in the counts and will get no repaired score.
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.amount, name="amount", most=1.0)
+        check_count(self.min_size, name="min_size")
         histograms = counts.histograms
-        _check_counted(counts, self.min_size)
+        _check_counted(histograms, self.min_size)
         self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
         self.rows_at_knots_ = tuple(_rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
         self.group_sizes_ = histograms.rows
@@ -208,15 +230,10 @@ def _rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]
     return np.maximum(1, np.floor(certain * (1 + 1e-9))).astype(np.int64)
 
 
-def _check_counted(counts: TableCounts, min_size: int) -> None:
+def _check_counted(histograms: GroupHistograms, min_size: int) -> None:
     """Check that each group of a table can be repaired from its rows with weight."""
-    histograms, groups = counts.histograms, counts.histograms.groups
+    groups = histograms.groups
     named = say_columns(groups.columns)
-    if counts.set_aside.get("no group"):
-        raise ValueError(
-            f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill the values, or "
-            'make them a group of their own with missing="group".'
-        )
     if groups.overlapping:
         raise ValueError("Quantile repair needs groups that do not overlap; use grouping='crossed'.")
     if len(groups) < 2:

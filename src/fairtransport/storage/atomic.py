@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["remove_leftovers", "write_atomically"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["remove_leftovers", "replacing", "write_atomically"]
 
 _LEFTOVER_AGE = 3600.0  # seconds; no write takes so long
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # what some file systems answer
@@ -45,7 +50,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     >>> folder.cleanup()
     """
     goal = Path(path)
-    temporary = goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
+    temporary = _beside(goal)
     try:
         _refuse_folder(goal)
         remove_leftovers(goal)
@@ -58,6 +63,47 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
             raise OSError(error.errno, _told(error, goal), str(goal)) from error
         raise
     return goal
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a new, empty file beside ``path``, which takes its place when the block ends well.
+
+    Parameters
+    ----------
+    path : path
+        As in `write_atomically`.
+
+    Yields
+    ------
+    Path
+        Of the new file, for content that is written bit by bit. If the block raises, or Ctrl-C is pressed, it is
+        removed, and what was at ``path`` stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with replacing(Path(folder.name) / "note.txt") as draft:
+    ...     _ = draft.write_text("hello")
+    >>> (Path(folder.name) / "note.txt").read_text()
+    'hello'
+    >>> folder.cleanup()
+    """
+    goal = Path(path)
+    _refuse_folder(goal)
+    remove_leftovers(goal)
+    draft = _beside(goal)
+    try:
+        _write_and_sync(draft, b"", like=goal)
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        draft.replace(goal)
+        _sync_folder(goal.parent)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTOVER_AGE) -> int:
@@ -85,6 +131,10 @@ def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTO
         except OSError:  # somebody else removed it, or it is not ours to remove
             continue
     return removed
+
+
+def _beside(goal: Path) -> Path:
+    return goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
 
 
 def _refuse_folder(goal: Path) -> None:
