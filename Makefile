@@ -74,5 +74,5 @@ $(TEST)/.ready: pyproject.toml constraints.txt
 
 $(BENCH)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,tables,bench]'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,report,tables,bench]'
 	touch $@
