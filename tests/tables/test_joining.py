@@ -22,7 +22,9 @@ from fairtransport.tables.joining import common_kind
         (nw.Int8(), [0, 256], nw.Int64()),  # as Int8, the two would be one
         (nw.Int8(), [0.5, 1.0], nw.Float64()),  # and so would 0.5 and 0
         (nw.UInt64(), [1, 2], nw.UInt64()),
-        (nw.UInt64(), [-1, 2], nw.Int64()),
+        (nw.UInt64(), [-1, 2], nw.Float64()),
+        (nw.Int64(), [1, 1 << 63], nw.Float64()),
+        (nw.Int128(), [1, 2], nw.Float64()),
         (nw.Float32(), [1, 2], nw.Float64()),
         (nw.Decimal(10, 2), [1, 2], nw.Float64()),
     ],

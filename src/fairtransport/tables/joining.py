@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["common_kind", "join_groups"]
 
+_WITHIN_INT64 = (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
 _WORDS = {str: "text", bool: "booleans", int: "whole numbers", float: "numbers"}
 
 
@@ -80,8 +81,10 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
 
 
 def _number_kind(kind: nw.dtypes.DType, kinds: set[type], values: Sequence[Any]) -> nw.dtypes.DType:
-    if float in kinds or kind.is_float() or kind.is_decimal():
-        return nw.Float64()
     if kinds == {bool} and kind == nw.Boolean:
         return nw.Boolean()
-    return nw.UInt64() if kind == nw.UInt64 and min(values) >= 0 else nw.Int64()
+    if kind == nw.UInt64 and float not in kinds and min(values) >= 0:
+        return nw.UInt64()
+    if float not in kinds and isinstance(kind, _WITHIN_INT64) and max(values) < 1 << 63:
+        return nw.Int64()
+    return nw.Float64()

@@ -150,12 +150,13 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
 
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
-    labels = () if columns.label is None else (columns.label,)
-    questions: list[tuple[str, tuple[str, ...]]] = [("label", (name,)) for name in labels]
+    questions: list[tuple[str, tuple[str, ...]]] = []
     for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
         questions += [(role, (name,)) for name in chosen]
         if len(chosen) > 1 and (crossed or role == "by"):
             questions.append((role, chosen))
+    if columns.label is not None:
+        questions.append(("label", (columns.label,)))
     names = list(dict.fromkeys(name for _, chosen in questions for name in chosen))
     keys = {name: f"c{place}" for place, name in enumerate(names)}
     count = partial(_count_distinct, questions=[[keys[name] for name in chosen] for _, chosen in questions])
@@ -175,9 +176,8 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
 def _first(table: nw.LazyFrame[Any], keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
     """Return the first rows of some columns under other names; NaN is missing."""
     schema = schema_of(table)
-    return table.select(**{key: _without_nan(column(table, name), schema[name]) for name, key in keys.items()}).head(
-        n_rows
-    )
+    chosen = {key: _without_nan(column(table, name), schema[name]) for name, key in keys.items()}
+    return table.select(**chosen).head(n_rows)
 
 
 def _find_distinct(table: nw.LazyFrame[Any], *, keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
