@@ -421,7 +421,9 @@ def table(where, reference, found):
 
 
 def gap_line(gap):
-    place = f"at SPDD {gap.disparity:.3f} (standard error {gap.error:.4f})"
+    place = f"at SPDD {gap.disparity:.3f}"
+    if gap.error > 0:  # joined results have none
+        place += f" (standard error {gap.error:.4f})"
     if gap.gap <= 0:
         least_distance = f"{abs(gap.gap):.4f} above at the closest, {place}"
         return f"{gap.where}: {gap.lower} is nowhere below {gap.upper}; {least_distance}: met"
