@@ -689,3 +689,20 @@ def test_no_error_tells_a_group_value():
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make_groups(SEX, **options)
+
+
+def test_adopt_puts_new_groups_behind_the_known_ones():
+    known = make_groups({"sex": ["M", "F"], "age": [1, 2]})
+    wider = known.adopt({"age": [1, 2, 1], "sex": ["A", "F", "M"]})
+    assert wider.labels == (("F", 2), ("M", 1), ("A", 1))
+    assert wider.codes.tolist() == [2, 0, 1]
+    assert wider.names[:2] == known.names
+    assert known.labels == (("F", 2), ("M", 1))
+    assert known.adopt({"sex": ["F"], "age": [2]}).labels == known.labels
+    assert Groups.from_spec(wider.to_spec()).encode({"sex": ["A"], "age": [1]}).codes.tolist() == [2]
+    each = make_groups({"sex": ["M", "F"]}, grouping="each").adopt({"sex": ["X", "M"]})
+    assert each.labels == (("sex", "F"), ("sex", "M"), ("sex", "X"))
+    with pytest.raises(ValueError, match="max_groups is 3"):
+        make_groups(["a", "b"]).adopt(["c", "d"], max_groups=3)
+    with pytest.raises(ValueError, match="must have columns"):
+        known.adopt({"sex": ["F"], "race": ["B"]})

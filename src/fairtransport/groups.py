@@ -157,12 +157,7 @@ class Groups:
         >>> make_groups(["F", "M", "F"]).encode(["M", "M"]).counts.tolist()
         [0, 2]
         """
-        given = sensitive_features
-        if not isinstance(given, Groups):
-            columns = self._match(read_columns(given))
-            given = _build(columns, grouping=self.grouping, missing=self.missing, max_groups=math.inf)
-        elif (given.columns, given.grouping) != (self.columns, self.grouping):
-            raise ValueError(f"The groups given are {given!r}; they cannot be matched with {self!r}.")
+        given = self._read(sensitive_features)
         own, memberships = {label: place for place, label in enumerate(self.labels)}, given.memberships
         if given.labels != self.labels:
             places = [own.get(label, len(self)) for label in given.labels]
@@ -177,6 +172,33 @@ class Groups:
                 "write values as the known ones are (spelling, type), or make groups from data that has them."
             )
         return replace(self, memberships=memberships)
+
+    def adopt(self, sensitive_features: Any, *, max_groups: int = 1000) -> Groups:
+        """Return these groups for new rows, as `encode` does, and behind them those that only the new rows have.
+
+        Examples
+        --------
+        >>> wider = make_groups(["F", "M"]).adopt(["M", "A"])
+        >>> wider.labels, wider.counts.tolist()
+        (('F', 'M', 'A'), [0, 1, 1])
+        """
+        given = self._read(sensitive_features)
+        known = set(self.labels)
+        labels = (*self.labels, *(label for label in given.labels if label not in known))
+        if labels == self.labels:
+            return self.encode(given)
+        check_number(len(labels), self.columns, max_groups)
+        return replace(self, labels=labels, names=_names(labels, self.grouping)).encode(given)
+
+    def _read(self, sensitive_features: Any) -> Groups:
+        """Make groups of new rows in the way that these were made."""
+        given = sensitive_features
+        if not isinstance(given, Groups):
+            columns = self._match(read_columns(given))
+            return _build(columns, grouping=self.grouping, missing=self.missing, max_groups=math.inf)
+        if (given.columns, given.grouping) != (self.columns, self.grouping):
+            raise ValueError(f"The groups given are {given!r}; they cannot be matched with {self!r}.")
+        return given
 
     def _match(self, given: dict[str, Any]) -> dict[str, Any]:
         """Put the columns given into the order of ``self.columns``, under these names."""

@@ -50,9 +50,16 @@ class GroupedClassifier:
             return _side(numbers, self._salt)
         return np.arange(np.shape(X)[0] if sparse.issparse(X) else len(np.asarray(X, dtype=object))) % 2
 
-    def fit(self, X, y, sample_weight=None):
-        self._find_groups(X, sample_weight)
-        return super().fit(X, y, sensitive_features=self._rows_to_groups(X), sample_weight=sample_weight)
+    def fit(self, X, y, sample_weight=None, *, sensitive_features=None):
+        if sensitive_features is None:  # a first partial_fit is a fit, and has found them
+            self._find_groups(X, sample_weight)
+            sensitive_features = self._rows_to_groups(X)
+        return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+        if not hasattr(self, "_salt"):
+            self._find_groups(X, sample_weight)
+        return super().partial_fit(X, y, sensitive_features=self._rows_to_groups(X), sample_weight=sample_weight)
 
     def predict_proba(self, X, *, sensitive_features=None):
         return super().predict_proba(X, sensitive_features=self._given(X, sensitive_features))

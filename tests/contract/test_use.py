@@ -185,6 +185,8 @@ BAD = {
     "missing": ["drop", None],
     "min_size": [0, 2.0],
     "warm_start": ["no", 1],
+    "half_life": [0.0, -1.0, None, np.nan],
+    "new_groups": ["perhaps", None],
     "random_state": ["x", -1, 1.5],
     "verbose": ["no", 2],
     "amount": [-0.1, 1.1, None, "all"],

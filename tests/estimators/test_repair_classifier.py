@@ -321,7 +321,7 @@ def test_parameters_clone_repr_and_pickle():
     model = QuantileRepairClassifier(GaussianNB(), target="pooled", cv=2)
     assert repr(model) == "QuantileRepairClassifier(cv=2, estimator=GaussianNB(), target='pooled')"
     assert set(model.get_params(deep=False)) == {
-        "estimator", "target", "amount", "cv", "grouping", "missing", "min_size"
+        "estimator", "target", "amount", "cv", "grouping", "missing", "min_size", "half_life", "new_groups",
     }  # fmt: skip
     model.set_params(estimator__var_smoothing=1e-3)
     assert model.fit(X, y, sensitive_features=group) is model

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
+from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
 from fairtransport.estimators.course import Course, Objective, Result
 from fairtransport.estimators.holding import hold_own_weights
 from fairtransport.estimators.labels import two_classes
@@ -44,7 +45,7 @@ _MOST_WHITENED = 800  # columns; a matrix of more does not stay in the cache
 EACH_OTHER = "each_other"
 
 
-class LinearTransportClassifier(ShowsFit, ClassifierMixin, BaseEstimator):
+class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, BaseEstimator):
     """Base of COT and DOT; subclasses say what the dual problem is."""
 
     _short = ""
@@ -100,6 +101,7 @@ class LinearTransportClassifier(ShowsFit, ClassifierMixin, BaseEstimator):
             self.outcome_ = f"the groups of the initial model differ no more than by chance; {result.outcome}"
         self.n_iter_ = result.n_updates
         self._keep(result)
+        self._remember_training(trainer)
         return self
 
     def make_trainer(
@@ -321,6 +323,7 @@ class LinearTransportClassifier(ShowsFit, ClassifierMixin, BaseEstimator):
             check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
             check_real(self.parameter_step, name="parameter_step", strict=True)
+        check_stream_parameters(self.half_life, self.new_groups)
 
     def _groups(self, sensitive_features: Any, n_rows: int) -> Groups:
         if sensitive_features is None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.estimators._linear import LinearTransportClassifier
+from fairtransport.estimators.pulls import Pulls
 from fairtransport.transport.dual import PAIRS, DualProblem
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import get_regularizer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.estimators.adjustment import Adjustment
     from fairtransport.estimators.course import Result
     from fairtransport.groups import Groups
 
@@ -113,6 +117,11 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         Let a second ``fit`` start where the one before ended: theta goes on, the duals begin anew. The initial model
         is kept, and so are what ``parity_weight`` is measured in and a target that comes from it, as far as the rows
         are the same. Columns and classes must be those of the first fit, and with ``group_specific`` the groups, too.
+    half_life : float, default=1000
+        For ``partial_fit``: after so many rows of its group a row counts half.
+    new_groups : {"error", "adopt"}, default="error"
+        For ``partial_fit``: a group that was not seen before raises, or is taken up. With ``group_specific`` it
+        begins with the mean of the other groups' weights.
     random_state : int, RandomState or None
         Equal seeds give identical results.
     verbose : bool, default=False
@@ -140,6 +149,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         What happened, in words (see Notes).
     n_iter_ : int
         Updates done.
+    adjusting_ : Adjustment
+        What ``partial_fit`` goes on from: no rows, and of a size that does not grow with the stream.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -246,6 +257,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         missing: str = "error",
         min_size: int = 2,
         warm_start: bool = False,
+        half_life: float = 1000.0,
+        new_groups: str = "error",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -270,6 +283,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self.missing = missing
         self.min_size = min_size
         self.warm_start = warm_start
+        self.half_life = half_life
+        self.new_groups = new_groups
         self.random_state = random_state
         self.verbose = verbose
 
@@ -300,3 +315,17 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
 
     def _keep(self, result: Result) -> None:
         self.duals_ = Duals(result.features, result.duals, result.target_duals, self.groups_)
+
+    def _dual_in_use(self) -> DualProblem:
+        regularizer, opposite = get_regularizer(self.regularizer), bool(self.opposite_duals)
+        return DualProblem(self.duals_.features, regularizer, float(self.strength), opposite, self.pairs)
+
+    def _draw_duals(self, n_groups: int) -> None:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        nothing = np.zeros((n_groups, self.n_fourier_features))
+        self.duals_ = Duals(self._dual_problem(rng).features, nothing, nothing, self.groups_)
+
+    def _keep_duals(self, state: Adjustment) -> None:
+        pulls = Pulls(len(self.groups_), None, each_other=self._each_other)
+        pulls.f, pulls.h, pulls.selves = state.f, state.h, state.selves
+        self.duals_ = Duals(self.duals_.features, pulls.sum_of_duals(0), pulls.sum_of_duals(1), self.groups_)

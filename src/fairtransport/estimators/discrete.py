@@ -44,12 +44,12 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         paper.
     average : bool, default=True
         Use the mean of the second half of the iterates; with memory, of each cycle's.
-    grouping, missing, min_size, warm_start, random_state, verbose
+    grouping, missing, min_size, warm_start, half_life, new_groups, random_state, verbose
         As in :class:`ContinuousTransportClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_
+    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_, adjusting_
         As in :class:`ContinuousTransportClassifier`; there are no dual variables.
 
     Notes
@@ -97,6 +97,8 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         missing: str = "error",
         min_size: int = 2,
         warm_start: bool = False,
+        half_life: float = 1000.0,
+        new_groups: str = "error",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -114,6 +116,8 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self.missing = missing
         self.min_size = min_size
         self.warm_start = warm_start
+        self.half_life = half_life
+        self.new_groups = new_groups
         self.random_state = random_state
         self.verbose = verbose
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.estimators.course import Course, Objective
+from fairtransport.estimators.pulls import NODES, Pulls
 from fairtransport.transport.kernels import draw_rows
-from fairtransport.transport.slopes import FREE, OPPOSITE, SAME, add_slopes, climb, follow_slopes, scores_of
+from fairtransport.transport.slopes import follow_slopes, scores_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,12 +24,9 @@ __all__ = ["PictureTrainer"]
 _ROWS = 2048  # of a group, looked at for each picture
 _QUANTILES = 64  # of a picture for dual variables, which are smooth
 _FINE = 256  # of a picture for couplings
-_NODES = np.linspace(0.0, 1.0, 257)  # where slopes are tabulated
 _CLIMBS = 5  # steps of the duals for each picture
 _FIRST_CLIMBS = 50
-_REST = 0.02  # scores closer than this pull on each other in proportion
 _NEW = 0.1  # share of the newest coupling in the slopes that are followed
-_HARDEST = 2.0  # pull of one problem; unregularized transport pulls with 1 at most
 _FEWEST = 6  # updates between pictures when batches have no noise
 _DRAWN = 2000  # rows of a group drawn between pictures, at least
 _PICTURES = 1000  # at most, when the user names no number of updates
@@ -88,28 +86,23 @@ class PictureTrainer(Course):
         self.budget = _PICTURES * self._every if n_updates is None else n_updates
         self._size = steps.size * min(1.0, stable / self._every)
         self._cycle, self._pictures = (0, 0), 0
-        groups = range(len(problem.groups))
-        fixed = len(problem.groups)
-        self._problems = [(a, b) for a in groups for b in (groups[a + 1 :] if objective.each_other else (fixed,))]
-        self._slopes = np.zeros((len(problem.groups), len(_NODES)))
-        self._features: Any = objective.dual.features if objective.dual else None
-        if self._features is not None:
-            self._on_nodes = self._features(_NODES), self._features.slope(_NODES)
-            shape = (len(self._problems), len(self._features))
-            self._f, self._h = np.zeros(shape), np.zeros(shape)
-            self._selves = np.zeros((len(groups), len(self._features)))
+        self._slopes = np.zeros((len(problem.groups), len(NODES)))
+        self.pulls = Pulls(len(problem.groups), objective.dual, each_other=objective.each_other)
 
     # ---------------------------------------------------------------- pictures
 
     def _look(self) -> None:
         """Take a picture of every group, move the duals on it and tabulate the slopes."""
-        size = _FINE if self._features is None else _QUANTILES
+        dual, step = self.objective.dual, self.objective.dual_step
+        size = _FINE if dual is None else _QUANTILES
         pictures = [self._picture_of(a, size) for a in range(len(self.problem.groups))]
-        if self._features is None:
-            slopes = self._coupled(pictures)
+        target = _quantiles(np.asarray(self.problem.target, dtype=np.float64), size)
+        if dual is None:
+            slopes = self.pulls.coupled(pictures, target)
             self._slopes = slopes if self._pictures == 0 else (1.0 - _NEW) * self._slopes + _NEW * slopes
         else:
-            self._slopes = self._climbed(pictures)
+            n_climbs = _CLIMBS if self._pictures else _FIRST_CLIMBS
+            self._slopes = self.pulls.climbed(pictures, target, dual=dual, step=step, n_climbs=n_climbs)
         self._pictures += 1
 
     def _picture_of(self, a: int, n_quantiles: int) -> NDArray[np.float64]:
@@ -132,61 +125,6 @@ class PictureTrainer(Course):
     def _weights(self) -> NDArray[Any]:
         """Theta as the compiled loops read it, with a zero for empty slots."""
         return np.pad(self._theta, ((0, 0), (0, 1))).astype(self.problem.X.dtype)
-
-    def _coupled(self, pictures: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Slopes of the optimal couplings: the i-th quantile is drawn to the other's i-th."""
-        pull = np.zeros((len(pictures), _FINE))
-        pictures = [*pictures, _quantiles(np.asarray(self.problem.target, dtype=np.float64), _FINE)]
-        for a, b in self._problems:
-            gap = np.clip((pictures[a] - pictures[b]) / _REST, -1.0, 1.0)
-            pull[a] += gap
-            if self.objective.each_other:
-                pull[b] -= gap
-        return np.array([np.interp(_NODES, own, force) for own, force in zip(pictures, pull, strict=False)])
-
-    def _climbed(self, pictures: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Tabulate slopes of the duals after a few steps uphill on the pictures, less those to oneself.
-
-        The regularized distance of a distribution to itself is not zero, and not least where two distributions
-        agree. Taking half of each one's distance to itself away mends both.
-        """
-        dual = self.objective.dual
-        if dual is None:
-            return self._slopes
-        kind, strength, step = dual.regularizer.code, dual.strength, self.objective.dual_step
-        n_groups, n_climbs = len(pictures), _CLIMBS if self._pictures else _FIRST_CLIMBS
-        if not self.objective.each_other:
-            pictures = [*pictures, _quantiles(np.asarray(self.problem.target, dtype=np.float64), _QUANTILES)]
-        psi = [self._features(points) for points in pictures]
-        selves = [self._slope_to_itself(a, pictures[a], psi[a], n_climbs) for a in range(n_groups)]
-        slopes = np.zeros((n_groups, len(_NODES)))
-        for i, (a, b) in enumerate(self._problems):
-            f, h = self._f[i], self._h[i]
-            tie = OPPOSITE if dual.opposite else FREE
-            climb(pictures[a], pictures[b], psi[a], psi[b], f, h, n_climbs, step, strength, kind, tie)
-            for one, other, own, its in ((a, b, f, h), (b, a, h, f)):
-                if one < n_groups:
-                    pull = self._slope(own, pictures[other], psi[other] @ its) - selves[one]
-                    slopes[one] += np.clip(pull, -_HARDEST, _HARDEST)
-        return slopes
-
-    def _slope_to_itself(
-        self, a: int, points: NDArray[np.float64], psi: NDArray[np.float64], n_climbs: int
-    ) -> NDArray[np.float64]:
-        dual, own = self.objective.dual, self._selves[a]
-        if dual is not None and not dual.opposite:  # otherwise zero is the best dual of a distribution and itself
-            kind, step = dual.regularizer.code, self.objective.dual_step
-            climb(points, points, psi, psi, own, own, n_climbs, step, dual.strength, kind, SAME)
-        return self._slope(own, points, psi @ own)
-
-    def _slope(
-        self, own: NDArray[np.float64], points: NDArray[np.float64], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        dual, table = self.objective.dual, np.zeros(len(_NODES))
-        if dual is not None:
-            value, rise = (part @ own for part in self._on_nodes)
-            add_slopes(_NODES, value, rise, points, values, dual.strength, dual.regularizer.code, table)
-        return table
 
     # ---------------------------------------------------------------- moving
 
@@ -245,23 +183,12 @@ class PictureTrainer(Course):
     @property
     def duals(self) -> NDArray[np.float64]:
         """Coefficients of each group's dual variable; between groups, the sum of those it has with the others."""
-        return self._sum_of_duals(0)
+        return self.pulls.sum_of_duals(0)
 
     @property
     def target_duals(self) -> NDArray[np.float64]:
         """Coefficients of the dual variables on the other side of each group's problems."""
-        return self._sum_of_duals(1)
-
-    def _sum_of_duals(self, side: int) -> NDArray[np.float64]:
-        n_groups = len(self.problem.groups)
-        if self._features is None:
-            return np.zeros((n_groups, 0))
-        total = np.zeros((n_groups, len(self._features)))
-        for (a, b), *pair in zip(self._problems, self._f, self._h, strict=True):
-            total[a] += pair[side]
-            if b < n_groups:
-                total[b] += pair[1 - side]
-        return total
+        return self.pulls.sum_of_duals(1)
 
     # ---------------------------------------------------------------- care
 
@@ -272,14 +199,13 @@ class PictureTrainer(Course):
         return max(self.objective.worth, _UNREST * self.objective.weight(len(self.problem.groups)))
 
     def _state(self) -> Any:
-        duals = None if self._features is None else (self._f.copy(), self._h.copy(), self._selves.copy())
-        return self._theta.copy(), self._slopes.copy(), duals
+        pulls = self.pulls
+        return self._theta.copy(), self._slopes.copy(), (pulls.f.copy(), pulls.h.copy(), pulls.selves.copy())
 
     def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
         theta, slopes, duals = state
         self._theta, self._slopes = theta.copy(), slopes.copy()
-        if duals is not None:
-            self._f, self._h, self._selves = (part.copy() for part in duals)
+        self.pulls.f, self.pulls.h, self.pulls.selves = (part.copy() for part in duals)
         self._size *= softer
         self.objective = replace(self.objective, dual_step=self.objective.dual_step * dual_softer)
         self.forget_average()

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_scores, check_weights
+from fairtransport.estimators.adjusting import check_stream_parameters
 from fairtransport.estimators.notebook import ShowsFit
+from fairtransport.estimators.repair_streams import RepairsStreams
 from fairtransport.estimators.repair_tables import RepairsTables
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
@@ -28,7 +30,9 @@ _OUTPUTS = ("default", "pandas", "polars")
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
 
 
-class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class QuantileRepair(  # type: ignore[call-arg]
+    ShowsFit, RepairsTables, RepairsStreams, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
     Parameters
@@ -46,6 +50,10 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
         A missing sensitive value raises, or is a group of its own.
     min_size : int, default=2
         A group with fewer rows (of positive weight) raises.
+    half_life : float, default=10000
+        For ``partial_fit``: after so many rows of the stream a row counts half.
+    new_groups : {"error", "adopt"}, default="error"
+        For ``partial_fit``: a group that was not seen before raises, or is taken up.
 
     Attributes
     ----------
@@ -64,9 +72,11 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
-        What `fit_table` counted scores on; None after `fit`.
+        What `fit_table` or ``partial_fit`` counted scores on; None after `fit`.
     set_aside_ : dict of str to int
         Rows that `fit_table` could not count, by reason.
+    counted_ : GroupHistograms
+        What ``partial_fit`` goes on from, of a size that does not grow with the stream; only after it.
 
     See Also
     --------
@@ -113,12 +123,16 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
         grouping: str = "crossed",
         missing: str = "error",
         min_size: int = 2,
+        half_life: float = 10_000.0,
+        new_groups: str = "error",
     ) -> None:
         self.target = target
         self.amount = amount
         self.grouping = grouping
         self.missing = missing
         self.min_size = min_size
+        self.half_life = half_life
+        self.new_groups = new_groups
 
     def fit(
         self,
@@ -146,16 +160,10 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
         self
         """
         check_real(self.amount, name="amount", most=1.0)
+        check_stream_parameters(self.half_life, self.new_groups)
         values = check_scores(scores)
         weights = check_weights(sample_weight, size=values.size)
-        groups = groups_to_repair(
-            sensitive_features,
-            n_rows=values.size,
-            grouping=self.grouping,
-            missing=self.missing,
-            min_size=self.min_size,
-            weights=weights,
-        )
+        groups = self._groups_of(sensitive_features, values.size, weights)
         if weights is not None:  # a row without weight is no row
             kept = weights > 0
             values, weights, groups = values[kept], weights[kept], groups.select(kept)
@@ -177,6 +185,16 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
         self.grid_, self.set_aside_ = None, {}
         return self
 
+    def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
+        return groups_to_repair(
+            sensitive_features,
+            n_rows=n_rows,
+            grouping=self.grouping,
+            missing=self.missing,
+            min_size=self.min_size,
+            weights=weights,
+        )
+
     def _learn(self, samples: list[Sample], sizes: Any, groups: Groups, everyone: Sample | None) -> None:
         target = resolve_target(
             self.target, samples, sizes, labels=groups.labels, names=groups.names, everyone=everyone
@@ -185,6 +203,8 @@ class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, a
         self.target_ = target.equal_mass(_TARGET_SIZE)
         self.groups_ = Groups.from_spec(groups.to_spec())
         self.n_features_in_ = 1
+        if hasattr(self, "counted_"):  # by a stream before this
+            del self.counted_
 
     def transform(self, scores: ArrayLike, *, sensitive_features: Any) -> NDArray[np.float64]:
         """Return the repaired scores.

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.estimators.adjusting import check_stream_parameters
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
@@ -51,6 +52,10 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         A missing sensitive value raises, or is a group of its own.
     min_size : int, default=2
         A group with fewer rows (of positive weight) raises.
+    half_life : float, default=10000
+        For ``partial_fit``: after so many rows of the stream a row counts half.
+    new_groups : {"error", "adopt"}, default="error"
+        For ``partial_fit``: a group that was not seen before raises, or is taken up.
 
     Attributes
     ----------
@@ -102,6 +107,8 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         grouping: str = "crossed",
         missing: str = "error",
         min_size: int = 2,
+        half_life: float = 10_000.0,
+        new_groups: str = "error",
     ) -> None:
         self.estimator = estimator
         self.target = target
@@ -110,6 +117,8 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         self.grouping = grouping
         self.missing = missing
         self.min_size = min_size
+        self.half_life = half_life
+        self.new_groups = new_groups
 
     @property
     def n_features_in_(self) -> int:
@@ -141,6 +150,7 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         self
         """
         check_real(self.amount, name="amount", most=1.0)
+        check_stream_parameters(self.half_life, self.new_groups)
         labels, classes = two_classes(y, type(self).__name__)
         n_rows = _n_rows(X)
         check_length(labels, size=n_rows, name="y")
@@ -148,17 +158,71 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         how: dict[str, Any] = {"grouping": self.grouping, "missing": self.missing, "min_size": self.min_size}
         # Checked before the classifier is fitted, which may take long.
         groups = groups_to_repair(sensitive_features, n_rows=n_rows, weights=weights, **how)
+        self._check_estimator()
+        with config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
+            model, scores = self._model_and_scores(X, labels, classes, weights)
+        self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
+        self.estimator_ = model
+        self.classes_ = classes
+        return self
+
+    def _check_estimator(self) -> None:
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator must have predict_proba; this {type(self.estimator).__name__} has not. Wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV, which adds it."
             )
-        with config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
-            model, scores = self._model_and_scores(X, labels, classes, weights)
-        repair = QuantileRepair(self.target, self.amount, **how)
-        self.repair_ = repair.fit(scores, sensitive_features=groups, sample_weight=weights)
-        self.estimator_ = model
-        self.classes_ = classes
+
+    def _new_repair(self) -> QuantileRepair:
+        return QuantileRepair(
+            self.target,
+            self.amount,
+            grouping=self.grouping,
+            missing=self.missing,
+            min_size=self.min_size,
+            half_life=self.half_life,
+            new_groups=self.new_groups,
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Let the repair follow one batch of a stream; the classifier stays as it is, and no labels are needed.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes, from a single row on.
+        y : array-like of shape (n,), optional
+            Used in the first call only, where nothing was fitted before.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``; see `QuantileRepair.partial_fit`.
+        sample_weight : array-like of shape (n,), optional
+            Weight k equals k copies of a row.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first call is a ``fit`` where the classifier is not fitted, which needs ``y``,
+            and otherwise begins with the fitted classifier's scores of the batch.
+        """
+        if not hasattr(self, "repair_"):
+            self._check_estimator()
+            if not _is_fitted(self.estimator):
+                if y is None:
+                    raise ValueError(
+                        f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
+                        "partial_fit, call fit before it, or give a fitted classifier as estimator."
+                    )
+                return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            scores, repair = _scores(self.estimator.predict_proba(X)), self._new_repair()
+            repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            self.repair_, self.estimator_ = repair, self.estimator
+            self.classes_ = np.asarray(self.estimator.classes_)
+            return self
+        scores = _scores(self.estimator_.predict_proba(X))
+        self.repair_.set_params(half_life=self.half_life, new_groups=self.new_groups)
+        self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
 
     def _model_and_scores(

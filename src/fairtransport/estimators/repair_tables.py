@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairtransport.tables import TableCounts
     from fairtransport.transport.line import QuantileMap, Sample
 
-__all__ = ["RepairsTables"]
+__all__ = ["RepairsTables", "rows_at"]
 
 
 class RepairsTables:
@@ -129,7 +129,7 @@ class RepairsTables:
         histograms = counts.histograms
         _check_counted(histograms, self.min_size)
         self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
-        self.rows_at_knots_ = tuple(_rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
+        self.rows_at_knots_ = tuple(rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
         self.group_sizes_ = histograms.rows
         self.grid_, self.set_aside_ = histograms.grid, counts.set_aside
         return self
@@ -221,7 +221,7 @@ class RepairsTables:
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
 
-def _rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]) -> NDArray[np.int64]:
+def rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rows counted at each knot; where rows have weights, the number that is certain: (sum w)^2 / sum w^2."""
     at = np.searchsorted(histograms.grid.nodes, knots)
     mass = histograms.by_group[group, at]

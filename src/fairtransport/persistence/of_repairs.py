@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from fairtransport.groups import Groups
-from fairtransport.histograms import Grid
+from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence.of_transport import is_array_of_scores, summarised_target
 from fairtransport.persistence.recipes import Recipe, add_recipe, count, labels, numbers, of_type
 from fairtransport.persistence.summaries import NO_CHANGE, Change, summarise_map
+from fairtransport.persistence.values import add_value_type
 from fairtransport.transport.line import QuantileMap
 
 __all__: list[str] = []
@@ -37,6 +38,9 @@ def _summarised_parameter(model: Any, people: int) -> dict[str, tuple[Any, Chang
 
 def _is_repair_whole(repair: Any) -> bool:
     knots, rows = [carry.knots.size for carry in repair.maps_], [one.size for one in repair.rows_at_knots_]
+    counted = getattr(repair, "counted_", None)
+    if counted is not None and (counted.groups.labels, counted.grid) != (repair.groups_.labels, repair.grid_):
+        return False
     return knots == rows and len(knots) == len(repair.groups_) and repair.n_features_in_ == 1
 
 
@@ -61,10 +65,25 @@ def _is_repair(value: Any) -> bool:
     return type(value).__name__ == "QuantileRepair"
 
 
+def _histograms_of(parts: dict[str, Any]) -> GroupHistograms:
+    counted = GroupHistograms.from_arrays(parts)
+    held = (counted.masses, counted.squares_by_class)
+    if not all(np.isfinite(one).all() and (one >= 0.0).all() for one in held) or not (counted.weights > 0.0).all():
+        raise ValueError("histograms need finite weights that are not negative, and some for every group")
+    return counted
+
+
+def _histograms_parts(counted: GroupHistograms) -> dict[str, Any]:
+    arrays = counted.to_arrays()
+    return {**arrays, "spec": str(arrays["spec"])}
+
+
+add_value_type("histograms", GroupHistograms, _histograms_parts, _histograms_of)
 add_recipe(
     Recipe(
         "fairtransport.QuantileRepair",
         {
+            "counted_": of_type(GroupHistograms),
             "grid_": of_type(Grid, or_none=True),
             "group_sizes_": numbers(1),
             "groups_": of_type(Groups),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_vector
+from fairtransport.estimators.adjustment import Adjustment
 from fairtransport.estimators.continuous import Duals
+from fairtransport.estimators.sketches import POINTS, Sketches
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.persistence.recipes import COLUMNS, Recipe, add_recipe, count, labels, numbers, of_type, text
@@ -65,8 +68,22 @@ def _fits_together(model: Any) -> bool:
     start = model.initial_estimator_  # it predicts, too, where amount is below 1
     shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
     named = getattr(model, "feature_names_in_", None)
+    state = getattr(model, "adjusting_", None)
+    shaped = shaped and (state is None or _is_of(state, model))
     return bool(
         shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
+    )
+
+
+def _is_of(state: Adjustment, model: Any) -> bool:
+    """Whether what a stream goes on from is of this model's groups and columns."""
+    n_groups, n_features = len(model.groups_), model.n_features_in_
+    width = len(model.duals_.features) if hasattr(model, "duals_") else 0
+    return (
+        state.centre.shape == (len(model.coef_), n_features + 1)
+        and state.sketches.means.shape == (n_groups, n_features)
+        and state.selves.shape == (n_groups, width)
+        and len(state.f) in {n_groups, n_groups * (n_groups - 1) // 2}
     )
 
 
@@ -80,6 +97,7 @@ def _is_linear_model(value: Any) -> bool:
 
 _FITTED = {
     **COLUMNS,
+    "adjusting_": of_type(Adjustment),
     "classes_": labels(1),
     "coef_": numbers(2),
     "group_sizes_": numbers(1),
@@ -111,6 +129,42 @@ def _features_of(parts: dict[str, Any]) -> FourierFeatures:
     return FourierFeatures(frequency, phase)
 
 
+def _sketches_of(parts: dict[str, Any]) -> Sketches:
+    n_groups = len(parts["masses"])
+    wide = Sketches.empty(n_groups, parts["means"].shape[-1])
+    for name, held in vars(wide).items():
+        if not numbers(1, 2)(parts[name]) or parts[name].shape != held.shape:
+            raise ValueError("sketches of groups whose parts do not fit together")
+    positive = all((parts[name] >= 0.0).all() for name in ("masses", "recent", "weights", "variances"))
+    if not positive or not (parts["stretches"] > 0.0).all() or not parts["masses"].any(axis=1).all():
+        raise ValueError("sketches with negative or empty parts")
+    return Sketches(**parts)
+
+
+def _adjustment_of(parts: dict[str, Any]) -> Adjustment:
+    state = Adjustment(**parts)
+    if not isinstance(state.sketches, Sketches) or not all(map(count, (state.n_batches, state.n_rows))):
+        raise TypeError("what a stream goes on from needs sketches and counts")
+    floats = (state.parity, state.anchor, state.curvature, state.size, state.trace)
+    if not all(isinstance(one, float) and 0.0 <= one < np.inf for one in floats):
+        raise ValueError("what a stream goes on from needs finite weights")
+    n_columns = state.sketches.means.shape[1]
+    shapes: dict[str, set[tuple[int, ...]]] = {
+        "origin": {(n_columns,)},
+        "unit": {(n_columns,)},
+        "scale": {(n_columns + 1,)},
+        "matrix": {(0, 0), (n_columns + 1, n_columns + 1)},
+        "target": {(POINTS,)},
+        "h": {np.shape(state.f)},
+    }
+    arrays = [getattr(state, name) for name in (*shapes, "f", "selves", "centre")]
+    if not all(numbers(1, 2)(one) for one in arrays) or state.f.ndim != 2:
+        raise ValueError("what a stream goes on from needs arrays of finite numbers")
+    if not all(getattr(state, name).shape in allowed for name, allowed in shapes.items()) or (state.unit == 0).any():
+        raise ValueError("what a stream goes on from has arrays of the wrong shape")
+    return state
+
+
 def _parts(*names: str) -> Any:
     return lambda value: {name: getattr(value, name) for name in names}
 
@@ -121,6 +175,8 @@ add_value_type(
     lambda groups: {"spec": groups.to_spec()},
     lambda parts: Groups.from_spec(parts["spec"]),
 )
+add_value_type("sketches", Sketches, _parts(*(one.name for one in fields(Sketches))), _sketches_of)
+add_value_type("adjustment", Adjustment, _parts(*(one.name for one in fields(Adjustment))), _adjustment_of)
 add_value_type("grid", Grid, _parts("low", "high", "n_bins"), lambda parts: Grid(**parts))
 add_value_type("map", QuantileMap, _parts("knots", "images"), lambda parts: QuantileMap(**parts).prepare())
 add_value_type("fourier", FourierFeatures, _parts("frequency", "phase"), _features_of)
