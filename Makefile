@@ -9,7 +9,7 @@ RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable.
 WORKERS ?= 2
 
-.PHONY: demo test lint types layers unit test-paper test-engines test-models test-browser bench bench-quality table1 reproduce clean help
+.PHONY: demo test lint types layers unit test-paper test-trust test-engines test-models test-browser bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,10 +30,13 @@ layers: $(TEST)/.ready  ## import-linter: the one-way street of docs/architectur
 	$(RUN)/lint-imports
 
 unit: $(TEST)/.ready  ## pytest with coverage; warnings are errors
-	$(RUN)/pytest -n $(WORKERS) -m "not (paper or engines or models or browser)" --cov --cov-report=term
+	$(RUN)/pytest -n $(WORKERS) -m "not (paper or trust or engines or models or browser)" --cov --cov-report=term
 
 test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full length (minutes)
 	$(RUN)/pytest -m paper
+
+test-trust: $(TEST)/.ready  ## scikit-learn's checks, hostile files, kills in the middle of a save
+	$(RUN)/pytest -n $(WORKERS) -m trust
 
 test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask cluster of two processes
 	$(RUN)/pytest -m engines
@@ -71,5 +74,5 @@ $(TEST)/.ready: pyproject.toml constraints.txt
 
 $(BENCH)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,tables,bench]'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,report,tables,bench]'
 	touch $@

@@ -41,6 +41,7 @@ PACKAGES = (
     "pandas",
     "pyarrow",
     "dask",
+    "duckdb",
 )
 
 # JAX reads it when it first computes, which is after this module was imported.

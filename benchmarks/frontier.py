@@ -80,7 +80,18 @@ def transport(task, grid, seed, *, kind, **options):
         yield weight, model.predict_proba(task.X_test, **known)[:, 1]
 
 
+def mixed(task, grid, seed, *, kind, **options):
+    """Train once with the default weight, then go from the initial model's scores to the trained one's."""
+    if task.short:
+        options["n_updates"] = 1000
+    model = kind(random_state=seed, **options).fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
+    known = {"sensitive_features": task.groups_test} if options.get("group_specific") else {}
+    for amount in grid:
+        yield amount, model.set_params(amount=amount).predict_proba(task.X_test, **known)[:, 1]
+
+
 COT, DOT = (partial(transport, kind=kind) for kind in (ContinuousTransportClassifier, DiscreteTransportClassifier))
+COT_AMOUNT, DOT_AMOUNT = (partial(mixed, kind=k) for k in (ContinuousTransportClassifier, DiscreteTransportClassifier))
 PARITY_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 AMOUNTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 PENALTIES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0, 2.0, 5.0)
@@ -96,6 +107,16 @@ METHODS = (
     ),
     Method("COT", COT, PARITY_WEIGHTS, "parity_weight", "defaults", ours=True, chance=True),
     Method("DOT", DOT, PARITY_WEIGHTS, "parity_weight", "defaults", ours=True, chance=True),
+    Method("COT, amount", COT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults", ours=True, chance=True),
+    Method("DOT, amount", DOT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults", ours=True, chance=True),
+    Method(
+        "COT, group-specific, amount", partial(COT_AMOUNT, group_specific=True), tuple(1 - e for e in AMOUNTS),
+        "amount", "defaults", ours=True, situations=("aware",), chance=True,
+    ),
+    Method(
+        "DOT, group-specific, amount", partial(DOT_AMOUNT, group_specific=True), tuple(1 - e for e in AMOUNTS),
+        "amount", "defaults", ours=True, situations=("aware",), chance=True,
+    ),
     Method(
         "COT, group-specific", partial(COT, group_specific=True), PARITY_WEIGHTS, "parity_weight", "defaults",
         ours=True, situations=("aware",), chance=True,

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
-    from fairtransport.auditing import Audit, audit, audit_table
+    from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
     from fairtransport.estimators import (
         ContinuousTransportClassifier,
         DiscreteTransportClassifier,
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         frontier,
     )
     from fairtransport.groups import Groups, make_groups
+    from fairtransport.persistence import load, save
     from fairtransport.transport import solve_dual
 
 __all__ = [
     "Audit",
+    "AuditComparison",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
     "Frontier",
@@ -36,16 +38,20 @@ __all__ = [
     "__version__",
     "audit",
     "audit_table",
+    "compare",
     "datasets",
     "fit_many",
     "frontier",
+    "load",
     "make_groups",
     "metrics",
+    "save",
     "solve_dual",
 ]
 
 _HOMES = {
     "Audit": "auditing",
+    "AuditComparison": "auditing",
     "ContinuousTransportClassifier": "estimators",
     "DiscreteTransportClassifier": "estimators",
     "Frontier": "estimators",
@@ -54,21 +60,27 @@ _HOMES = {
     "QuantileRepairClassifier": "estimators",
     "audit": "auditing",
     "audit_table": "auditing",
+    "compare": "auditing",
     "fit_many": "estimators",
     "frontier": "estimators",
+    "load": "persistence",
     "make_groups": "groups",
+    "save": "persistence",
     "solve_dual": "transport",
 }
 _ROOMS = frozenset(
     {
         "auditing",
+        "checks",
         "datasets",
         "estimators",
         "histograms",
         "metrics",
         "paper",
         "penalties",
+        "persistence",
         "report",
+        "storage",
         "tables",
         "transport",
     }

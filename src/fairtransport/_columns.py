@@ -84,11 +84,18 @@ def _factorize(column: Any) -> Coded:
     if hasattr(column, "dictionary_encode"):  # pyarrow
         encoded = column.dictionary_encode()
         chunks = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
-        parts = [chunk.indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+        parts = [_arrow_codes(chunk.indices) for chunk in chunks]
         return chunks[0].dictionary.to_pylist(), parts[0] if len(parts) == 1 else np.concatenate(parts)
     if isinstance(column, np.ndarray):
         return _factorize_array(column)
     return _factorize_series(nw.from_native(column, series_only=True))  # polars
+
+
+def _arrow_codes(indices: Any) -> NDArray[np.int32]:
+    """Return indices as an array, -1 for missing ones."""
+    if indices.null_count:
+        return indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.asarray(np.from_dlpack(indices.cast("int32")), dtype=np.int32)  # the other way loads pandas
 
 
 def _factorize_series(series: nw.Series[Any]) -> Coded:

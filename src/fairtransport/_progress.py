@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Progress", "progress"]
 
@@ -24,6 +24,21 @@ class Progress(Protocol):
 class _Silent:
     def advance(self, done: int, note: str = "") -> None:
         pass
+
+
+class _Late:
+    """Appears when the work turns out to be long."""
+
+    def __init__(self, open_bar: Callable[[], Progress], after: float) -> None:
+        self._open_bar = open_bar
+        self._bar: Progress | None = None
+        self._due = time.monotonic() + after
+
+    def advance(self, done: int, note: str = "") -> None:
+        if self._bar is None and time.monotonic() >= self._due:
+            self._bar = self._open_bar()
+        if self._bar is not None:
+            self._bar.advance(done, note)
 
 
 class _Lines:
@@ -43,10 +58,17 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int, *, show: bool = True) -> Iterator[Progress]:
-    """Show a bar with the time left while the block runs; nothing when ``show`` is false."""
+def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
+    """Show a bar with the time left while the block runs; nothing when ``show`` is false.
+
+    With ``after`` it appears only when the block has run for so many seconds.
+    """
     if not show:
         yield _Silent()
+        return
+    if after > 0:
+        with contextlib.ExitStack() as stack:
+            yield _Late(lambda: stack.enter_context(progress(title, total)), after)
         return
     try:
         from rich.console import Console  # noqa: PLC0415

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -347,15 +348,26 @@ def test_text_fits_80_columns_whatever_the_names():
 
 def test_pictures_come_from_above(monkeypatch):
     monkeypatch.setattr(rendering, "_RENDERERS", {})
+    monkeypatch.setattr(rendering, "_DRAWN_BY", "fairtransport.auditing")  # a room that draws nothing
     found = ft.audit([0.2, 0.7], sensitive_features=["a", "b"], **QUICK)
-    with pytest.raises(RuntimeError, match=r"import fairtransport\.report"):
+    with pytest.raises(RuntimeError, match="Nothing is registered that draws audits for 'plot'"):
         found.plot()
-    register_renderer("plot", lambda audit, ax=None: (audit.rows, ax))
+    register_renderer("plot", lambda audit, kind, ax=None: (audit.rows, kind, ax))
     register_renderer("to_html", lambda audit, path: (audit.rows, path))
-    assert found.plot(ax=3) == (2, 3)
+    register_renderer("repr_html", lambda audit: f"<p>{audit.rows}</p>")
+    assert found.plot(ax=3) == (2, "distribution", 3)
     assert found.to_html("page.html") == (2, "page.html")
-    with pytest.raises(ValueError, match="'plot' or 'to_html'"):
+    assert found._repr_html_() == "<p>2</p>"
+    with pytest.raises(ValueError, match="'plot', 'to_html'"):
         register_renderer("draw", print)
+
+
+def test_pictures_are_loaded_by_name_when_they_are_asked_for(monkeypatch):
+    found = ft.audit([0.2, 0.7], sensitive_features=["a", "b"], **QUICK)
+    monkeypatch.setattr(rendering, "_RENDERERS", {})
+    monkeypatch.delitem(sys.modules, "fairtransport.report.audits", raising=False)
+    assert found.to_html().startswith("<!DOCTYPE html>")
+    assert set(rendering._RENDERERS) == set(rendering.RENDERERS)
 
 
 # ------------------------------------------------------------------------------------------------- what it refuses

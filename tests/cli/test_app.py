@@ -17,7 +17,7 @@ def test_version(run):
     assert result.stdout == f"fairtransport {fairtransport.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",), ("datasets",)])
+@pytest.mark.parametrize("command", [(), ("demo",), ("audit",), ("repair",), ("reproduce",), ("datasets",)])
 def test_every_help_has_an_example(run, command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -28,7 +28,7 @@ def test_every_help_has_an_example(run, command):
 
 def test_unknown_command_is_a_usage_error(run):
     result = run("bogus")
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     assert "bogus" in result.stderr
 
 

@@ -67,7 +67,7 @@ def test_missing_report_extra_comes_before_training(run, compare, tmp_path, monk
 
 def test_negative_seed_is_a_usage_error(run, compare, tmp_path):
     result = run("demo", "--out", tmp_path, "--seed", -1)
-    assert (result.exit_code, compare) == (2, [])
+    assert (result.exit_code, compare) == (64, [])
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, OSError, ImportError])

@@ -43,7 +43,7 @@ def test_default_folder_has_the_name(run, table1, tmp_path, monkeypatch):
 
 def test_unknown_name_lists_the_known_ones(run, table1):
     result = run("reproduce", "table9\x1b[31m")
-    assert result.exit_code == 2
+    assert result.exit_code == 64
     known = "table1, figure1, figure2, figure3, figure4, ablation, all"
     assert result.stderr == f"error: nothing called 'table9\\x1b[31m' to reproduce; known: {known}\n"
     assert table1 == []
@@ -76,12 +76,12 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
 
 def test_seeds_go_with_the_table_only(run, tmp_path):
     result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
-    assert (result.exit_code, result.stderr) == (2, "error: --seeds goes with table1 only\n")
+    assert (result.exit_code, result.stderr) == (64, "error: --seeds goes with table1 only\n")
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])
 def test_counts_start_at_one(run, table1, option):
-    assert run("reproduce", "table1", option, 0).exit_code == 2
+    assert run("reproduce", "table1", option, 0).exit_code == 64
 
 
 def test_output_problems_come_before_the_computation(run, table1, tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fairtransport as ft
 from fairtransport import make_groups
 from fairtransport.metrics import error_rate
 from fairtransport.metrics.disparity import disparities
@@ -61,3 +62,37 @@ def hostile():
     return build(
         names, dataset=HOSTILE, outcomes=(bad, one.outcomes[1]), settings={HOSTILE: "{{ 7 * 7 }} </style></svg>"}
     )
+
+
+QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+
+
+def scored(names=("a", "b", "c", "d"), n_rows=1200, *, apart=0.5, decimals=None, seed=0):
+    """Scores whose groups differ, labels that follow the scores, and the groups."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(len(names), size=n_rows)
+    shift = np.linspace(-apart, apart, len(names))[codes]
+    scores = 1 / (1 + np.exp(-(rng.normal(size=n_rows) + shift - 0.5)))
+    if decimals is not None:
+        scores = scores.round(decimals)
+    return scores, (rng.random(n_rows) < scores).astype(int), np.array(names, dtype=object)[codes]
+
+
+def audit_of(*args, sensitive="group", options=None, **changes):
+    scores, labels, groups = scored(*args, **changes)
+    return ft.audit(scores, labels, sensitive_features={sensitive: groups}, **{**QUICK, **(options or {})})
+
+
+@pytest.fixture(scope="session", name="scored")
+def _scored():
+    return scored
+
+
+@pytest.fixture(scope="session", name="audit_of")
+def _audit_of():
+    return audit_of
+
+
+@pytest.fixture(scope="session")
+def audit():
+    return audit_of()

@@ -99,15 +99,19 @@ def test_scores_of_some_rows(storage):
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("whitened", [False, True])
-def test_following_slopes_equals_the_plain_loop(storage, own, whitened):
+@pytest.mark.parametrize("batch", [5, 15, 30])  # of 15 rows and 25: drawn, or all of the first group, or of both
+def test_following_slopes_equals_the_plain_loop(storage, own, whitened, batch):
     X, rows = make_rows(storage)
-    labels, seed, batch, n = (RNG.random(40) < 0.5).astype(float), 77, 5, 9
+    labels, seed, n = (RNG.random(40) < 0.5).astype(float), 77, 9
     group_rows, starts = RNG.permutation(40), np.array([0, 15, 40])
     share, slopes = np.array([0.3, 0.7]), RNG.normal(size=(2, 17))
     theta = RNG.normal(size=(2 if own else 1, 7))
     ridge, scale = RNG.random(6) * 0.1, 0.5 + RNG.random(7)
     matrix = np.array([np.diag(1 + RNG.random(7)) + 0.1 for _ in theta]) if whitened else np.zeros((0, 0, 0))
     order = np.append(rows.order, 6)
+    hold, origin = (
+        (0.1 * np.cov(RNG.normal(size=(7, 20))), RNG.normal(size=7)) if own else (np.zeros((0, 0)), np.zeros(7))
+    )
 
     expected, total = theta.copy(), np.zeros_like(theta)
     for update in range(n):
@@ -115,12 +119,15 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened):
         for a in range(2):
             model, size = (a if own else 0), starts[a + 1] - starts[a]
             at = [starts[a] + hash_index(seed, ((3 + update) * 2 + a) * batch + i, size) for i in range(batch)]
+            at = range(starts[a], starts[a + 1]) if size <= batch else at
             for row in group_rows[at]:
                 s = 1 / (1 + np.exp(-(X[row] @ expected[model, :-1] + expected[model, -1])))
                 slope = np.interp(s, np.linspace(0, 1, 17), slopes[a])
-                push = (0.8 * slope * s * (1 - s) + 1.5 * share[a] * (s - labels[row])) / batch
+                push = (0.8 * slope * s * (1 - s) + 1.5 * share[a] * (s - labels[row])) / len(at)
                 gradient[model] += push * np.append(X[row], 1.0)
         gradient[:, :-1] += 1.5 * ridge * expected[:, :-1]
+        if own:
+            gradient += 1.5 * (expected - origin) @ hold
         step = 0.2 + (0.05 - 0.2) * (4 + update + 0.5) / 20
         for m in range(len(expected)):
             expected[m] -= step * (matrix[m] @ gradient[m] if whitened else scale * gradient[m])
@@ -130,6 +137,7 @@ def test_following_slopes_equals_the_plain_loop(storage, own, whitened):
     follow_slopes(
         3, n, seed, rows.arrays(), labels.astype(np.uint8),
         group_rows, starts, share, *NOTHING, slopes, 0.8, 1.5, ridge[rows.order],
+        np.ascontiguousarray(hold[order][:, order]) if own else hold, origin[order],
         0.2, 0.05, 4, 20, scale[order], np.ascontiguousarray(matrix[:, order][:, :, order]) if whitened else matrix,
         found, found_sum, True, np.zeros((len(found), 8)), np.zeros((len(found), 8)), np.zeros(batch, np.int64),
         np.zeros(batch), np.zeros(batch), np.zeros(batch),

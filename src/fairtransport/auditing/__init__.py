@@ -1,7 +1,8 @@
 """Arrays, tables or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
 
 from fairtransport.auditing.calls import audit, audit_histograms
-from fairtransport.auditing.of_tables import audit_table
+from fairtransport.auditing.comparing import AuditComparison, Change, ThresholdChange, compare
+from fairtransport.auditing.of_tables import audit_counts, audit_table
 from fairtransport.auditing.places import PairSummary
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.rendering import register_renderer
@@ -9,15 +10,20 @@ from fairtransport.auditing.result import Audit, GroupSummary, Reading, Settings
 
 __all__ = [
     "Audit",
+    "AuditComparison",
+    "Change",
     "Estimate",
     "GroupSummary",
     "PairSummary",
     "Reading",
     "Settings",
     "StratumSummary",
+    "ThresholdChange",
     "ThresholdSummary",
     "audit",
+    "audit_counts",
     "audit_histograms",
     "audit_table",
+    "compare",
     "register_renderer",
 ]

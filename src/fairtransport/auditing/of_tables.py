@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
 
-__all__ = ["audit_table"]
+__all__ = ["audit_counts", "audit_table"]
 
 
 def audit_table(
@@ -124,13 +124,35 @@ def audit_table(
         max_groups=max_groups,
         pos_label=pos_label,
     )
-    _check_groups(counts, weight)
-    return audit_histograms(
-        counts.histograms, strata=counts.strata, set_aside=counts.set_aside, random_state=random_state, **options
-    )
+    return audit_counts(counts, random_state=random_state, **options)
 
 
-def _check_groups(counts: TableCounts, weight: str | None) -> None:
+def audit_counts(counts: TableCounts, **options: Any) -> Audit:
+    """Audit what `fairtransport.tables.count_table` found: the second half of `audit_table`.
+
+    Parameters
+    ----------
+    counts : TableCounts
+    **options
+        ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state`` and
+        ``unsure_below``, as in `audit_table`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0], "sex": ["F", "F", "M", "M"]})
+    >>> audit_counts(count_table(table, score="s", sensitive="sex")).metrics["strong_pairwise_disparity"]
+    0.5
+    """
+    _check_groups(counts)
+    return audit_histograms(counts.histograms, strata=counts.strata, set_aside=counts.set_aside, **options)
+
+
+def _check_groups(counts: TableCounts) -> None:
     groups = counts.histograms.groups
     if len(groups) < 2:
         aside = "".join(f"; {n_rows} rows are set aside with {reason}" for reason, n_rows in counts.set_aside.items())
@@ -139,4 +161,4 @@ def _check_groups(counts: TableCounts, weight: str | None) -> None:
         )
     without = int(np.count_nonzero(~(counts.histograms.weights > 0)))
     if without:
-        raise ValueError(f"Column {weight!r} is zero in all rows of {without} of {len(groups)} groups.")
+        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {without} of {len(groups)} groups.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 if TYPE_CHECKING:
     from fairtransport.transport.line import Sample
@@ -74,7 +74,7 @@ def share(tally: Tally, confidence: float) -> Estimate:
 
 
 def _wilson(value: float, size: float, confidence: float) -> Estimate:
-    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
     middle = (value + z2 / (2 * size)) / (1 + z2 / size)
     half = math.sqrt(z2 * (value * (1 - value) / size + z2 / (4 * size**2))) / (1 + z2 / size)
     # At 0 and at 1 the interval starts exactly there.

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["QUANTILE_LEVELS", "Audit", "GroupSummary", "Reading", "Settings", "StratumSummary", "ThresholdSummary"]
+__all__ = [
+    "QUANTILE_LEVELS",
+    "Audit",
+    "GroupSummary",
+    "Reading",
+    "Settings",
+    "StratumSummary",
+    "ThresholdSummary",
+    "plain_values",
+]
 
 #: Levels of the quantiles that each group is described by.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -281,7 +290,7 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can hold; what is not finite is None."""
         points = self.histograms.grid.from_unit(np.linspace(0, 1, _CDF_POINTS))
-        return _plain(
+        return plain_values(
             {
                 "rows": self.rows,
                 "metrics": self.metrics,
@@ -303,13 +312,48 @@ class Audit:
         """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
-    def plot(self, **options: Any) -> Any:
-        """Draw the groups' distributions; needs the extra ``report``."""
-        return render("plot", self, **options)
+    def plot(self, kind: str = "distribution", **options: Any) -> Any:
+        """Draw the audit; needs the extra ``report``.
+
+        Parameters
+        ----------
+        kind : {"distribution", "cdf", "pairs", "map"}, default "distribution"
+            The groups' distributions; their distribution functions, with the disparity of the farthest pair as an area;
+            the distance between every two groups; or where repair would carry each score.
+        **options
+            ``ax=``, and what ``from_audit`` of the display takes.
+
+        Returns
+        -------
+        Display
+            `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay` or
+            `TransportMapDisplay`, with ``ax_`` and ``figure_``.
+        """
+        return render("plot", self, kind=kind, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
-        """Write the page that can be handed on; needs the extra ``report``."""
+        """Write the page that can be handed on; needs the extra ``report``.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, in a folder that exists. An older file of that name is replaced, all at once. Without a path
+            the page is returned as text.
+        title : str, optional
+            Heading of the page.
+        repair_target : str, label or array, default "barycenter_w2"
+            What the page's repair carries every group to; as in `fairtransport.QuantileRepair`.
+
+        Returns
+        -------
+        Path or str
+            One file that works offline: no network request, under 5 MB for any number of rows and up to 200 groups.
+        """
         return render("to_html", self, path=path, **options)
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the verdict and the groups."""
+        return str(render("repr_html", self))
 
     def __repr__(self) -> str:
         spdd = self.readings["strong_pairwise_disparity"]
@@ -320,12 +364,12 @@ class Audit:
         return audit_text(self)
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Turn tuples into lists, NumPy's numbers into Python's, and what is not finite into None."""
     if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): plain_values(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain_values(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.result import Audit, Reading, ThresholdSummary
 
-__all__ = ["audit_text"]
+__all__ = ["TITLES", "audit_text", "one_line", "short", "wrap"]
 
 _WIDTH = 80
 _NAME = 24
 _MOST_GROUPS = 40
 _MOST_STRATA = 20
-_TITLES = {
+TITLES = {
     "error_rate": "Error",
     "wasserstein_disparity": "Distance to target",
     "strong_demographic_disparity": "Distance to everyone",
@@ -33,37 +33,37 @@ def audit_text(audit: Audit) -> str:
 
 def _lines(audit: Audit) -> Iterator[str]:
     settings = audit.settings
-    yield from _wrap(
-        f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({', '.join(map(_one_line, settings.columns))})"
+    yield from wrap(
+        f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({', '.join(map(one_line, settings.columns))})"
     )
     for reason, count in settings.set_aside.items():
-        yield from _wrap(f"Set aside: {count:,} rows, {_one_line(reason)}")
+        yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")
     yield ""
     yield from _readings(audit.readings.items(), settings.confidence)
     yield ""
     yield from _groups(audit)
     for threshold in audit.thresholds:
         yield ""
-        yield from _wrap(_threshold(audit, threshold))
+        yield from wrap(_threshold(audit, threshold))
     yield ""
-    yield from _wrap(_farthest(audit))
+    yield from wrap(_farthest(audit))
     if audit.strata:
         yield ""
         yield from _strata(audit)
     if audit.unsure:
         yield ""
-        yield from _wrap(
-            f"Unsure, fewer than {settings.unsure_below} rows: {', '.join(_short(name) for name in audit.unsure)}."
+        yield from wrap(
+            f"Unsure, fewer than {settings.unsure_below} rows: {', '.join(short(name) for name in audit.unsure)}."
         )
     yield ""
-    yield from _wrap(_method(audit))
+    yield from wrap(_method(audit))
 
 
 def _readings(readings: Iterable[tuple[str, Reading]], confidence: float) -> Iterator[str]:
     yield f"{'':<23}{'value':>8}{f'{confidence:.0%} interval':>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
     for name, reading in readings:
         interval = f"{reading.low:.3f} to {reading.high:.3f}"
-        line = f"{_TITLES[name]:<23}{reading.value:>8.3f}{interval:>18}"
+        line = f"{TITLES[name]:<23}{reading.value:>8.3f}{interval:>18}"
         if reading.floor is not None:
             line += f"{reading.corrected:>11.3f}{reading.floor:>11.3f}"
         if reading.p_value is not None:
@@ -78,7 +78,7 @@ def _groups(audit: Audit) -> Iterator[str]:
     tail = f"{'error':>7}{'AUC':>6}" if labelled else ""
     yield f"{'Group':<{_NAME}}{'rows':>11}{'mean':>8}{'median':>8}{above:>8}{tail}"
     for place, group in enumerate(audit.groups[:_MOST_GROUPS]):
-        line = f"{_short(group.name):<{_NAME}}{group.rows:>11,}{group.mean:>8.3f}{group.quantiles[2]:>8.3f}"
+        line = f"{short(group.name):<{_NAME}}{group.rows:>11,}{group.mean:>8.3f}{group.quantiles[2]:>8.3f}"
         line += f"{first.rates[place].value:>8.1%}"
         if labelled:
             line += f"{_share(group.error):>7}{'' if group.auc is None else f'{group.auc.value:.2f}':>6}"
@@ -91,7 +91,7 @@ def _threshold(audit: Audit, at: ThresholdSummary) -> str:
     low, high = (audit.groups[place].name for place in (at.lowest, at.highest))
     if at.four_fifths is None:
         return f"Above {at.threshold:g}: nobody is selected."
-    rates = f"{at.rates[at.lowest].value:.1%} of {_short(low)}, {at.rates[at.highest].value:.1%} of {_short(high)}"
+    rates = f"{at.rates[at.lowest].value:.1%} of {short(low)}, {at.rates[at.highest].value:.1%} of {short(high)}"
     verdict = "meets" if at.four_fifths else "does not meet"
     sure = "" if at.sure else ", but that is not sure"
     interval = f"({at.ratio.low:.2f} to {at.ratio.high:.2f})"
@@ -101,7 +101,7 @@ def _threshold(audit: Audit, at: ThresholdSummary) -> str:
 def _farthest(audit: Audit) -> str:
     pair = audit.farthest
     return (
-        f"Farthest apart: {_short(pair.lower)} and {_short(pair.higher)}, {pair.distance:.3f}; half of it between "
+        f"Farthest apart: {short(pair.lower)} and {short(pair.higher)}, {pair.distance:.3f}; half of it between "
         f"scores {pair.most_between[0]:.3g} and {pair.most_between[1]:.3g}. Above {pair.threshold:.3g} are "
         f"{pair.shares_above[0]:.1%} of the one and {pair.shares_above[1]:.1%} of the other."
     )
@@ -113,7 +113,7 @@ def _strata(audit: Audit) -> Iterator[str]:
         yield from _readings(audit.conditional.items(), audit.settings.confidence)
     yield f"{'Stratum':<{_NAME}}{'rows':>11}{'groups':>8}{'unsure':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
     for stratum in audit.strata[:_MOST_STRATA]:
-        line = f"{_short(stratum.name):<{_NAME}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_unsure:>8}"
+        line = f"{short(stratum.name):<{_NAME}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_unsure:>8}"
         key = "strong_pairwise_disparity"
         if key in stratum.metrics:
             line += f"{stratum.metrics[key]:>8.3f}{stratum.floors[key]:>11.3f}{stratum.p_values[key]:>9.3g}"
@@ -130,7 +130,7 @@ def _method(audit: Audit) -> str:
         how = f"Figures are from {settings.n_bins} bins; a distance is off by at most {1 / settings.n_bins:.2g}."
     lot = "shuffles of the groups" if settings.null == "shuffled" else "draws without difference"
     return (
-        f"{how} Target: {_one_line(settings.target)}. Intervals from {settings.n_bootstrap} bootstrap replicates, "
+        f"{how} Target: {one_line(settings.target)}. Intervals from {settings.n_bootstrap} bootstrap replicates, "
         f"'by chance' and p from {settings.n_permutations} {lot}."
     )
 
@@ -139,16 +139,18 @@ def _share(estimate: Estimate | None) -> str:
     return "" if estimate is None else f"{estimate.value:.1%}"
 
 
-def _wrap(text: str) -> list[str]:
+def wrap(text: str) -> list[str]:
+    """Return a text as lines of at most 80 signs."""
     return textwrap.wrap(text, _WIDTH, break_on_hyphens=False)
 
 
-def _one_line(text: object) -> str:
+def one_line(text: object) -> str:
     """Leave out what a terminal would act on: control signs, escapes, changes of direction, line ends."""
     seen = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in str(text))
     return " ".join("".join(seen).split())
 
 
-def _short(name: str) -> str:
-    line = _one_line(name)
-    return line if len(line) < _NAME else line[: _NAME - 2].rstrip(" ,") + "…"
+def short(name: str, width: int = _NAME) -> str:
+    """Return a name as one line that leaves a space in a column of this width."""
+    line = one_line(name)
+    return line if len(line) < width else line[: width - 2].rstrip(" ,") + "…"

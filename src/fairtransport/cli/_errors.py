@@ -10,19 +10,35 @@ from typer.core import TyperGroup
 
 from fairtransport.report.text import one_line
 
-__all__ = ["GuardedGroup", "complain", "describe"]
+__all__ = ["MISUSE", "GuardedGroup", "complain", "describe"]
+
+#: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
+MISUSE = 64
+
+_UsageError: Any = typer.BadParameter.__base__  # typer does not give away the class itself
 
 
 class GuardedGroup(TyperGroup):
-    """Commands whose expected errors end in one line and an exit status: 1, or 130 after Ctrl-C.
+    """Commands whose expected errors end in one line and an exit status: 1, 64 for misuse, or 130 after Ctrl-C.
 
     With ``--debug`` errors pass through.
     """
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read what stands before the command's name."""
+        try:
+            return super().make_context(*arguments, **options)
+        except _UsageError as error:
+            error.exit_code = MISUSE
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except _UsageError as error:
+            error.exit_code = MISUSE
+            raise
         except KeyboardInterrupt:
             complain("stopped")
             raise typer.Exit(130) from None

@@ -8,8 +8,10 @@ import typer
 
 from fairtransport import __version__
 from fairtransport.cli._errors import GuardedGroup
+from fairtransport.cli.audit import run_audit
 from fairtransport.cli.datasets import show_datasets
 from fairtransport.cli.demo import run_demo
+from fairtransport.cli.repair import run_repair
 from fairtransport.cli.reproduce import run_reproduce
 
 __all__ = ["app"]
@@ -24,6 +26,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(run_demo)
+app.command("audit")(run_audit)
+app.command("repair")(run_repair)
 app.command("reproduce")(run_reproduce)
 app.command("datasets")(show_datasets)
 
@@ -46,4 +50,5 @@ def _shared(
     \b
     Example:
       fairtransport demo --out demo     four methods on the Adult data
+      fairtransport audit scores.csv --score s --sensitive race,sex
     """  # noqa: D301 - \b keeps the lines of the example

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table
-from fairtransport.cli._errors import complain
+from fairtransport.cli._errors import MISUSE, complain
 from fairtransport.cli._output import prepare_folder
 from fairtransport.report.text import one_line
 
@@ -55,10 +55,10 @@ def run_reproduce(
     """  # noqa: D301 - \b keeps the lines of the example
     if name not in _KNOWN:
         complain(f"error: nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
-        raise typer.Exit(2)
+        raise typer.Exit(MISUSE)
     if seeds is not None and name != "table1":
         complain("error: --seeds goes with table1 only")
-        raise typer.Exit(2)
+        raise typer.Exit(MISUSE)
     files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
     folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), files)
     workers = jobs if jobs is not None else os.cpu_count() or 1

@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.estimators.course import Course, Objective, Result
+from fairtransport.estimators.holding import hold_own_weights
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.pictures import PictureTrainer
-from fairtransport.estimators.problem import TrainingProblem, sigmoid
+from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.start import Start, default_start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
@@ -42,7 +44,7 @@ _MOST_WHITENED = 800  # columns; a matrix of more does not stay in the cache
 EACH_OTHER = "each_other"
 
 
-class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
+class LinearTransportClassifier(ShowsFit, ClassifierMixin, BaseEstimator):
     """Base of COT and DOT; subclasses say what the dual problem is."""
 
     _short = ""
@@ -55,6 +57,14 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _resolved_dual_step(self, problem: DualProblem | None) -> float: ...
+
+    def _told(self) -> list[str]:
+        """Say how training went, and what it gained on its watched rows."""
+        disparity = self.history_["disparity"]
+        gain = (
+            [f"disparity {disparity[0]:.3f} to {disparity[-1]:.3f} on watched training rows"] if disparity.size else []
+        )
+        return [*gain, str(self.outcome_)]
 
     # ---------------------------------------------------------------- fitting
 
@@ -70,7 +80,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         sensitive_features : array-like, Series or frame
             One or more sensitive columns; several are crossed. They need not be among the features.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weight; weight k equals k copies.
+            Weight k equals k copies. Whole numbers that are not large are taken so; otherwise rows are drawn in
+            proportion to their weight.
 
         Returns
         -------
@@ -122,6 +133,9 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 "warm_start with group_specific=True needs the groups of the last fit, in which each has its weights; "
                 f"there are {len(went_before)} of those and {len(groups)} groups now. Fit a new estimator."
             )
+        sizes, copies = groups.counts, as_copies(weights)
+        if copies is not None:
+            X, y, groups, weights = X[copies], y[copies], groups.select(copies), None
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
         scaling, scaled, names = Scaling.none(X.shape[1]), X, getattr(self, "feature_names_in_", None)
@@ -142,7 +156,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             )
         positive = (y == classes[1]).astype(np.float64)
         self.classes_, self.initial_estimator_ = classes, start.model
-        self.groups_ = Groups.from_spec(spec)
+        self.groups_, self.group_sizes_ = Groups.from_spec(spec), sizes
         self.target_ = self._target(self._resolved_target, scores, groups, weights)
         problem = TrainingProblem.build(X, positive, groups, self.target_, weights, scaled=scaled)
         objective = self._objective(problem, start, scores, rng)
@@ -224,7 +238,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         ridge = np.full(problem.n_columns, start.ridge)
         if self.estimator is not None:
             ridge /= scaling.unit**2
-        steps = self._scaled_steps(problem, objective, scaled, ridge, rng)
+        hold = None
+        if self.group_specific and problem.n_columns <= _MOST_WHITENED:
+            shared = scaling.to_scaled(start.theta)
+            scores = sigmoid(np.asarray(scaled @ shared[:-1], dtype=np.float64) + shared[-1])
+            hold = hold_own_weights(scaled, scores, shared, rng)
+        steps = self._scaled_steps(problem, objective, scaled, ridge, rng, hold=hold)
         return PictureTrainer(
             problem,
             objective,
@@ -235,6 +254,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             n_updates=self.n_updates,
             scaling=scaling,
             ridge=ridge,
+            origin=start.theta,
+            hold=hold,
         )
 
     def _steps(self, problem: TrainingProblem, objective: Objective, rng: np.random.Generator) -> ParameterSteps:
@@ -257,6 +278,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         scaled: Any,
         ridge: NDArray[np.float64],
         rng: np.random.Generator,
+        *,
+        hold: NDArray[np.float64] | None,
     ) -> ParameterSteps:
         if self.parameter_step is not None:
             return plain_steps(float(self.parameter_step), problem.n_columns)
@@ -270,6 +293,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
                 ridge=ridge,
                 own_weights=self.group_specific,
                 rng=rng,
+                hold=hold,
             )
         return automatic_steps(
             scaled,
@@ -292,6 +316,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
             check_count(self.n_updates, name="n_updates")
         check_count(self.batch_size, name="batch_size")
         check_count(self.min_size, name="min_size")
+        check_real(self.amount, name="amount", most=1.0)
         for name in ("average", "group_specific", "memory", "verbose", "warm_start"):
             check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
@@ -347,7 +372,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------- predicting
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return the logit of class 1.
+        """Return the logit of class 1's probability.
 
         Parameters
         ----------
@@ -360,7 +385,16 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        amount = check_real(self.amount, name="amount", most=1.0)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        moved = self._moved_logits(X, sensitive_features)
+        if amount == 1.0:
+            return moved
+        model = self.initial_estimator_
+        initial = np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
+        return _mixed_logits(initial, moved, amount)
+
+    def _moved_logits(self, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
         if len(self.coef_) == 1:
             return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
         if sensitive_features is None:
@@ -392,3 +426,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _mixed_logits(initial: NDArray[np.float64], moved: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
+    """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
+    with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
+        less, more = np.log1p(-amount), np.log(amount)
+    yes = np.logaddexp(less - np.logaddexp(0.0, -initial), more - np.logaddexp(0.0, -moved))
+    no = np.logaddexp(less - np.logaddexp(0.0, initial), more - np.logaddexp(0.0, moved))
+    return np.asarray(yes - no)

@@ -63,6 +63,10 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         same on every data set: at 1, the whole disparity of the initial model counts as much as all that the features
         are worth (see Notes). 0 is no parity; from about 10 on little is left to gain. ``inf`` is the paper's
         algorithm, which forgets the labels after the initial model and has no memory.
+    amount : float, default=1.0
+        How far the scores go from those of the initial model (0) to those of the trained one (1), as in
+        `QuantileRepair`: the mean of the two, weighted. It matters at prediction only, so it can be set after ``fit``.
+        A smaller amount costs less error at equal disparity than a smaller ``parity_weight`` (see Notes).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
         Where the groups are moved. ``"each_other"``, the default with memory: to each other, all pairs of groups, and
         to no fixed shape. Anything else is a distribution that every group is moved to, kept fixed at the initial
@@ -75,7 +79,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     opposite_duals : bool, default=True
         Keep the two duals of a problem opposite at every score; stabler.
     group_specific : bool, default=False
-        Weights for each group; then the group is needed at prediction.
+        Weights for each group; then the group is needed at prediction. With memory and up to 800 columns they are held
+        near the shared ones, more so the fewer rows a group has (see Notes).
     n_fourier_features, kernel_variance : int, float, default=50, 0.1
         Size and width of the space of dual variables.
     dual_step : float, optional
@@ -124,6 +129,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         the equal-weight Wasserstein-2 barycenter of the initial model's scores, for comparison: nobody is moved to it.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of int of shape (n_groups,)
+        Training rows of each.
     initial_estimator_ : estimator
         The model that started theta.
     history_ : dict of ndarray
@@ -183,6 +190,14 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     silently, up to six times. After a fifth divergence, or when the end is worse than the beginning, the best model
     is kept, with a warning. Where the initial model's groups differ no more than by chance, that is said first.
 
+    **Less than full parity.** Two dials lead from the initial model to full parity. A small ``parity_weight`` trains
+    one linear model that gives up disparity for log-loss. ``amount`` mixes the scores of two, as partial repair and
+    mixtures of classifiers do, and was the better one between the ends wherever we measured (docs/tradeoff.md).
+
+    **Weights for each group** may shift and stretch the logits of the initial model freely, which is what repair does.
+    For any other change it is as if 100 rows for each column said that the shared weights are right. A large group is
+    hardly held; a small one cannot learn its rows by heart.
+
     **Two situations.** *Blind*: the group is not known at prediction. The groups are used in training only; leave
     the sensitive columns out of the features. *Aware*: it is known. With the sensitive columns among the features
     the groups share all weights but the intercept; ``group_specific=True`` gives each its own, which costs less error
@@ -212,6 +227,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         estimator: Any = None,
         *,
         parity_weight: float = 3.0,
+        amount: float = 1.0,
         target: Any = None,
         regularizer: str = "l2",
         strength: float = 0.1,
@@ -235,6 +251,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     ) -> None:
         self.estimator = estimator
         self.parity_weight = parity_weight
+        self.amount = amount
         self.target = target
         self.regularizer = regularizer
         self.strength = strength

@@ -24,6 +24,8 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     parity_weight : float, default=3.0
         Weight of the transport term against weight 1 of the logistic loss, without a unit: see
         :class:`ContinuousTransportClassifier`. ``inf`` is the paper's method, which has no memory.
+    amount : float, default=1.0
+        How far the scores go from those of the initial model (0) to those of the trained one (1); at prediction only.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
         Where the groups are moved: to each other (the default with memory) or to a distribution; see
         :class:`ContinuousTransportClassifier`.
@@ -47,7 +49,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, target_, groups_, initial_estimator_, history_, outcome_, n_iter_
+    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_
         As in :class:`ContinuousTransportClassifier`; there are no dual variables.
 
     Notes
@@ -83,6 +85,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         estimator: Any = None,
         *,
         parity_weight: float = 3.0,
+        amount: float = 1.0,
         target: Any = None,
         group_specific: bool = False,
         parameter_step: float | None = None,
@@ -99,6 +102,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     ) -> None:
         self.estimator = estimator
         self.parity_weight = parity_weight
+        self.amount = amount
         self.target = target
         self.group_specific = group_specific
         self.parameter_step = parameter_step

@@ -29,7 +29,11 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
     ValueError
         When labels are missing, mixed, continuous, or not of exactly two classes.
     """
-    labels = column_or_1d(y)
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
     try:
         classes = np.unique(labels)
     except TypeError:  # they cannot be put in order
@@ -40,7 +44,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
     check_classification_targets(labels)
     if classes.size != 2:
         raise ValueError(
-            f"{owner} needs labels of exactly two classes; y has {classes.size}"
-            f" class{'' if classes.size == 1 else 'es'}."
+            f"Only binary classification is supported. {owner} needs labels of exactly two classes; y has "
+            f"{classes.size} class{'' if classes.size == 1 else 'es'}."
         )
     return labels, classes

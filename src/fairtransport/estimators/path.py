@@ -40,6 +40,9 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
 def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, first: bool) -> None:
     """Bring the model to the next value of its parameter, with no more work than that takes."""
     model.set_params(**{parameter: value})
+    prefix, last = last_step(model)
+    if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportClassifier):
+        return  # the amount is for prediction
     if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
         model.repair_.set_params(amount=value)  # the maps are the same for every amount
         return

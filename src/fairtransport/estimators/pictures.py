@@ -58,6 +58,8 @@ class PictureTrainer(Course):
         n_updates: int | None,
         scaling: Scaling,
         ridge: NDArray[np.float64],
+        origin: NDArray[np.float64],
+        hold: NDArray[np.float64] | None = None,
     ) -> None:
         self.problem, self.objective, self.steps, self.scaling = problem, objective, steps, scaling
         self.batch_size, self.seed, self.done, self.summed = batch_size, seed, 0, 0
@@ -65,6 +67,8 @@ class PictureTrainer(Course):
         self._theta = np.ascontiguousarray(scaling.to_scaled(theta)[:, self._order])
         self._theta_sum = np.zeros_like(self._theta)
         self._ridge = ridge[problem.rows.order]
+        self._origin = scaling.to_scaled(origin)[self._order]
+        self._hold = np.zeros((0, 0)) if hold is None else np.ascontiguousarray(hold[self._order][:, self._order])
         self._scale = steps.scale[self._order]
         self._matrix = steps.matrix
         if len(steps.matrix):
@@ -203,7 +207,7 @@ class PictureTrainer(Course):
                 self.done, stop - self.done, self.seed,
                 problem.rows.arrays(), self._labels, self._rows, self._starts,
                 problem.share, problem.accept, problem.alias,
-                self._slopes, objective.parity, objective.anchor, self._ridge,
+                self._slopes, objective.parity, objective.anchor, self._ridge, self._hold, self._origin,
                 self._step_at(taken), self._step_at(taken + self._every), since, self._every,
                 self._scale, self._matrix,
                 self._theta, self._theta_sum, summing,

@@ -15,18 +15,29 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["PackedRows", "TrainingProblem", "sigmoid"]
+__all__ = ["PackedRows", "TrainingProblem", "as_copies", "sigmoid"]
 
 # A column of a sparse matrix with more non-zeros than this share is cheaper as a dense one. Columns of zeros and ones
 # are tried with each of several shares.
 _DENSE_SHARE = 0.5
 _UNIT_SHARES = (0.5, 0.7, 0.9, 1.0)
 _LINE = 64  # bytes that a processor fetches at a time
+_FEW_COPIES = 10_000
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     """Compute the logistic function without overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * logits))
+
+
+def as_copies(weights: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+    """Return each row's number as often as its weight says, or None where that would be no copies or too many.
+
+    Drawing rows by weight gives what copies give only in the long run; copies give it exactly.
+    """
+    if weights is None or np.any(weights != np.rint(weights)) or weights.sum() > max(_FEW_COPIES, 2 * weights.size):
+        return None
+    return np.repeat(np.arange(weights.size), weights.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

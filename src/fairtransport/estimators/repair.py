@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numba import config
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._validation import check_count, check_length, check_real, check_scores, check_weights
+from fairtransport._validation import check_choice, check_count, check_length, check_real, check_scores, check_weights
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair_tables import RepairsTables
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
@@ -21,10 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["QuantileRepair", "groups_to_repair"]
 
+_OUTPUTS = ("default", "pandas", "polars")
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
 
 
-class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class QuantileRepair(ShowsFit, RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
     Parameters
@@ -47,11 +51,16 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
     ----------
     maps_ : tuple of QuantileMap
         The full repair of each group, in the order of ``groups_.labels``. The knots are the group's distinct
-        training scores: keep a fitted repair as you would keep those scores.
+        training scores: keep a fitted repair as you would keep those scores. (`fairtransport.save` does not write
+        them: it writes a summary.)
+    rows_at_knots_ : tuple of ndarray of int
+        Training rows that share each knot.
     target_ : ndarray of shape (4096,)
         Scores of equal mass that stand for the target distribution.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of int of shape (n_groups,)
+        Training rows of each.
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
@@ -163,6 +172,8 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
         sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
         pooled = isinstance(self.target, str) and self.target == "pooled"
         self._learn(samples, sizes, groups, sample(slice(None)) if pooled else None)
+        self.rows_at_knots_ = tuple(_ties(own.values) for own in samples)
+        self.group_sizes_ = groups.counts
         self.grid_, self.set_aside_ = None, {}
         return self
 
@@ -188,7 +199,7 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
         Returns
         -------
         ndarray of shape (n,)
-            Within [0, 1].
+            Within [0, 1]. After ``set_output`` a table of one column, "repaired".
         """
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
@@ -196,7 +207,8 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
         _require_given(sensitive_features)
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        return move_by_code(values, groups.memberships[0], self.maps_, amount, n_threads=config.NUMBA_NUM_THREADS)
+        codes, n_threads = groups.memberships[0], config.NUMBA_NUM_THREADS
+        return self._as_asked(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
 
     def fit_transform(
         self,
@@ -210,9 +222,31 @@ class QuantileRepair(RepairsTables, TransformerMixin, BaseEstimator, auto_wrap_o
         self.fit(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self.transform(scores, sensitive_features=sensitive_features)
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
+
+        scikit-learn's own wrapper would take the scores by position only.
+        """
+        if transform is not None:
+            self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
+        return self
+
+    def _as_asked(self, repaired: NDArray[np.float64], given: Any) -> Any:
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if chosen == "default":
+            return repaired
+        library = import_module(chosen)
+        keeps = chosen == "pandas" and isinstance(given, (library.Series, library.DataFrame))
+        return library.DataFrame({"repaired": repaired}, **({"index": given.index} if keeps else {}))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002 - scikit-learn's place
+        """Return the name of the one column that ``transform`` makes."""
+        check_is_fitted(self)
+        return np.array(["repaired"], dtype=object)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
         return tags
 
 
@@ -251,6 +285,12 @@ def _require_given(sensitive_features: Any) -> None:
         raise ValueError(
             "Quantile repair needs sensitive_features, at prediction too: each group has a map of its own."
         )
+
+
+def _ties(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How often each distinct one of ascending values occurs."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return np.diff(np.append(starts, values.size))
 
 
 def _map_with_ties(source: Sample, target: Sample) -> QuantileMap:

@@ -11,10 +11,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantileRepairClassifier"]
 
 
-class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
 
     Parameters
@@ -203,7 +205,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
         scores = _scores(self.estimator_.predict_proba(X))
-        positive = self.repair_.transform(scores, sensitive_features=sensitive_features)
+        positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
@@ -221,10 +223,14 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the classifier takes
+            tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
 
 def _n_rows(X: Any) -> int:
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from numpy.typing import NDArray
+
     from fairtransport.groups import Groups
-    from fairtransport.histograms import Grid
+    from fairtransport.histograms import Grid, GroupHistograms
     from fairtransport.tables import TableCounts
     from fairtransport.transport.line import QuantileMap, Sample
 
@@ -34,6 +36,8 @@ class RepairsTables:
     missing: str
     min_size: int
     maps_: tuple[QuantileMap, ...]
+    rows_at_knots_: tuple[NDArray[np.int64], ...]
+    group_sizes_: NDArray[np.int64]
     groups_: Groups
     grid_: Grid | None
     set_aside_: dict[str, int]
@@ -100,9 +104,33 @@ class RepairsTables:
             missing="group" if self.missing == "group" else "set_aside",
             max_groups=max_groups,
         )
+        if counts.set_aside.get("no group"):
+            named = say_columns(counts.histograms.groups.columns)
+            raise ValueError(
+                f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill them, "
+                'or make them a group of their own with missing="group".'
+            )
+        return self.fit_counts(counts)
+
+    def fit_counts(self, counts: TableCounts) -> Self:
+        """Find the target and the map of each group from what `fairtransport.tables.count_table` found.
+
+        Parameters
+        ----------
+        counts : TableCounts
+            Rows without a group may be set aside: they had no part in the counts and will get no repaired score.
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.amount, name="amount", most=1.0)
+        check_count(self.min_size, name="min_size")
         histograms = counts.histograms
-        _check_counted(counts, self.min_size)
+        _check_counted(histograms, self.min_size)
         self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
+        self.rows_at_knots_ = tuple(_rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
+        self.group_sizes_ = histograms.rows
         self.grid_, self.set_aside_ = histograms.grid, counts.set_aside
         return self
 
@@ -193,15 +221,19 @@ class RepairsTables:
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
 
-def _check_counted(counts: TableCounts, min_size: int) -> None:
+def _rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows counted at each knot; where rows have weights, the number that is certain: (sum w)^2 / sum w^2."""
+    at = np.searchsorted(histograms.grid.nodes, knots)
+    mass = histograms.by_group[group, at]
+    squares = histograms.squares_by_class[:, group, at].sum(axis=0)
+    certain = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
+    return np.maximum(1, np.floor(certain * (1 + 1e-9))).astype(np.int64)
+
+
+def _check_counted(histograms: GroupHistograms, min_size: int) -> None:
     """Check that each group of a table can be repaired from its rows with weight."""
-    histograms, groups = counts.histograms, counts.histograms.groups
+    groups = histograms.groups
     named = say_columns(groups.columns)
-    if counts.set_aside.get("no group"):
-        raise ValueError(
-            f"{counts.set_aside['no group']} rows have missing values in {named}. Drop these rows, fill the values, or "
-            'make them a group of their own with missing="group".'
-        )
     if groups.overlapping:
         raise ValueError("Quantile repair needs groups that do not overlap; use grouping='crossed'.")
     if len(groups) < 2:

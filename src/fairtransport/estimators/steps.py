@@ -122,6 +122,7 @@ def whitened_steps(
     ridge: NDArray[np.float64],
     own_weights: bool,
     rng: np.random.Generator,
+    hold: NDArray[np.float64] | None = None,
 ) -> ParameterSteps:
     """Choose steps that also undo the correlation of the columns, which must be in units of their own.
 
@@ -133,6 +134,8 @@ def whitened_steps(
         The anchor's ridge for each column.
     own_weights : bool
         Whether each group has parameters of its own.
+    hold : ndarray, optional
+        What holds those near the shared ones (`holding`); its curvature counts.
 
     Returns
     -------
@@ -146,6 +149,8 @@ def whitened_steps(
     # One at a time where the mean is enough: sixty groups of 800 columns would fill 300 MB.
     moments = np.array(list(each)) if own_weights else (sum(each, start=np.zeros(())) / len(group_rows))[None]
     damping = np.diag(_RARE + np.append(ridge, 0.0) / weight)
+    if hold is not None:
+        damping = damping + hold / weight
     matrix = np.asarray(np.linalg.inv(moments + damping), dtype=np.float64)
     noise = float(np.einsum("mij,mji->m", matrix, moments).max()) / batch_size
     return ParameterSteps(_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)

@@ -11,9 +11,10 @@ from fairtransport._validation import check_choice
 from fairtransport.estimators import Frontier, frontier
 from fairtransport.estimators.curve import CURVE_METRICS, DISPARITIES, draw_frontiers_with
 from fairtransport.groups import make_groups
+from fairtransport.report.axes import THEME, dress, get_axes, is_narrow, legend_above, letter_size
 from fairtransport.report.extra import load_extra
 from fairtransport.report.point_labels import label_points
-from fairtransport.report.style import THEMES, group_styles
+from fairtransport.report.style import group_styles
 from fairtransport.report.text import shorten
 
 __all__ = ["FrontierDisplay"]
@@ -28,8 +29,6 @@ _WORDS = {
 }
 _STYLES: dict[str, Any] = {"aware": "solid", "blind": (0, (4.0, 1.6))}
 _SIGNS = "osD^vPX*"
-_NARROW = 3.4  # inches below which letters are smaller
-_THEME = THEMES["light"]
 
 
 class FrontierDisplay:
@@ -175,17 +174,15 @@ class FrontierDisplay:
         """
         check_choice(self.x, CURVE_METRICS, name="x")
         check_choice(self.y, CURVE_METRICS, name="y")
-        if ax is None:
-            size = {"figsize": (5.6, 4.0), "layout": "constrained"}
-            ax = load_extra("matplotlib.pyplot").subplots(**size)[1]
+        ax = get_axes(ax, (5.6, 4.0))
         self.ax_, self.figure_ = ax, ax.figure
-        letters = 7.0 if _width(ax) < _NARROW else 9.0
+        letters = letter_size(ax)
         self.lines_, self.bands_ = [], []
         for place, curve in enumerate(self.frontiers.values()):
             self._draw(curve, _colours(len(self.frontiers))[place], _SIGNS[place % len(_SIGNS)])
         self.floor_ = self._draw_floor()
         self._dress(letters)
-        self._add_legend(letters)
+        legend_above(ax, self._entries)
         points = [(*point, value) for curve in self.frontiers.values() for point, value in self._points(curve)]
         self.labels_ = label_points(
             ax, points, colours=[line.get_color() for line in self.lines_ for _ in line.get_xdata()],
@@ -205,7 +202,7 @@ class FrontierDisplay:
         x, y = curve.mean(self.x), curve.mean(self.y)
         spread = np.nan_to_num(curve.standard_error(self.y))
         band = self.ax_.fill_between(x, y - spread, y + spread, color=colour, alpha=0.16, linewidth=0, zorder=2)
-        small = _width(self.ax_) < _NARROW
+        small = is_narrow(self.ax_)
         (line,) = self.ax_.plot(
             x,
             y,
@@ -225,63 +222,25 @@ class FrontierDisplay:
             return None
         floor = min(float(curve.mean("noise_floor")[-1]) for curve in self.frontiers.values())
         left = min(0.0, self.ax_.get_xlim()[0])
-        return self.ax_.axvspan(left, floor, color=_THEME.target, alpha=0.7, linewidth=0, zorder=1)
+        return self.ax_.axvspan(left, floor, color=THEME.target, alpha=0.7, linewidth=0, zorder=1)
 
     def _dress(self, letters: float) -> None:
         ax = self.ax_
-        ax.set_xlabel(_WORDS[self.x], fontsize=letters)
-        ax.set_ylabel(_WORDS[self.y], fontsize=letters)
-        ax.tick_params(labelsize=letters - 0.5)
-        ax.grid(visible=True, color=_THEME.line, linewidth=0.5, zorder=0)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        dress(ax, xlabel=_WORDS[self.x], ylabel=_WORDS[self.y])
         ax.locator_params(nbins=4 if letters < 8 else 6)
         ax.margins(y=0.12)
         if self.x in DISPARITIES:
             ax.set_xlim(left=0.0)
 
-    def _add_legend(self, letters: float) -> None:
-        """Put the legend above the axes, no wider than they and their labels are, or it would squeeze them."""
-        self.figure_.draw_without_rendering()  # settles where things are
-        whole, inner = self.ax_.get_tightbbox(), self.ax_.get_window_extent()
-        left = (whole.x0 - inner.x0) / inner.width
-        columns, longest = 3, 48
-        legend = self._legend(letters, left, columns, longest)
-        while legend.get_window_extent().width > whole.width and longest > 12:
-            columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 3)
-            legend = self._legend(letters, left, columns, longest)
-
-    def _legend(self, letters: float, left: float, columns: int, longest: int) -> Any:
-        handles, told = list(self.lines_), []
-        for name, curve in self.frontiers.items():
-            told.append(f"{shorten(name, longest - 7)}, {curve.situation}")
+    def _entries(self, longest: int) -> list[tuple[Any, str]]:
+        """Return what the legend says, each text of at most that many signs."""
+        named = zip(self.lines_, self.frontiers.items(), strict=True)
+        entries = [(line, f"{shorten(name, longest - 7)}, {curve.situation}") for line, (name, curve) in named]
         if self.floor_ is not None:
-            handles.append(self.floor_)
-            told.append("Noise floor: chance alone")
+            entries.append((self.floor_, "Noise floor: chance alone"))
         parameters = sorted({curve.parameter.rpartition("__")[2] for curve in self.frontiers.values()})
-        handles.append(load_extra("matplotlib.lines").Line2D([], [], linestyle="none"))
-        told.append(shorten(f"Numbers: {', '.join(parameters)}", longest))
-        legend = self.ax_.legend(
-            handles,
-            [""] * len(handles),
-            loc="lower left",
-            bbox_to_anchor=(left, 1.01),
-            ncols=columns,
-            frameon=False,
-            fontsize=letters,
-            handlelength=2.6,
-            borderpad=0.2,
-            borderaxespad=0.0,
-            labelspacing=0.25,
-            columnspacing=1.2,
-        )
-        # Set one by one, and as plain text: matplotlib leaves out labels that begin with an underscore, and reads
-        # dollar signs as mathematics.
-        for text, words in zip(legend.get_texts(), told, strict=True):
-            text.set_text(words)
-            text.set_parse_math(False)
-            text.set_color(_THEME.ink)
-        return legend
+        nothing = load_extra("matplotlib.lines").Line2D([], [], linestyle="none")
+        return [*entries, (nothing, shorten(f"Numbers: {', '.join(parameters)}", longest))]
 
 
 def _name(curve: Frontier) -> str:
@@ -295,11 +254,6 @@ def _name(curve: Frontier) -> str:
 def _colours(count: int) -> list[str]:
     """Return the colours that groups have in other pictures; numbers stand for groups here."""
     return [style.colour for style in group_styles(make_groups(list(range(max(count, 1)))))]
-
-
-def _width(ax: Any) -> float:
-    """Inches that the figure has for these axes."""
-    return float(ax.figure.get_size_inches()[0] * max(ax.get_position(original=True).width / 0.775, 0.05))
 
 
 draw_frontiers_with(FrontierDisplay.from_frontier)

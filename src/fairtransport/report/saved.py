@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["safe_cell", "to_csv", "to_dict", "to_json"]
 
+_FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}", "\N{FULLWIDTH HYPHEN-MINUS}",
+            "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
+
 
 def to_csv(comparison: Comparison) -> str:
     """Write one line for each method, and the noise floor last.
@@ -52,7 +55,8 @@ def safe_cell(text: object) -> str:
     Returns
     -------
     str
-        One line; with an apostrophe in front where it begins with ``=``, ``+``, ``-`` or ``@``.
+        One line; with an apostrophe in front where it begins with ``=``, ``+``, ``-`` or ``@``, also as wide as an
+        ideograph, which some spreadsheets take for the same.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def safe_cell(text: object) -> str:
     ("'=1+1", 'COT')
     """
     line = one_line(text)
-    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from fairtransport.groups import Groups
 
-__all__ = ["THEMES", "GroupStyle", "Theme", "group_styles"]
+__all__ = ["MOST_NAMED", "THEMES", "GroupStyle", "Theme", "group_styles"]
 
 _COLOURS = ("#0072b2", "#e08a00", "#009e73", "#cc5c9c", "#56b4e9", "#d55e00", "#8a6fd1", "#8c8c8c")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 1.6), (5.0, 1.4, 1.2, 1.4), (1.4, 1.3))
 _OTHERS = "#9aa0a6"
-_MOST = 12  # lines that an eye can follow
+
+#: Lines that an eye can follow.
+MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,14 @@ THEMES = {
 """The page's two faces; its style sheet names the same colours."""
 
 
-def group_styles(groups: Groups) -> tuple[GroupStyle, ...]:
+def group_styles(groups: Groups, counts: ArrayLike | None = None) -> tuple[GroupStyle, ...]:
     """Give each group its colour and dashes.
 
     Parameters
     ----------
     groups : Groups
+    counts : array-like of shape (n_groups,), optional
+        Rows of each group, where ``groups`` has none of its own, as those of an audit.
 
     Returns
     -------
@@ -84,7 +90,8 @@ def group_styles(groups: Groups) -> tuple[GroupStyle, ...]:
     >>> [style.colour for style in group_styles(make_groups(["a", "b"]))]
     ['#0072b2', '#e08a00']
     """
-    largest = set(np.argsort(-groups.counts, kind="stable")[:_MOST].tolist())
+    sizes = groups.counts if counts is None else np.asarray(counts)
+    largest = set(np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist())
     styles: list[GroupStyle] = []
     used = 0
     for place in range(len(groups)):

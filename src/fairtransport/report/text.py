@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["count_word", "one_line", "shorten", "three_digits"]
+__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "score_text", "shorten", "three_digits"]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -85,3 +85,66 @@ def three_digits(value: float) -> str:
     str
     """
     return f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """Write a share as per cent with one decimal: ``"12.5%"``.
+
+    Parameters
+    ----------
+    share : float
+
+    Returns
+    -------
+    str
+    """
+    return f"{100 * share:.1f}%"
+
+
+def score_text(value: float) -> str:
+    """Write a score: three decimals for shares, fewer for large numbers.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> score_text(0.25), score_text(612.5), score_text(2500.0)
+    ('0.250', '612.5', '2,500')
+    """
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def isolated(name: object, width: int = 40) -> str:
+    """Return a name for use inside a sentence, between the signs that keep its direction of writing to itself.
+
+    Parameters
+    ----------
+    name : object
+    width : int, default=40
+
+    Returns
+    -------
+    str
+        One line, between U+2068 and U+2069; a page turns these into ``<bdi>``, `plain` leaves them out.
+    """
+    return f"\u2068{shorten(name, width)}\u2069"
+
+
+def plain(text: str) -> str:
+    """Return a sentence without the signs of `isolated`.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    return text.replace("\u2068", "").replace("\u2069", "")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["TableCounts", "count_table", "place_of"]
+__all__ = ["TableCounts", "count_table", "place_of", "place_of_positive"]
 
 #: Most rows that a group-by may give back: about a gigabyte.
 MOST_ENTRIES = 1 << 24
@@ -46,11 +46,19 @@ class TableCounts:
         without ``by``.
     set_aside : dict of str to int
         Rows that were not counted, by reason; the first one where a row has several.
+    weight : str or None
+        Column of the weights.
     """
 
     histograms: GroupHistograms
     strata: Mapping[str, GroupHistograms]
     set_aside: dict[str, int]
+    weight: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """All rows, with those that were set aside."""
+        return int(self.histograms.rows.sum()) + sum(self.set_aside.values())
 
 
 def count_table(
@@ -150,7 +158,7 @@ def count_table(
     if columns.by:
         layers = _groups(kept.keys("b", columns.by), "by", grouping="crossed", max_groups=max_groups)
         strata = _Strata(layers, lambda at: count(at, labelled=False))
-    return TableCounts(count(), strata, set_aside)
+    return TableCounts(count(), strata, set_aside, weight)
 
 
 class _Strata(Mapping[str, "GroupHistograms"]):
@@ -235,7 +243,7 @@ class _Entries:
     @classmethod
     def of(cls, frame: nw.DataFrame[Any], columns: Columns) -> _Entries:
         def read(name: str, kind: Any) -> NDArray[Any]:
-            return np.asarray(frame[name].to_numpy()).astype(kind)
+            return _to_array(frame[name]).astype(kind)
 
         weighted = columns.weight is not None
         return cls(
@@ -255,7 +263,8 @@ class _Entries:
         for name in self.frame.columns:
             if name.startswith(start):
                 key = self.frame[name]
-                gone |= key.is_null().to_numpy().astype(np.bool_)
+                if key.null_count():
+                    gone |= key.is_null().to_numpy().astype(np.bool_)
                 if key.dtype.is_float():
                     gone |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
         return gone
@@ -265,6 +274,13 @@ class _Entries:
             return self
         weights, squares = (None if one is None else one[kept] for one in (self.weights, self.squares))
         return _Entries(self.frame.filter(kept.tolist()), self.places[kept], self.rows[kept], weights, squares)
+
+
+def _to_array(column: nw.Series[Any]) -> NDArray[Any]:
+    """Return numbers as an array; of pyarrow by DLPack, because its own way loads pandas."""
+    if column.implementation.is_pyarrow() and not column.null_count():
+        return np.from_dlpack(column.to_native().combine_chunks())
+    return np.asarray(column.to_numpy())
 
 
 def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:
@@ -312,16 +328,27 @@ def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) 
 def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Entries of the positive label."""
     found = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
-    labels = found.labels
-    if len(labels) > 2:
-        raise ValueError(f"Column {name!r} has {len(labels)} different labels; two are needed.")
-    if pos_label is None and set(labels) <= {0, 1}:
+    place = place_of_positive(found.labels, name, pos_label)
+    return found.codes == (-1 if place is None else place)
+
+
+def place_of_positive(labels: Sequence[Any], name: str, pos_label: Any = None) -> int | None:
+    """Return which of one or two labels, in their order, is the positive one; None when it does not occur.
+
+    Examples
+    --------
+    >>> place_of_positive(["no", "yes"], "hired"), place_of_positive([0], "hired")
+    (1, None)
+    """
+    known = list(labels)
+    if len(known) > 2:
+        raise ValueError(f"Column {name!r} has {len(known)} different labels; two are needed.")
+    if pos_label is None and set(known) <= {0, 1}:
         pos_label = 1
-    elif pos_label is None and len(labels) < 2:
+    elif pos_label is None and len(known) < 2:
         raise ValueError(f"Column {name!r} has one label only, neither 0 nor 1; say with pos_label= which is positive.")
     elif pos_label is None:
-        pos_label = labels[-1]
-    elif len(labels) == 2 and pos_label not in labels:
+        pos_label = known[-1]
+    elif len(known) == 2 and pos_label not in known:
         raise ValueError(f"pos_label is none of the two labels in column {name!r}.")
-    positive = labels.index(pos_label) if pos_label in labels else -1
-    return found.codes == positive
+    return known.index(pos_label) if pos_label in known else None

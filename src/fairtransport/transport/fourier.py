@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import jv
 
 from fairtransport._validation import check_count, check_real
 
@@ -86,7 +85,7 @@ class FourierFeatures:
         """Lay the features out over [0, 1] for the compiled loops."""
         half = 0.5 * self.frequency
         degree = np.arange(_n_degrees(float(np.abs(half).max())))[:, None]
-        size = self.scale * np.where(degree == 0, 1.0, 2.0) * jv(degree, half)
+        size = self.scale * np.where(degree == 0, 1.0, 2.0) * _bessel(degree, half)
         size[np.abs(size) < 1e-20] = 0.0  # subnormal numbers are slow
         angle = self.phase + half + 0.5 * math.pi * (degree % 4)
         padding = ((0, 0), (0, -len(self) % (64 // np.dtype(dtype).itemsize)))
@@ -96,10 +95,16 @@ class FourierFeatures:
         )
 
 
+def _bessel(order: Any, argument: Any) -> NDArray[np.float64]:
+    from scipy.special import jv  # noqa: PLC0415 - takes a third of a second, and audits do without
+
+    return jv(order, argument)
+
+
 def _n_degrees(half_frequency: float) -> int:
     """Count the degrees, a multiple of 4, beyond which a cosine has less than 1e-8 left."""
     degrees = np.arange(math.ceil(1.1 * half_frequency) + 60)
-    left = 2.0 * np.cumsum(np.abs(jv(degrees, half_frequency))[::-1])[::-1]
+    left = 2.0 * np.cumsum(np.abs(_bessel(degrees, half_frequency))[::-1])[::-1]
     return 4 * math.ceil(int(np.argmax(left < _EXACT)) / 4)
 
 

@@ -139,15 +139,17 @@ def _pushes(slopes, labels, picked, scores, parity, anchor, push):
 def follow_slopes(
     first_update, n_updates, seed,
     rows, labels, group_rows, group_starts, group_share, accept, alias,
-    slopes, parity_weight, anchor_weight, ridge,
+    slopes, parity_weight, anchor_weight, ridge, hold, origin,
     first_step, last_step, n_passed, n_steps, scale, matrix,
     theta, theta_sum, summing,
     weights, gradient, picked, logits, scores, push,
 ):  # fmt: skip
     """Advance theta by ``n_updates`` stochastic steps along the anchor loss and tables of slopes, in place.
 
-    One update draws as many rows of each group as ``picked`` has room for. ``slopes[a]`` holds the derivative of
-    the transport term at scores 0, 1/m, ..., 1 for group a. A step is preconditioned by ``matrix[model]`` where
+    One update draws as many rows of each group as ``picked`` has room for; of a group that has no more, and no weights,
+    it takes every row once, so that neither chance nor their order matters. ``slopes[a]`` holds the derivative of
+    the transport term at scores 0, 1/m, ..., 1 for group a. Weights are held near ``origin`` by the matrix ``hold``,
+    where there is one. A step is preconditioned by ``matrix[model]`` where
     there is one, by ``scale`` otherwise; its size goes evenly from ``first_step`` to ``last_step`` in ``n_steps``
     updates, of which ``n_passed`` were before these: a run in pieces is the same to the last bit. The arrays from
     ``weights`` on are room to work in; ``weights`` and ``gradient`` have a column more than theta, for empty slots.
@@ -167,17 +169,28 @@ def follow_slopes(
             model = np.uint64(a if own_weights else 0)
             first = group_starts[a]
             size = np.uint64(group_starts[a + 1] - first)
-            position = np.uint64(((first_update + update) * n_groups + a) * batch)
-            draw_rows(seed, position, first, size, accept, alias, group_rows, batch, picked)
-            score_rows(rows, picked, batch, weights, model, logits)
-            logistic(logits, scores)
-            anchor = anchor_weight * group_share[a] / batch
-            _pushes(slopes[a], labels, picked, scores, parity_weight / batch, anchor, push)
-            add_rows(rows, picked, batch, push, gradient, model)
+            count = batch
+            if np.int64(size) <= batch and accept.shape[0] == 0:
+                count = np.int64(size)
+                for i in range(count):
+                    picked[i] = group_rows[first + i] if group_rows.shape[0] > 0 else first + i
+            else:
+                position = np.uint64(((first_update + update) * n_groups + a) * batch)
+                draw_rows(seed, position, first, size, accept, alias, group_rows, batch, picked)
+            score_rows(rows, picked, count, weights, model, logits)
+            logistic(logits[:count], scores[:count])
+            anchor = anchor_weight * group_share[a] / count
+            _pushes(slopes[a], labels, picked[:count], scores, parity_weight / count, anchor, push)
+            add_rows(rows, picked, count, push, gradient, model)
         step = first_step + (last_step - first_step) * (n_passed + update + 0.5) / n_steps
         for m in range(theta.shape[0]):
             for j in range(last):
                 gradient[m, j] += anchor_weight * ridge[j] * theta[m, j]
+            for j in range(hold.shape[0]):
+                total = 0.0
+                for k in range(last + 1):
+                    total += hold[j, k] * (theta[m, k] - origin[k])
+                gradient[m, j] += anchor_weight * total
             if matrix.shape[0] > 0:
                 for j in range(last + 1):
                     total = 0.0

@@ -1,0 +1,68 @@
+"""Write the example files of the present format version, which every later version must read.
+
+    python scripts/make_model_files.py
+
+Run it once for each new format version, before it is released; files that are there already are never written again.
+"""
+# ruff: noqa: INP001
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import fairtransport as ft
+from fairtransport.storage import FORMAT_VERSION
+
+FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "data"
+
+
+def main() -> None:
+    """Fit one small model of each kind, and write it beside its scores of a few rows."""
+    told = FOLDER / f"version{FORMAT_VERSION}.json"
+    if told.exists():
+        raise SystemExit(f"{told.name} exists already; a released file is never written again.")
+    rng = np.random.default_rng(0)
+    group = rng.choice(["Female", "Male"], 400)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=400) + (group == "Male"),
+            "hours": rng.normal(size=400),
+            "work": rng.choice(["private", "state", "self"], 400),
+        }
+    )
+    y = (frame["age"] + frame["hours"] + rng.logistic(size=400) > 0.5).to_numpy().astype(int)
+    frame.loc[::7, "age"] = np.nan
+    X = frame[["age", "hours"]].fillna(0).to_numpy()
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    prepare = ColumnTransformer([("numbers", numbers, ["age", "hours"]), ("words", OneHotEncoder(), ["work"])])
+    models = {
+        "cot": ft.ContinuousTransportClassifier(n_updates=300, random_state=0).fit(X, y, sensitive_features=group),
+        "dot": ft.DiscreteTransportClassifier(n_updates=300, random_state=0, group_specific=True).fit(
+            X, y, sensitive_features=group
+        ),
+        "repair": ft.QuantileRepairClassifier(make_pipeline(prepare, LogisticRegression()), amount=0.9).fit(
+            frame, y, sensitive_features=group
+        ),
+    }
+    few = slice(0, 12)
+    scores = {}
+    for name, model in models.items():
+        again = ft.load(ft.save(model, FOLDER / f"version{FORMAT_VERSION}-{name}.ft"))
+        features = frame[few] if name == "repair" else X[few]
+        scores[name] = again.predict_proba(features, sensitive_features=group[few])[:, 1].tolist()
+    rows = json.loads(frame[few].to_json(orient="records"))
+    content = {"rows": rows, "group": group[few].tolist(), "scores": scores}
+    told.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Models as files: no pickle, checksummed, written atomically, and without anybody's score."""
+
+from fairtransport.persistence.files import PEOPLE_PER_POINT, ModelFileWarning, describe, load, pack_model, save
+from fairtransport.persistence.recipes import Recipe, add_recipe
+from fairtransport.persistence.values import add_value_type
+from fairtransport.storage import ModelFileError
+
+__all__ = [
+    "PEOPLE_PER_POINT",
+    "ModelFileError",
+    "ModelFileWarning",
+    "Recipe",
+    "add_recipe",
+    "add_value_type",
+    "describe",
+    "load",
+    "pack_model",
+    "save",
+]

@@ -1,0 +1,138 @@
+"""How the transport classifiers, COT and DOT, are stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_vector
+from fairtransport.estimators.continuous import Duals
+from fairtransport.groups import Groups
+from fairtransport.histograms import Grid
+from fairtransport.persistence.recipes import COLUMNS, Recipe, add_recipe, count, labels, numbers, of_type, text
+from fairtransport.persistence.summaries import Change, summarise_quantiles
+from fairtransport.persistence.values import add_value_type
+from fairtransport.transport.fourier import FourierFeatures
+from fairtransport.transport.line import QuantileMap, Sample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["is_array_of_scores", "summarised_target"]
+
+_TARGET_SIZE = 4096
+
+
+def is_array_of_scores(target: Any, groups: Groups | None) -> bool:
+    """Whether the parameter ``target`` holds scores; words, and labels of groups, do not."""
+    if isinstance(target, Sample):
+        return True
+    if isinstance(target, tuple) and groups is not None and target in groups.labels:
+        return False
+    if isinstance(target, (list, tuple)):
+        return not any(isinstance(part, str) or part is None for part in target)
+    return np.ndim(target) > 0
+
+
+def summarised_target(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
+    """Return summaries of ``target_`` and, where it is an array of scores, of ``target``."""
+    sizes = getattr(model, "group_sizes_", None)
+    told: dict[str, tuple[Any, Change]] = {}
+    if hasattr(model, "target_"):
+        n_rows = 0.0 if sizes is None else float(np.min(sizes))
+        told["target_"] = summarise_quantiles(model.target_, people, n_rows)
+    if is_array_of_scores(model.target, getattr(model, "groups_", None)):
+        given = _ascending(model.target)
+        # Distinct scores are one person's each, unless they occur more than once in what was given.
+        n_rows = float(given.size) if given.size <= _TARGET_SIZE else 0.0
+        held = given if given.size <= _TARGET_SIZE else Sample.from_values(given).equal_mass(_TARGET_SIZE)
+        told["target"] = summarise_quantiles(held, people, n_rows)
+    return told
+
+
+def _ascending(target: Any) -> NDArray[np.float64]:
+    if isinstance(target, Sample):
+        return target.equal_mass(_TARGET_SIZE)
+    return np.sort(check_vector(target, name="target"))
+
+
+def _fits_together(model: Any) -> bool:
+    """Whether weights, groups and columns of a loaded classifier agree."""
+    n_rows = len(model.coef_)
+    shaped = model.coef_.shape[1] == model.n_features_in_ and model.intercept_.shape == (n_rows,)
+    shared = n_rows == 1 or n_rows == len(model.groups_)
+    start = model.initial_estimator_  # it predicts, too, where amount is below 1
+    shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
+    named = getattr(model, "feature_names_in_", None)
+    return bool(
+        shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
+    )
+
+
+def _is_history(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and numbers(1, finite=False)(v) for k, v in value.items())
+
+
+def _is_linear_model(value: Any) -> bool:
+    return hasattr(value, "coef_") and hasattr(value, "intercept_")
+
+
+_FITTED = {
+    **COLUMNS,
+    "classes_": labels(1),
+    "coef_": numbers(2),
+    "group_sizes_": numbers(1),
+    "groups_": of_type(Groups),
+    "history_": _is_history,
+    "initial_estimator_": _is_linear_model,
+    "intercept_": numbers(1),
+    "n_iter_": count,
+    "outcome_": text,
+    "target_": numbers(1),
+}
+_NEEDED = ("classes_", "coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
+
+
+def _duals_of(parts: dict[str, Any]) -> Duals:
+    features, own, target = parts["features"], parts["group_weights"], parts["target_weights"]
+    groups = parts["groups"]
+    if not isinstance(features, FourierFeatures) or not isinstance(groups, Groups):
+        raise TypeError("dual variables need features and groups")
+    if not all(numbers(2)(one) and one.shape == (len(groups), len(features)) for one in (own, target)):
+        raise ValueError("dual variables of another shape than their groups and features")
+    return Duals(features, own, target, groups)
+
+
+def _features_of(parts: dict[str, Any]) -> FourierFeatures:
+    frequency, phase = parts["frequency"], parts["phase"]
+    if not numbers(1)(frequency) or not numbers(1)(phase) or frequency.shape != phase.shape:
+        raise ValueError("features need frequencies and as many phases")
+    return FourierFeatures(frequency, phase)
+
+
+def _parts(*names: str) -> Any:
+    return lambda value: {name: getattr(value, name) for name in names}
+
+
+add_value_type(
+    "groups",
+    Groups,
+    lambda groups: {"spec": groups.to_spec()},
+    lambda parts: Groups.from_spec(parts["spec"]),
+)
+add_value_type("grid", Grid, _parts("low", "high", "n_bins"), lambda parts: Grid(**parts))
+add_value_type("map", QuantileMap, _parts("knots", "images"), lambda parts: QuantileMap(**parts).prepare())
+add_value_type("fourier", FourierFeatures, _parts("frequency", "phase"), _features_of)
+add_value_type("duals", Duals, _parts("features", "group_weights", "target_weights", "groups"), _duals_of)
+
+add_recipe(
+    Recipe(
+        "fairtransport.ContinuousTransportClassifier",
+        {**_FITTED, "duals_": of_type(Duals)},
+        _NEEDED,
+        _fits_together,
+        summarised_target,
+    )
+)
+add_recipe(Recipe("fairtransport.DiscreteTransportClassifier", _FITTED, _NEEDED, _fits_together, summarised_target))

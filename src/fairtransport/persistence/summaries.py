@@ -1,0 +1,164 @@
+r"""People's scores -> fewer points, each the mean of several people's scores.
+
+A repair's map has a knot at every distinct training score, and a target is made of scores. A file keeps neither: it
+keeps points that stand for at least ``people`` rows each. A score that so many rows share is kept as it is. Between
+those, neighbouring scores are put together and replaced by their mean, and their images likewise; rows that are left
+over, fewer than ``people`` between two shared scores, get no point. Beyond the first and the last mean the line through
+the next two goes on for half their distance, so that the ends of a group are not all moved to one score.
+
+The map of the points is again non-decreasing and linear between them. Both maps are linear between their knots, so
+the largest change of any repaired score, :math:`\max_s |T'(s) - T(s)|`, is found at a knot of one of them: it is
+computed, not estimated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fairtransport.transport.line import QuantileMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.histograms import Grid
+
+__all__ = ["MOST_POINTS", "NO_CHANGE", "Change", "summarise_map", "summarise_quantiles"]
+
+MOST_POINTS = 1 << 14
+
+
+class Change(NamedTuple):
+    """What a summary does to scores: the largest change of any, and the mean change over the training rows."""
+
+    largest: float
+    mean: float
+
+
+NO_CHANGE = Change(0.0, 0.0)
+
+
+def summarise_map(
+    carry: QuantileMap, rows: NDArray[np.int64], people: int, grid: Grid | None = None
+) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+    """Return the map through points of at least ``people`` rows, their rows, and the change.
+
+    Parameters
+    ----------
+    carry : QuantileMap
+    rows : array of int of shape (n_knots,)
+        Rows that share each knot.
+    people : int
+        1 returns the map itself.
+    grid : Grid, optional
+        Where the knots are nodes of a grid they stay so.
+
+    Examples
+    --------
+    >>> carry = QuantileMap(np.arange(6) / 10, np.arange(6) / 5)
+    >>> short, rows, change = summarise_map(carry, np.ones(6, dtype=int), 3)
+    >>> short.knots.round(2), rows, bool(change.largest < 1e-15)
+    (array([0. , 0.1, 0.4, 0.5]), array([0, 3, 3, 0]), True)
+    """
+    if people <= 1:
+        return carry, rows, NO_CHANGE
+    first, last = _blocks(rows, _threshold(rows, people))
+    knots, images = _means(carry.knots, rows, first, last), _means(carry.images, rows, first, last)
+    behind = _sums(rows, first, last)
+    low, high = (0.0, 1.0) if grid is None else (grid.low, grid.high)
+    points, grow = np.column_stack((knots, images)), (0, 0)
+    if knots.size > 1:
+        grow = (int(first[0] < last[0]), int(first[-1] < last[-1]))
+        ends = (_beyond(points[0], points[1], low, high), _beyond(points[-1], points[-2], low, high))
+        points = np.concatenate((ends[0][: grow[0]], points, ends[1][: grow[1]]))
+    knots, images = points.T
+    behind = np.pad(behind, grow)  # nobody is behind the ends
+    if grid is not None:
+        knots = grid.nodes[np.rint((knots - low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
+    rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
+    short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
+    where = np.union1d(carry.knots, short.knots)
+    mean = np.average(np.abs(short(carry.knots) - carry.images), weights=rows)
+    return short, behind[rising], Change(float(np.abs(short(where) - carry(where)).max()), float(mean))
+
+
+def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:
+    """Return ascending values of equal mass with at least ``people`` rows behind each distinct one, and the change.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Ascending. With fewer rows than values they repeat.
+    people : int
+        1 returns the values themselves.
+    n_rows : float
+        Rows that the values stand for. Of r equal values at least (r - 1) / n of them share that score.
+
+    Examples
+    --------
+    >>> summarise_quantiles(np.array([0.1, 0.2, 0.6, 0.8]), 2, n_rows=4)[0]
+    array([0.15, 0.15, 0.7 , 0.7 ])
+    """
+    if people <= 1:
+        return values, NO_CHANGE
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    repeats = np.diff(np.append(starts, values.size))
+    shared = np.maximum(1, (repeats - 1) * n_rows // values.size).astype(np.int64)
+    first, last = _blocks(shared, people)
+    means = _means(values[starts], repeats, first, last)
+    # A score without a point of its own takes that of the nearest.
+    owner = np.searchsorted((first[1:] + last[:-1]) / 2.0, np.arange(starts.size), side="left")
+    summary = np.repeat(means[owner], repeats)
+    moved = np.abs(summary - values)
+    return summary, Change(float(moved.max()), float(moved.mean()))
+
+
+def _threshold(rows: NDArray[np.int64], people: int) -> int:
+    """Rows that a point needs: more where there would be too many points."""
+    return people if rows.size <= MOST_POINTS + 1 else max(people, math.ceil(rows.sum() / MOST_POINTS))
+
+
+def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first and last knot of each block; every block has ``people`` rows, if all knots together have."""
+    shared = rows >= people
+    light = np.where(shared, 0, rows)
+    run = np.cumsum(shared)
+    before = np.cumsum(light) - light
+    # Where the counts of knots differ, blocks of `width` rows still have `people`, wherever their borders fall.
+    width = people + int(light.max(initial=1)) - 1
+    number = (before - before[np.searchsorted(run, run)]) // max(width, 1)
+    border = shared | np.append(True, shared[:-1]) | np.append(True, number[1:] != number[:-1])
+    first = np.flatnonzero(border)
+    size = np.add.reduceat(rows, first)
+    short = size < people
+    # The last block of a run may be short. It goes with the block before it, unless that is a shared score.
+    joined = short & np.append(False, ~shared[first[:-1]])
+    first, short = first[~joined], short[~joined]
+    last = np.append(first[1:], rows.size) - 1
+    kept = ~short
+    if not kept.any():
+        return np.array([0]), np.array([rows.size - 1])
+    return first[kept], last[kept]
+
+
+def _means(
+    values: NDArray[np.float64], rows: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Mean value of the rows of each block, within the block's values whatever the rounding."""
+    means = _sums(values * rows, first, last) / _sums(rows, first, last)
+    return np.clip(means, values[first], values[last])
+
+
+def _beyond(end: NDArray[np.float64], inner: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Return, as one row, the point on the line that is half as far from the end as the inner one, within the range."""
+    step = end - inner
+    room = np.where(step > 0, high - end, end - low)
+    share = min([0.5, *(room[step != 0] / np.abs(step[step != 0]))])
+    return np.clip(end + share * step, low, high)[None]
+
+
+def _sums(values: NDArray[Any], first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[Any]:
+    edges = np.column_stack((first, last + 1)).ravel()
+    return np.add.reduceat(np.append(values, values.dtype.type(0)), edges)[::2]

@@ -1,0 +1,219 @@
+// Two pictures of the same scores: the share above every threshold, and the distribution.
+
+const POINTS = 240;
+
+// Share of a group above POINTS + 1 scores from 0 to 1.
+function curveAbove(group, amount) {
+  const scores = moved(group, amount);
+  const values = new Float64Array(POINTS + 1);
+  let at = 0;
+  for (let j = 0; j <= POINTS; j += 1) {
+    while (at < scores.length && scores[at] <= j / POINTS + SLACK) at += 1;
+    values[j] = 1 - group.below.reduce((sum, one) => sum + one[at], 0) / group.total;
+  }
+  return values;
+}
+
+// Density at the middles of POINTS cells, smoothed by a bell whose width follows spread and size; edges reflect.
+function curveDensity(group, amount, size) {
+  const scores = moved(group, amount);
+  const cells = new Float64Array(POINTS);
+  let mean = 0;
+  let squares = 0;
+  for (let i = 0; i < scores.length; i += 1) {
+    const mass = group.masses.reduce((sum, one) => sum + one[i], 0) / group.total;
+    cells[Math.min(POINTS - 1, Math.max(0, Math.ceil(scores[i] * POINTS - SLACK) - 1))] += mass;
+    mean += mass * scores[i];
+    squares += mass * scores[i] ** 2;
+  }
+  const spread = Math.sqrt(Math.max(0, squares - mean * mean));
+  const width = POINTS * Math.min(0.08, Math.max(0.012, 0.9 * spread * Math.max(size, 2) ** -0.2));
+  const reach = Math.ceil(3 * width);
+  const bell = Array.from({ length: reach + 1 }, (_, k) => Math.exp((-k * k) / (2 * width * width)));
+  const whole = bell[0] + 2 * bell.slice(1).reduce((sum, one) => sum + one, 0);
+  const smooth = new Float64Array(POINTS);
+  const inside = (k) => (k < 0 ? -k - 1 : k >= POINTS ? 2 * POINTS - 1 - k : k);
+  cells.forEach((mass, j) => {
+    if (!mass) return;
+    for (let k = -reach; k <= reach; k += 1) smooth[inside(j + k)] += (mass * bell[Math.abs(k)] * POINTS) / whole;
+  });
+  return smooth;
+}
+
+// Everyone's density: the groups' by weight, or the rows' own where groups overlap.
+function densityOfEveryone(audit, amount) {
+  if (audit.everyone) return curveDensity(audit.everyone, 0, audit.everyone.total);
+  const whole = audit.groups.reduce((sum, group) => sum + group.total, 0);
+  const mixed = new Float64Array(POINTS);
+  for (const group of audit.groups) {
+    const curve = curveDensity(group, amount, group.effective);
+    for (let j = 0; j < POINTS; j += 1) mixed[j] += (curve[j] * group.total) / whole;
+  }
+  return mixed;
+}
+
+class Chart {
+  constructor(figure) {
+    this.kind = figure.dataset.chart;
+    this.audit = AUDITS[Number(figure.dataset.audit)];
+    this.plot = figure.querySelector(".plot");
+    this.readout = figure.querySelector(".readout");
+    this.svg = add(this.plot, "svg", { "aria-hidden": "true", focusable: "false" });
+    this.listen();
+  }
+
+  // ------------------------------------------------------------------ sizes
+
+  measure() {
+    const width = Math.max(260, Math.round(this.plot.clientWidth));
+    const height = width < 420 ? 220 : 290;
+    const left = this.kind === "above" ? 44 : 8;
+    Object.assign(this, { width, height, left, right: 12, top: 16, bottom: 40 });
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  }
+
+  x(share) { return this.left + share * (this.width - this.left - this.right); }
+
+  y(share) { return this.height - this.bottom - share * (this.height - this.top - this.bottom); }
+
+  // ---------------------------------------------------------------- drawing
+
+  draw() {
+    if (!this.plot.clientWidth) return;
+    this.measure();
+    this.svg.replaceChildren();
+    this.drawAxes();
+    if (this.kind === "above") this.drawAbove();
+    else this.drawDensity();
+    this.drawCut();
+    this.guide = add(this.svg, "line", { class: "guide", y1: this.y(1), y2: this.y(0), visibility: "hidden" });
+    if (this.hovered !== undefined) this.hover(this.hovered);
+  }
+
+  drawAxes() {
+    const bottom = this.y(0);
+    if (this.kind === "above") {
+      for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+        add(this.svg, "line", { class: "grid", x1: this.x(0), x2: this.x(1), y1: this.y(share), y2: this.y(share) });
+        add(this.svg, "text", { x: this.left - 8, y: this.y(share) + 4, "text-anchor": "end" }, `${100 * share}%`);
+      }
+    }
+    add(this.svg, "line", { class: "axis", x1: this.x(0), x2: this.x(1), y1: bottom, y2: bottom });
+    for (const value of ticks(LOW, HIGH)) {
+      const x = this.x(toUnit(value));
+      add(this.svg, "line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 });
+      add(this.svg, "text", { x, y: bottom + 18, "text-anchor": "middle" }, minus(String(value)));
+    }
+    add(this.svg, "text", { x: this.x(1), y: bottom + 35, "text-anchor": "end" },
+      this.kind === "above" ? "Threshold on the score" : "Score");
+  }
+
+  // Small and many groups first, so that those with a line of their own lie on top.
+  order() {
+    const rank = (place) => (GROUPS[place].named ? (this.audit.groups[place].unsure ? 1 : 2) : 0);
+    return chosenPlaces().sort((one, other) => rank(one) - rank(other));
+  }
+
+  path(place, values, xs, ys) {
+    const group = GROUPS[place];
+    const line = Array.from(values, (value, j) => `${j ? "L" : "M"}${xs(j).toFixed(1)} ${ys(value).toFixed(1)}`).join("");
+    const kinds = ["curve", group.named ? "" : "other", this.audit.groups[place].unsure ? "few" : ""];
+    add(this.svg, "path", {
+      class: kinds.join(" ").trim(), d: line, stroke: group.colour, "stroke-dasharray": group.dashes, "data-place": place,
+    });
+  }
+
+  drawAbove() {
+    const cut = nextNode(this.audit, toUnit(state.threshold));
+    for (const place of this.order()) {
+      const group = this.audit.groups[place];
+      this.path(place, curveAbove(group, state.amount), (j) => this.x(j / POINTS), (share) => this.y(share));
+    }
+    for (const place of this.order()) {
+      const group = this.audit.groups[place];
+      if (!GROUPS[place].named) continue;
+      const share = weightAbove(group, moved(group, state.amount), cut) / group.total;
+      add(this.svg, "circle", { class: "dot", cx: this.x(cut), cy: this.y(share), r: 4.5, fill: GROUPS[place].colour });
+    }
+  }
+
+  drawDensity() {
+    const xs = (j) => this.x((j + 0.5) / POINTS);
+    const everyone = densityOfEveryone(this.audit, state.amount);
+    const places = this.order();
+    const sure = places.filter((place) => !this.audit.groups[place].unsure); // a few rows make no curve
+    const curves = (sure.length ? sure : places).map((place) => {
+      const group = this.audit.groups[place];
+      return [place, curveDensity(group, state.amount, group.effective)];
+    });
+    const top = 1.08 * curves.reduce((most, [, curve]) => Math.max(most, ...curve), Math.max(...everyone));
+    const ys = (value) => this.y(value / top);
+    const area = Array.from(everyone, (value, j) => `L${xs(j).toFixed(1)} ${ys(value).toFixed(1)}`).join("");
+    add(this.svg, "path", { class: "everyone", d: `M${xs(0)} ${this.y(0)}${area}L${xs(POINTS - 1)} ${this.y(0)}Z` });
+    for (const [place, curve] of curves) this.path(place, curve, xs, ys);
+  }
+
+  drawCut() {
+    const x = this.x(toUnit(state.threshold));
+    add(this.svg, "line", { class: "cut", x1: x, x2: x, y1: this.top - 8, y2: this.y(0) });
+    add(this.svg, "circle", { class: "cut-handle", cx: x, cy: this.top - 8, r: 5 });
+  }
+
+  // Make a group's line stand out; null for none.
+  light(place) {
+    for (const path of this.svg.querySelectorAll(".curve")) path.classList.toggle("lit", Number(path.dataset.place) === place);
+  }
+
+  // ------------------------------------------------------------------ mouse
+
+  shareAt(event) {
+    const box = this.svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) * this.width) / box.width;
+    return Math.min(1, Math.max(0, (x - this.left) / (this.width - this.left - this.right)));
+  }
+
+  listen() {
+    const choose = (event) => setThreshold(fromUnit(Math.round(this.shareAt(event) * 200) / 200));
+    this.plot.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
+      this.plot.setPointerCapture(event.pointerId);
+      this.dragging = true;
+      choose(event);
+    });
+    this.plot.addEventListener("pointermove", (event) => {
+      if (this.dragging) choose(event);
+      this.hover(this.shareAt(event));
+    });
+    for (const end of ["pointerup", "pointercancel"]) this.plot.addEventListener(end, () => { this.dragging = false; });
+    this.plot.addEventListener("pointerleave", () => {
+      this.hovered = undefined;
+      this.readout.hidden = true;
+      this.guide.setAttribute("visibility", "hidden");
+    });
+  }
+
+  hover(share) {
+    this.hovered = share;
+    const x = this.x(share);
+    this.guide.setAttribute("x1", x);
+    this.guide.setAttribute("x2", x);
+    this.guide.setAttribute("visibility", "visible");
+    this.readout.replaceChildren();
+    addHtml(this.readout, "p", "", `Above ${scoreText(fromUnit(Math.round(share * 1000) / 1000))}`);
+    const cut = nextNode(this.audit, share);
+    const places = chosenPlaces();
+    const shown = places.filter((place) => places.length <= 12 || GROUPS[place].named);
+    for (const place of shown) {
+      const group = this.audit.groups[place];
+      const line = addHtml(this.readout, "div");
+      swatch(line, GROUPS[place]);
+      addHtml(line, "bdi", "", GROUPS[place].name);
+      addHtml(line, "b", "", percent(weightAbove(group, moved(group, state.amount), cut) / group.total));
+      if (group.unsure) addHtml(line, "span", "unsure", "unsure");
+    }
+    if (shown.length < places.length) addHtml(this.readout, "p", "", `and ${places.length - shown.length} smaller groups`);
+    this.readout.hidden = false;
+    this.readout.style.left = share > 0.5 ? `${this.left + 8}px` : "auto";
+    this.readout.style.right = share > 0.5 ? "auto" : "8px";
+  }
+}

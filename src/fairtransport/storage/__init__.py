@@ -1,0 +1,28 @@
+"""Files that are either the old ones or the new ones, and a container that trusts nothing it reads."""
+
+from fairtransport.storage.atomic import remove_leftovers, replacing, write_atomically
+from fairtransport.storage.container import (
+    FORMAT,
+    FORMAT_VERSION,
+    Container,
+    pack_container,
+    read_container,
+    unpack_container,
+    write_container,
+)
+from fairtransport.storage.limits import MAX_BYTES, ModelFileError
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "MAX_BYTES",
+    "Container",
+    "ModelFileError",
+    "pack_container",
+    "read_container",
+    "remove_leftovers",
+    "replacing",
+    "unpack_container",
+    "write_atomically",
+    "write_container",
+]

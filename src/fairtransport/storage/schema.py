@@ -1,0 +1,69 @@
+"""JSON that says the same thing to everybody: no duplicate keys, no NaN, not too deep."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairtransport.storage.limits import MAX_DEPTH, MAX_SCHEMA_BYTES, ModelFileError
+
+__all__ = ["from_json", "to_json"]
+
+
+def to_json(value: Any) -> bytes:
+    """Return the value as JSON, for people to read; equal values give equal bytes."""
+    try:
+        text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            "A schema holds dicts with text keys, lists, text, finite numbers, booleans and None; this one has "
+            f"something else ({type(error).__name__})."
+        ) from None
+    content = text.encode("ascii")
+    if len(content) > MAX_SCHEMA_BYTES or _depth(value) > MAX_DEPTH:
+        raise ValueError(
+            f"The schema has {len(content)} bytes of JSON; at most {MAX_SCHEMA_BYTES} bytes and {MAX_DEPTH} levels can "
+            "be stored. Put long lists into arrays."
+        )
+    return content
+
+
+def from_json(content: bytes, *, name: str) -> Any:
+    """Return the value of JSON that nobody vouches for; ``name`` is for the error."""
+    if len(content) > MAX_SCHEMA_BYTES:
+        raise ModelFileError(f"Part {name!r} has {len(content)} bytes; at most {MAX_SCHEMA_BYTES} are read.")
+    try:
+        value = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
+        if b"\\ud" in content.lower():  # half a pair of letters cannot be printed
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError):  # bad JSON, text or numbers; too deep
+        raise ModelFileError(f"Part {name!r} is no JSON that can be read; the file is damaged.") from None
+    if _depth(value) > MAX_DEPTH:
+        raise ModelFileError(f"Part {name!r} is nested more than {MAX_DEPTH} levels deep; no file of ours is.")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return made
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _depth(value: Any) -> int:
+    """Count the levels, one after the other, so that no depth can exhaust the stack."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                inner.extend(item)
+        level = inner
+    return depth

@@ -1,0 +1,95 @@
+"""A table written part by part, in the format that the file's name says; never half a file."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.storage import replacing
+from fairtransport.tables.files.extra import load_extra
+from fairtransport.tables.files.paths import FORMATS, split_suffixes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+__all__ = ["check_output", "writing"]
+
+
+def check_output(path: str | os.PathLike[str]) -> str:
+    """Return the format that a name stands for: csv, parquet, feather or jsonl; others raise.
+
+    Examples
+    --------
+    >>> check_output("repaired.csv.gz")
+    'csv'
+    """
+    suffix, packed = split_suffixes(Path(path))
+    known = FORMATS.get(suffix)
+    if known is None or (packed is not None and known not in {"csv", "jsonl"}):
+        raise ValueError(
+            f"{path}: no format that can be written, by its name; {', '.join(FORMATS)} can, and .gz or .zst behind "
+            "those of text."
+        )
+    return known
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
+    """Write a table part by part to a file that appears when all is written.
+
+    Parameters
+    ----------
+    path : path
+        Its end says the format; CSV and JSON lines may be packed (``.gz``, ``.zst``).
+    schema : pyarrow.Schema
+
+    Yields
+    ------
+    callable
+        Takes the next `pyarrow.RecordBatch`.
+    """
+    goal, known = Path(path), check_output(path)
+    arrow = load_extra("pyarrow")
+    errors = (arrow.ArrowException, *((load_extra("polars").exceptions.PolarsError,) if known in _TEXT else ()))
+    with replacing(goal) as draft, contextlib.ExitStack() as stack:
+        try:
+            sink = stack.enter_context(arrow.OSFile(str(draft), "wb"))
+            packed = split_suffixes(goal)[1]
+            if packed is not None:
+                sink = stack.enter_context(arrow.CompressedOutputStream(sink, packed))
+            yield _WRITERS[known](stack, sink, schema, goal)
+        except errors:  # they may quote values
+            raise ValueError(
+                f"{goal}: a column cannot be written as {known}. Lists and records go into .parquet."
+            ) from None
+
+
+def _parquet(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:
+    floating = load_extra("pyarrow").types.is_floating
+    words = [column.name for column in schema if not floating(column.type)]  # a dictionary of floats is lost work
+    writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd", use_dictionary=words)
+    return stack.enter_context(writer).write_batch
+
+
+def _feather(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:
+    ipc = load_extra("pyarrow").ipc
+    writer = ipc.new_file(sink, schema, options=ipc.IpcWriteOptions(compression="lz4"))
+    return stack.enter_context(writer).write_batch
+
+
+def _csv(_: contextlib.ExitStack, sink: Any, schema: Any, path: Path) -> Callable[[Any], None]:
+    frame_of = load_extra("polars").from_arrow
+    separator = "\t" if split_suffixes(path)[0] == ".tsv" else ","
+    sink.write(frame_of(schema.empty_table()).write_csv(separator=separator).encode())
+    return lambda batch: sink.write(frame_of(batch).write_csv(include_header=False, separator=separator).encode())
+
+
+def _json(_: contextlib.ExitStack, sink: Any, schema: Any, path: Path) -> Callable[[Any], None]:  # noqa: ARG001
+    frame_of = load_extra("polars").from_arrow
+    return lambda batch: sink.write(frame_of(batch).write_ndjson().encode())
+
+
+_TEXT = ("csv", "jsonl")
+_WRITERS = {"parquet": _parquet, "feather": _feather, "csv": _csv, "jsonl": _json}

@@ -1,0 +1,457 @@
+"""The page as a person has it: in a browser, offline. What the sliders show is what Python computes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.report import WhatIf
+
+pytestmark = pytest.mark.browser
+
+QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "=cmd()",
+    "\U0001f600 \U0001f469\u200d\U0001f680",
+    "x" * 300,
+    "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd \u202eevil",
+    '"><img src=x onerror=alert(2)>',
+    "</script><script>alert(3)</script>\u2028line",
+    "{{ 7 * 7 }}",
+)
+
+
+def four_groups(n_rows=6000):
+    """Scores on a grid of 1/1024, so that rows and their counts are the same thing; the last group has 5 rows."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice(4, size=n_rows, p=[0.1, 0.2, 0.3, 0.4])
+    codes[:5] = 4
+    logit = rng.normal(size=n_rows) + np.array([-0.9, -0.3, -0.4, 0.5, 3.0])[codes] - 0.5
+    scores = np.round(1024 / (1 + np.exp(-logit))) / 1024
+    labels = (rng.random(n_rows) < scores).astype(int)
+    names = np.array(["Black, Female", "Black, Male", "White, Female", "White, Male", "Five rows"])
+    return scores, labels, names[codes]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return four_groups()
+
+
+@pytest.fixture(scope="module")
+def audit(rows):
+    scores, labels, groups = rows
+    return ft.audit(scores, labels, sensitive_features={"race and sex": groups}, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def what_if(audit):
+    return WhatIf.of(audit)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, audit, rows):
+    """Pages of every kind, by name."""
+    folder = tmp_path_factory.mktemp("pages")
+    scores, labels, groups = rows
+    rng = np.random.default_rng(1)
+    repaired = ft.QuantileRepair("barycenter_w2").fit_transform(scores, sensitive_features=groups)
+    after = ft.audit(repaired, labels, sensitive_features={"race and sex": groups}, **QUICK)
+    codes = rng.integers(60, size=9000)
+    many = ft.audit(
+        np.clip(rng.beta(2, 4, 9000) + codes / 300, 0, 1),
+        rng.integers(2, size=9000),
+        sensitive_features=np.array([f"Region {code}, people with a rather long name" for code in range(60)])[codes],
+        **QUICK,
+    )
+    bad = rng.integers(len(HOSTILE), size=3000)
+    hostile = ft.audit(
+        rng.beta(2, 4, 3000),
+        rng.integers(2, size=3000),
+        sensitive_features={"</style><b>": np.array(HOSTILE, dtype=object)[bad]},
+        strata=np.array(["</table>", "=1+1"], dtype=object)[rng.integers(2, size=3000)],
+        thresholds=[0.5, 0.25],
+        **QUICK,
+    )
+    few = ft.audit(300 + 550 * scores[:40], sensitive_features=groups[:40], range=(300, 850), **QUICK)
+    both = ft.audit(
+        scores, labels, sensitive_features={"one": groups, "two": groups == "White, Male"}, grouping="each", **QUICK
+    )
+    return {
+        "four": audit.to_html(folder / "four.html"),
+        "compare": ft.compare(audit, after).to_html(folder / "compare.html"),
+        "sixty": many.to_html(folder / "sixty.html"),
+        "hostile": hostile.to_html(folder / "hostile.html", title="<img src=x onerror=alert(4)>"),
+        "few": few.to_html(folder / "few.html"),
+        "each": both.to_html(folder / "each.html"),
+    }
+
+
+KINDS = ["four", "compare", "sixty", "hostile", "few", "each"]
+
+
+def cell(page, place, name):
+    return page.locator(f'#live tr[data-place="{place}"] [data-cell="{name}"]')
+
+
+def value(locator):
+    return float(locator.get_attribute("data-value"))
+
+
+def strip(page, name, number=0):
+    return value(page.locator(f'.strip[data-audit="{number}"] [data-live="{name}"]'))
+
+
+def settle(page):
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def put(page, *, threshold=None, amount=None):
+    if threshold is not None:
+        page.fill("#threshold-number", str(threshold))
+    if amount is not None:
+        page.fill("#amount-number", str(100 * amount))
+    settle(page)
+
+
+# ------------------------------------------------------------------------------------------ what is on the page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_opens_quietly_and_is_never_wider_than_the_screen(open_page, files, kind, width, dark):
+    with open_page(files[kind], width=width, dark=dark) as page:
+        settle(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator(".plot svg path.curve").count() > 0
+        assert page.locator(".verdict").inner_text().endswith(".")
+        assert page.seen.requests == [files[kind].as_uri()]
+
+
+def test_first_figures_are_those_of_the_audit(open_page, files, audit):
+    first = audit.thresholds[0]
+    with open_page(files["four"]) as page:
+        for place, rate in enumerate(first.rates):
+            assert value(cell(page, place, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
+            assert cell(page, place, "interval-0").inner_text() == f"{100 * rate.low:.1f}% to {100 * rate.high:.1f}%"
+            assert value(cell(page, place, "error-0")) == pytest.approx(first.errors[place].value, abs=1e-12)
+        assert strip(page, "ratio") == pytest.approx(first.ratio.value, abs=1e-12)
+        assert strip(page, "disparity") == audit.metrics["strong_pairwise_disparity"]
+        assert strip(page, "error") == pytest.approx(audit.metrics["error_rate"], abs=1e-12)
+        low, high = f"{first.ratio.low:.2f}", f"{first.ratio.high:.2f}"
+        assert f"(95% interval {low} to {high}), below four fifths" in page.locator("#told").inner_text()
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.35, 0.5, 0.723, 1.0])
+@pytest.mark.parametrize("amount", [0.0, 0.37, 1.0])
+def test_sliders_show_what_python_computes(open_page, files, what_if, threshold, amount):
+    expected = what_if.at(threshold, amount)
+    with open_page(files["four"]) as page:
+        put(page, threshold=threshold, amount=amount)
+        for place, rate in enumerate(expected.rates):
+            assert value(cell(page, place, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
+            assert cell(page, place, "rate-0").inner_text() == f"{100 * rate.value:.1f}%"
+            low, high = map(float, cell(page, place, "interval-0").get_attribute("data-value").split())
+            assert (low, high) == pytest.approx((rate.low, rate.high), abs=1e-9)
+            assert value(cell(page, place, "error-0")) == pytest.approx(expected.errors[place], abs=1e-12)
+        assert strip(page, "overall") == pytest.approx(expected.overall, abs=1e-12)
+        assert strip(page, "error") == pytest.approx(expected.error, abs=1e-12)
+        assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
+        if expected.rates[expected.highest].value > 0:
+            assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
+
+
+def test_repair_is_that_of_the_package_on_the_rows(open_page, files, rows):
+    # No histogram here: the rows themselves are repaired and counted.
+    scores, labels, groups = rows
+    repair = ft.QuantileRepair("barycenter_w2", amount=0.6)
+    moved = repair.fit_transform(scores, sensitive_features=groups)
+    with open_page(files["four"]) as page:
+        put(page, threshold=0.413, amount=0.6)
+        wrong = np.mean((moved > 0.413) != labels)
+        assert strip(page, "overall") == pytest.approx(np.mean(moved > 0.413), abs=2 / scores.size)
+        assert strip(page, "error") == pytest.approx(wrong, abs=2 / scores.size)
+        for place, name in enumerate(sorted(set(groups))):
+            rate = np.mean(moved[groups == name] > 0.413)
+            assert value(cell(page, place, "rate-0")) == pytest.approx(rate, abs=1.5 / np.sum(groups == name))
+        spdd = strong_pairwise_disparity(moved, sensitive_features=groups)
+        assert strip(page, "disparity") == pytest.approx(spdd, abs=10 / 16384)  # ten pairs, each to one bin
+
+
+def test_a_group_of_five_rows_is_unsure_and_not_judged(open_page, files):
+    with open_page(files["four"]) as page:
+        row = page.locator("#live tbody tr", has_text="Five rows")
+        assert "unsure" in row.inner_text()
+        assert float(row.locator('[data-cell="rate-0"]').get_attribute("data-value")) > 0.9  # the highest rate of all
+        assert "Five rows" not in page.locator("#told").inner_text()
+        assert "Five rows" not in page.locator(".verdict").inner_text()
+        assert page.locator(".points li", has_text="too few to say much").inner_text().endswith("Five rows.")
+
+
+def test_groups_chosen_are_those_that_are_compared(open_page, files, what_if):
+    expected = what_if.at(0.5, chosen=[0, 2])
+    with open_page(files["four"]) as page:
+        page.click("[data-choose=none]")
+        expect(page.locator("#told")).to_have_text(re.compile("^Choose two groups"))
+        assert page.locator(".plot path.curve").count() == 0
+        for place in (0, 2):
+            page.check(f'#chips input[value="{place}"]')
+        settle(page)
+        assert page.locator('[data-chart="above"] path.curve').count() == 2
+        assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
+        assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
+        expect(page.locator("#told")).to_have_text(re.compile("^Of the 2 groups"))
+        page.click("[data-choose=all]")
+        settle(page)
+        assert page.locator('[data-chart="above"] path.curve').count() == 5
+
+
+def test_two_audits_side_by_side(open_page, files, rows, what_if):
+    scores, _, groups = rows
+    repaired = ft.QuantileRepair("barycenter_w2").fit_transform(scores, sensitive_features=groups)
+    with open_page(files["compare"]) as page:
+        assert page.locator("#amount").count() == 0
+        put(page, threshold=0.3)
+        before = what_if.at(0.3)
+        for place, name in enumerate(sorted(set(groups))):
+            assert value(cell(page, place, "rate-0")) == pytest.approx(before.rates[place].value, abs=1e-12)
+            later = np.mean(repaired[groups == name] > 0.3)
+            assert value(cell(page, place, "rate-1")) == pytest.approx(later, abs=0.003)
+            change = value(cell(page, place, "rate-1")) - value(cell(page, place, "rate-0"))
+            assert value(cell(page, place, "change")) == pytest.approx(change, abs=1e-12)
+        assert strip(page, "disparity", 1) < 0.1 * strip(page, "disparity", 0)
+        assert "beyond noise" in page.locator(".verdict").inner_text()
+
+
+def test_overlapping_groups_have_no_repair_and_rows_count_once(open_page, files, rows):
+    scores, labels, _ = rows
+    with open_page(files["each"]) as page:
+        assert page.locator("#amount").count() == 0
+        put(page, threshold=0.25)
+        assert strip(page, "overall") == pytest.approx(np.mean(scores > 0.25), abs=1e-12)
+        assert strip(page, "error") == pytest.approx(np.mean((scores > 0.25) != labels), abs=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------- with the hands
+
+
+def test_keyboard_alone_moves_everything(open_page, files, what_if):
+    with open_page(files["four"]) as page:
+        page.focus("#threshold")
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        settle(page)
+        assert page.input_value("#threshold-number") == "0.53"
+        assert value(cell(page, 3, "rate-0")) == pytest.approx(what_if.at(0.53).rates[3].value, abs=1e-12)
+        assert page.get_attribute("#threshold", "aria-valuetext") == "0.53"
+        page.keyboard.press("Tab")  # on to repair
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == "amount"
+        page.keyboard.press("End")
+        settle(page)
+        assert strip(page, "error") == pytest.approx(what_if.at(0.53, 1.0).error, abs=1e-12)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # reset
+        settle(page)
+        assert page.input_value("#threshold-number") == "0.5"
+        page.focus('#chips input[value="1"]')
+        page.keyboard.press("Space")
+        settle(page)
+        assert page.locator('[data-chart="above"] path.curve').count() == 4
+        ring = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(ring) != "none"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_has_a_name_for_those_who_do_not_see(open_page, files, kind):
+    with open_page(files[kind]) as page:
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll("input, button, [role=img], [role=region], section")].filter((one) =>
+                !(one.labels && one.labels.length) && !one.getAttribute("aria-label")
+                && !one.getAttribute("aria-labelledby") && !one.textContent.trim()).map((one) => one.outerHTML)"""
+        )
+        assert nameless == []
+        assert page.locator("table").count() == page.locator("table > caption").count()
+        assert page.locator("thead th:not([scope]), tbody th:not([scope])").count() == 0
+        assert page.get_attribute("#told", "aria-live") == "polite"
+        headings = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((one) => Number(one.tagName[1]))")
+        assert headings[0] == 1
+        assert all(later - sooner <= 1 for sooner, later in pairwise(headings))
+
+
+def test_mouse_reads_shares_and_drags_the_threshold(open_page, files, what_if):
+    with open_page(files["four"]) as page:
+        plot = page.locator('[data-chart="above"] .plot')
+        plot.scroll_into_view_if_needed()
+        box = plot.locator("svg").bounding_box()
+        at = (box["x"] + 44 + 0.25 * (box["width"] - 56), box["y"] + box["height"] / 2)
+        page.mouse.move(*at)
+        readout = page.locator('[data-chart="above"] .readout')
+        told = readout.inner_text()
+        assert "White, Male" in told
+        threshold = float(re.search(r"Above ([\d.]+)", told).group(1))
+        assert threshold == pytest.approx(0.25, abs=0.01)
+        shares = [float(share) / 100 for share in re.findall(r"([\d.]+)%", told)]
+        assert shares == pytest.approx([rate.value for rate in what_if.at(threshold).rates], abs=0.01)
+        page.mouse.down()
+        page.mouse.move(at[0] + 0.25 * (box["width"] - 56), at[1], steps=4)
+        page.mouse.up()
+        settle(page)
+        assert float(page.input_value("#threshold-number")) == pytest.approx(0.5, abs=0.01)
+        page.mouse.move(5, 5)
+        assert readout.is_hidden()
+
+
+def test_sixty_groups_stay_readable(open_page, files):
+    with open_page(files["sixty"]) as page:
+        assert page.locator('[data-chart="above"] path.curve:not(.other)').count() == 12
+        assert page.locator("#live tbody tr:visible").count() == 15
+        shown = page.locator('#live tbody tr:visible [data-cell="rate-0"]')
+        rates = [float(one.get_attribute("data-value")) for one in shown.all()]
+        assert rates == sorted(rates)  # the lowest first
+        page.locator("section", has=page.locator("#live")).get_by_text("Show all 60").click()
+        assert page.locator("#live tbody tr:visible").count() == 60
+        page.locator("#live th[data-sort=rate-0] button").click()
+        assert page.locator("#live th[data-sort=rate-0]").get_attribute("aria-sort") == "descending"
+        page.fill("#filter", "region 17")
+        assert page.locator("#chips .chip:visible").count() == 1
+        page.click("[data-choose=named]")
+        settle(page)
+        assert page.locator('[data-chart="above"] path.curve').count() == 12
+        page.locator("#live tbody tr:visible").first.hover()
+        assert page.locator("table.matrix tbody tr").count() == 12
+
+
+# ------------------------------------------------------------------------------------------------- names from outside
+
+
+def test_hostile_names_are_only_text(open_page, files):
+    with open_page(files["hostile"]) as page:
+        text = page.locator("#live tbody").inner_text()
+        for name in ("<script>alert(1)</script>", "=cmd()", "\U0001f600", "x" * 50, "{{ 7 * 7 }}", "onerror=alert(2)"):
+            assert name in text
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2  # our data and our script
+        assert page.locator("h1").inner_text() == "<img src=x onerror=alert(4)>"
+        assert "\u202e" not in page.content()
+        plot = page.locator('[data-chart="above"] .plot')
+        plot.hover()
+        assert "<script>alert(1)</script>" in page.locator('[data-chart="above"] .readout').inner_text()
+        put(page, threshold=0.2, amount=0.5)
+
+
+def saved(page, key):
+    with page.expect_download() as download:
+        page.click(f'[data-save="{key}"]')
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    return download.value.suggested_filename, list(csv.reader(io.StringIO(text, newline="")))
+
+
+def test_tables_are_saved_with_all_digits_and_without_formulas(open_page, files, what_if, audit):
+    with open_page(files["hostile"], accept_downloads=True) as page:
+        for key in ("live", "groups", "distances", "figures", "thresholds", "strata", "pairs"):
+            name, table = saved(page, key)
+            assert name.endswith(".csv")
+            assert not [text for row in table for text in row if re.match(r"\s*[=+@]", text)]
+            assert not [text for row in table for text in row if re.match(r"-\D", text)]
+            assert len({len(row) for row in table}) == 1
+        assert "'=cmd()" in {row[0] for row in saved(page, "groups")[1]}
+    with open_page(files["four"], accept_downloads=True) as page:
+        put(page, threshold=0.3, amount=0.25)
+        name, table = saved(page, "live")
+        assert name == "selected.csv"
+        found = what_if.at(0.3, 0.25)
+        for row, rate, error in zip(table[1:], found.rates, found.errors, strict=True):
+            assert [float(number) for number in row[2:]] == pytest.approx(
+                [0.3, 0.25, rate.value, rate.low, rate.high, error], abs=1e-9
+            )
+        distances = np.array([[float(number) for number in row[1:]] for row in saved(page, "distances")[1][1:]])
+        np.testing.assert_allclose(distances, audit.distances, atol=1e-15)
+
+
+def test_the_policy_lets_nothing_else_run_or_leave(open_page, files):
+    with open_page(files["four"], expect_messages=True) as page:
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), {textContent: 'hacked = 1'}))"
+        )
+        assert page.evaluate("typeof hacked") == "undefined"
+        assert page.evaluate("fetch('https://example.org').then(() => 'sent', () => 'refused')") == "refused"
+        page.evaluate("document.body.append(Object.assign(new Image(), {src: 'https://example.org/a.png'}))")
+        page.wait_for_timeout(100)
+        assert page.seen.outside == []
+
+
+# ----------------------------------------------------------------------------------------- paper, dark, no script
+
+
+def contrast(page, selector):
+    """Contrast of text to the page, by the formula of WCAG."""
+    colours = page.evaluate(
+        """(selector) => [getComputedStyle(document.querySelector(selector)).color,
+            getComputedStyle(document.body).backgroundColor]
+            .map((one) => one.match(/[\\d.]+/g).slice(0, 3).map(Number))""",
+        selector,
+    )
+    light = []
+    for colour in colours:
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+        light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(light) + 0.05) / (min(light) + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_light_and_dark_can_be_read(open_page, files, dark):
+    with open_page(files["four"], dark=dark) as page:
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert background == ("rgb(20, 24, 29)" if dark else "rgb(255, 255, 255)")
+        for selector in (".verdict", ".eyebrow", "figcaption", ".unsure", "caption", ".method dd"):
+            assert contrast(page, selector) >= 4.5, selector
+
+
+def test_paper_has_everything_but_the_controls(open_page, files):
+    with open_page(files["sixty"], dark=True) as page:
+        pdf = page.pdf(format="A4", prefer_css_page_size=True)
+        assert pdf.startswith(b"%PDF")
+        assert len(pdf) > 50_000
+        page.emulate_media(media="print")
+        assert page.locator("#panel").is_hidden()
+        assert page.locator(".save:visible").count() == 0
+        assert page.locator("#live tbody tr:visible").count() == 60
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_without_script_the_tables_stand(open_page, files, audit):
+    with open_page(files["four"], java_script_enabled=False) as page:
+        text = page.locator("main").inner_text()
+        assert "need JavaScript" in text
+        assert page.locator("#panel").is_hidden()
+        for rate in audit.thresholds[0].rates:
+            assert f"{100 * rate.value:.1f}%" in text
+
+
+def test_fast_hands_end_where_slow_ones_do(open_page, files):
+    with open_page(files["sixty"]) as page:
+        page.evaluate(
+            """() => {
+                const slider = document.getElementById("amount");
+                for (let k = 1; k <= 200; k += 1) {
+                    slider.value = k / 2;
+                    slider.dispatchEvent(new Event("input", { bubbles: true }));
+                }
+            }"""
+        )
+        settle(page)
+        fast = strip(page, "disparity")
+        page.reload()
+        put(page, amount=1.0)
+        assert strip(page, "disparity") == fast
+        assert page.input_value("#amount") == "100"

@@ -1,0 +1,353 @@
+"""``fairtransport audit``: what is printed, written and returned, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport.cli import _tables
+from fairtransport.cli._limits import parse_limits
+from fairtransport.report.audit_verdict import audit_verdict
+from fairtransport.report.text import plain
+
+CANARY = "CANARY"
+QUICK = ("--replicates", 20)
+
+
+def rows(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["B", "W"], n)
+    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "B")), 5)
+    return pl.DataFrame(
+        {
+            "s": scores,
+            "race": race,
+            "sex": rng.choice(["F", "M"], n),
+            "y": (rng.random(n) < scores).astype(int),
+            "w": rng.integers(1, 4, n),
+            "region": rng.choice(["n", "o"], n),
+        }
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a table in several files."""
+    monkeypatch.chdir(tmp_path)
+    rows().write_csv("scores.csv")
+    rows().write_parquet("scores.parquet")
+    return tmp_path
+
+
+def call(run, *arguments, files=("scores.csv",), score="s", sensitive="race"):
+    return run("audit", *files, "--score", score, "--sensitive", sensitive, *QUICK, *arguments)
+
+
+def one_line(result, status=1):
+    assert (result.exit_code, result.stdout) == (status, ""), result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+def test_the_table_says_how_far_how_sure_and_what_that_means(run, here):
+    result = call(run, "--label", "y", "--by", "region", "--threshold", 0.25, "--threshold", 0.5, "--replicates", 99)
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    options = {"label": "y", "by": "region", "thresholds": [0.25, 0.5], "n_bootstrap": 99, "n_permutations": 99}
+    expected = ft.audit_table(rows(), score="s", sensitive="race", random_state=0, **options)
+    assert result.stdout.startswith(str(expected))
+    assert " ".join(result.stdout.split()).endswith(plain(audit_verdict(expected).sentence))
+    assert "The two groups are scored differently" in result.stdout
+
+
+def test_no_difference_is_said_to_be_none(run, here):
+    rng = np.random.default_rng(3)
+    pl.DataFrame({"s": rng.random(200), "race": ["a", "b"] * 100}).write_csv("fair.csv")
+    result = call(run, files=["fair.csv"])
+    told = " ".join(result.stdout.split())
+    assert "The two groups are scored no more differently than chance would have it" in told
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "sco*.parquet"])
+def test_json_on_standard_output_is_the_audit_and_nothing_else(run, here, name):
+    result = call(run, "--json", "-", "--weight", "w", files=[name], sensitive="race,sex")
+    assert (result.exit_code, result.stderr) == (0, "")
+    expected = ft.audit_table(
+        rows(),
+        score="s",
+        sensitive=["race", "sex"],
+        weight="w",
+        n_bootstrap=20,
+        n_permutations=20,
+        random_state=0,
+    )
+    assert json.loads(result.stdout) == json.loads(expected.to_json())
+
+
+def test_json_and_page_are_written_to_files(run, here):
+    result = call(run, "--json", "a.json", "--html", "a.html")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    assert result.stdout.endswith("Page: a.html\nJSON: a.json\n")
+    assert Path("a.html").read_text(encoding="utf-8").startswith("<!")
+    assert json.loads(Path("a.json").read_text())["rows"] == 600
+
+
+def test_without_the_extra_pages_are_refused_before_reading(run, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    line = one_line(call(run, "--html", "a.html", files=["none.csv"]))
+    assert line == 'error: Reports need jinja2: pip install "fairtransport[report]"'
+
+
+def test_options_reach_the_audit(run, here):
+    frame = rows().with_columns(pl.col("s") * 550 + 300, y=pl.col("y").replace_strict({0: "yes", 1: "no"}))
+    frame.write_csv("points.csv", separator=";")
+    result = call(
+        run, "--json", "-", "--range", "300,850", "--label", "y", "--positive", "no", "--target", "B, F", "--bins", 100,
+        "--confidence", 0.9, "--seed", 7, "--delimiter", ";", files=["points.csv"],
+        sensitive="race,sex",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    expected = ft.audit_table(
+        frame,
+        score="s",
+        sensitive=["race", "sex"],
+        label="y",
+        pos_label="no",
+        range=(300, 850),
+        target="B, F",
+        n_bins=100,
+        confidence=0.9,
+        random_state=7,
+        n_bootstrap=20,
+        n_permutations=20,
+    )
+    assert found == json.loads(expected.to_json())
+
+
+def test_groups_of_each_column(run, here):
+    result = call(run, "--grouping", "each", "--json", "-", sensitive="race,sex")
+    assert len(json.loads(result.stdout)["groups"]) == 4
+    assert json.loads(result.stdout)["groups"][0]["rows"] + json.loads(result.stdout)["groups"][1]["rows"] == 600
+
+
+# ------------------------------------------------------------------------------------------------------------ limits
+
+
+@pytest.mark.parametrize(
+    ("option", "limit", "status"),
+    [
+        ("--fail-above", "spdd=.05", 2),
+        ("--fail-above", "strong_pairwise_disparity=.05", 2),
+        ("--fail-above", "spdd=.9", 0),
+        ("--fail-above", "sdd=.05", 2),
+        ("--fail-above", "wass1=.05", 2),
+        ("--fail-above", "err=.1", 2),
+        ("--fail-above", "err=.9", 0),
+        ("--fail-above", "difference=.05", 2),
+        ("--fail-below", "ratio=.8", 2),
+        ("--fail-below", "ratio=.01", 0),
+    ],
+)
+def test_a_limit_that_is_exceeded_ends_with_2(run, here, option, limit, status):
+    result = call(run, "--label", "y", option, limit)
+    assert result.exit_code == status
+    assert result.stdout.startswith("Audit of 600 rows")
+    name, _, bound = limit.partition("=")
+    sign = "<" if option == "--fail-below" else ">"
+    told = f"limit exceeded: {name} is "
+    assert result.stderr.startswith(told) if status else result.stderr == ""
+    assert not status or result.stderr.endswith(f") {sign} {float(bound):g}\n")
+
+
+def test_every_limit_is_told(run, here):
+    result = call(run, "--fail-above", "spdd=.05", "--fail-above", "sdd=.9", "--fail-above", "wass1=.05", "--json", "-")
+    assert result.exit_code == 2
+    assert [line.split()[2] for line in result.stderr.splitlines()] == ["spdd", "wass1"]
+    json.loads(result.stdout)
+
+
+def test_surely_asks_the_interval():
+    found = ft.audit(
+        rows()["s"].to_numpy(), sensitive_features=rows()["race"].to_numpy(), n_bootstrap=99, random_state=0
+    )
+    reading, at = found.readings["strong_pairwise_disparity"], found.thresholds[0]
+    between, unsure = (reading.low + reading.value) / 2, (at.ratio.value + at.ratio.high) / 2
+    (above,), (below,) = (
+        parse_limits([f"spdd={between}"], [], labelled=False),
+        parse_limits([], [f"ratio={unsure}"], labelled=False),
+    )
+    for limit in (above, below):
+        assert limit.exceeded(found) is not None
+        assert limit.exceeded(found, surely=True) is None
+    (far,) = parse_limits([f"spdd={reading.low / 2}"], [], labelled=False)
+    assert far.exceeded(found, surely=True) is not None
+
+
+def test_nobody_selected_is_no_ratio_below_a_limit(run, here):
+    assert call(run, "--threshold", 1, "--fail-below", "ratio=.8").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--fail-above", "sdpp=.1"], "knows nothing called 'sdpp'; it knows spdd (strong_pairwise_disparity), sdd"),
+        (["--fail-above", "ratio=.1"], "--fail-above knows nothing called 'ratio'"),
+        (["--fail-below", "spdd=.1"], "--fail-below knows nothing called 'spdd'; it knows ratio"),
+        (["--fail-above", "spdd"], "--fail-above must be NAME=NUMBER, such as spdd=.1; got 'spdd'"),
+        (["--fail-above", "spdd=nan"], "--fail-above must be NAME=NUMBER"),
+        (["--fail-above", "err=.1"], "A limit on err needs --label"),
+    ],
+)
+def test_limits_that_cannot_be_meant_are_refused_before_reading(run, here, arguments, told):
+    assert told in one_line(call(run, *arguments, files=["none.csv"]))
+
+
+# --------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"score": "scor"}, "scores.csv has no column 'scor'; it has 's', 'race', 'sex', 'y', 'w', 'region'."),
+        ({"sensitive": "Rase"}, "scores.csv has no column 'Rase'; close to it: 'race'"),
+        ({"sensitive": "race,sexx"}, "has no column 'sexx'; close to it: 'sex'"),
+        ({"score": "race"}, "scores.csv, line 2: column 'race' holds something that is no number there"),
+        ({"files": ["none.csv"]}, "error: No such file: none.csv"),
+        ({"files": ["."]}, "error: This is a folder; give its files by a pattern, such as folder/*.parquet: ."),
+        ({"files": ["no*.csv"]}, "error: No file matches the pattern: no*.csv"),
+        ({"files": ["empty.csv"]}, "error: empty.csv is empty (0 bytes)."),
+        ({"files": ["header.csv"]}, "error: The table has no rows."),
+        ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 are needed."),
+        ({"files": ["ragged.csv"]}, "error: ragged.csv, line 4: the row does not have the 2 fields"),
+        ({"files": ["cut.parquet"]}, "error: cut.parquet is no Parquet file, or is cut off"),
+        ({"files": ["points.csv"]}, "has 1 of 3 values outside [0, 1]; give the range that they may have with --range"),
+        ({"files": ["ids.csv"], "sensitive": "id"}, "at least 1000 groups in column 'id'; --max-groups is 200"),
+        ({"files": ["missing.csv"]}, "No row of the table can be counted: 2 with no score"),
+        ({"files": ["scores.csv", "scores.parquet"]}, "of 2 formats (csv, parquet)"),
+        ({"files": ["scores.csv", "ragged.csv"], "score": "w"}, "ragged.csv has no column 'w'"),
+        ({"files": ["twice.csv"]}, "twice.csv has 2 columns named 'race'; rename them."),
+        ({"files": ["latin.csv"]}, "latin.csv, line 3: the file is not UTF-8; say its --encoding (utf-8, latin-1"),
+        ({"files": ["na.csv"]}, "no number there. If it marks a missing value, say so with --null; if numbers have a"),
+        ({"files": ["na.csv"]}, "decimal comma, with --decimal ,;"),
+    ],
+)
+def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, told):
+    contents = {
+        "empty.csv": "",
+        "header.csv": "s,race\n",
+        "one.csv": "s,race\n0.1,a\n0.2,a\n",
+        "ragged.csv": f"s,race\n0.1,a\n0.1,b\n0.2,b,{CANARY}\n",
+        "points.csv": "s,race\n0.1,a\n0.2,b\n650,b\n",
+        "ids.csv": "s,id\n" + "".join(f"0.5,{CANARY}{number}\n" for number in range(1000)),
+        "missing.csv": f"s,race\n,{CANARY}\nnan,b\n",
+        "twice.csv": "s,race,race\n0.1,a,a\n",
+        "na.csv": f"s,race\n0.1,a\nNA,{CANARY}\n",
+    }
+    for name, content in contents.items():
+        Path(name).write_text(content)
+    Path("latin.csv").write_bytes(f"s,race\n0.1,a\n0.2,{CANARY}\xe4\n".encode("latin-1"))
+    data = Path("scores.parquet").read_bytes()
+    Path("cut.parquet").write_bytes(data[: len(data) // 2])
+    line = one_line(call(run, **arguments))
+    assert told in line
+    assert CANARY not in line
+
+
+def test_a_group_of_one_row_is_unsure(run, here):
+    pl.DataFrame({"s": np.linspace(0, 1, 61), "race": ["a"] * 60 + ["b"]}).write_csv("x.csv")
+    result = call(run, files=["x.csv"])
+    assert result.exit_code == 0
+    assert "Unsure, fewer than 30 rows: b." in result.stdout
+
+
+def test_missing_scores_and_groups_are_counted(run, here):
+    Path("x.csv").write_text("s,race\n" + "0.1,a\n0.4,b\n" * 40 + ",a\nnan,b\n0.5,\n")
+    result = call(run, files=["x.csv"])
+    assert "Set aside: 2 rows, no score\nSet aside: 1 rows, no group\n" in result.stdout
+    kept = call(run, "--missing", "group", files=["x.csv"])
+    assert "in 3 groups" in kept.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--range", "1"], "--range must be two numbers, such as 300,850; got '1'"),
+        (["--confidence", 95], "confidence must be below 1"),
+        (["--threshold", 2], "thresholds has 1 of 1 values outside"),
+        (["--encoding", "klingon"], "encoding must be one of"),
+        (["--json", "none/a.json"], "error: The folder of the output file does not exist: none/a.json"),
+        (["--json", "."], "error: The output file is a folder: ."),
+        (["--json", "scores.csv"], "error: scores.csv is read; choose another name for the output file."),
+        (["--json", "scores.parquet"], "error: The output file exists; give --force to replace it: scores.parquet"),
+        (["--json", "x", "--html", "x"], "Two results have the same file"),
+        (["--positive", "1"], "A positive label needs a column of labels"),
+        (["--label", "region", "--positive", "x"], "--positive is none of the two labels in column 'region'"),
+        (["--label", "w"], "Column 'w' has at least 3 different labels; two are needed"),
+        (["--target", "X"], "None of the 2 groups of column 'race' has the name that --target says"),
+        (["--memory", "much"], "memory must be a size such as '2GiB'"),
+    ],
+)
+def test_wrong_options_are_one_line(run, here, arguments, told):
+    assert told in one_line(call(run, *arguments))
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_on_a_terminal_it_asks_before_replacing(run, here, monkeypatch, answer, status):
+    from typer.testing import CliRunner  # noqa: PLC0415
+
+    from fairtransport.cli.app import app  # noqa: PLC0415
+
+    monkeypatch.setattr(_tables, "on_terminal", lambda: True)
+    Path("a.json").write_text("old")
+    arguments = ["audit", "scores.csv", "--score", "s", "--sensitive", "race", "--json", "a.json", "--replicates", "20"]
+    result = CliRunner().invoke(app, arguments, input=f"{answer}\n")
+    assert result.exit_code == status, result.output
+    assert "a.json exists. Replace it?" in result.stderr
+    assert (Path("a.json").read_text() == "old") is (status == 1)
+
+
+def test_force_replaces(run, here):
+    Path("a.json").write_text("old")
+    assert call(run, "--json", "a.json", "--force").exit_code == 0
+    assert json.loads(Path("a.json").read_text())["rows"] == 600
+
+
+def test_wrong_calls_end_with_64_not_2(run, here):
+    for arguments in (["audit"], ["audit", "scores.csv"], ["audit", "scores.csv", "--bogus"], ["bogus"], ["--bogus"]):
+        assert run(*arguments).exit_code == 64, arguments
+    assert call(run, "--replicates", "x").exit_code == 64
+    assert call(run, "--bins", 0).exit_code == 64
+
+
+def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fairtransport.tables.counting._group", stop)
+    before = sorted(here.iterdir())
+    result = call(run, "--json", "a.json")
+    assert (result.exit_code, result.stderr) == (130, "stopped\n")
+    assert sorted(here.iterdir()) == before
+
+
+def test_without_the_extra_one_line_says_what_to_install(run, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert one_line(call(run)) == "error: Files of tables need duckdb: pip install 'fairtransport[tables]'"
+
+
+def test_debug_shows_where_but_not_whose(run, here):
+    Path("x.csv").write_text(f"s,race\n0.1,a\n{CANARY},b\n")
+    result = run("--debug", "audit", "x.csv", "--score", "s", "--sensitive", "race")
+    assert isinstance(result.exception, ValueError)
+    error = result.exception
+    while error is not None:
+        assert CANARY not in str(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

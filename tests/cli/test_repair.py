@@ -1,0 +1,332 @@
+"""``fairtransport repair``: the file it writes is the table with one more column, row by row."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow.feather as feather
+import pytest
+
+import fairtransport as ft
+from fairtransport.estimators import repair_files
+
+CANARY = "CANARY"
+
+
+def rows(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["B", "W", "X"], n)
+    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "B")), 5)
+    return pl.DataFrame(
+        {
+            "id": np.arange(n),
+            "s": scores,
+            "race": race,
+            "sex": rng.integers(0, 2, n),
+            "y": (rng.random(n) < scores).astype(int),
+            "w": rng.integers(1, 4, n),
+        }
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows().write_parquet("scores.parquet")
+    rows().write_csv("scores.csv")
+    return tmp_path
+
+
+def call(run, *arguments, files=("scores.parquet",), sensitive="race", out="out.parquet"):
+    return run("repair", *files, "--score", "s", "--sensitive", sensitive, "--out", out, *arguments)
+
+
+def one_line(result, status=1):
+    assert (result.exit_code, result.stdout) == (status, ""), result.output
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    return result.stderr
+
+
+def read(path):
+    name = str(path)
+    if ".csv" in name or ".tsv" in name:
+        return pl.read_csv(path, separator="\t" if ".tsv" in name else ",")
+    if ".jsonl" in name:
+        return pl.read_ndjson(path)
+    return pl.read_parquet(path) if name.endswith("parquet") else pl.from_arrow(feather.read_table(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "out"),
+    [
+        ("scores.parquet", "out.parquet"),
+        ("scores.parquet", "out.csv.gz"),
+        ("scores.parquet", "out.jsonl.zst"),
+        ("scores.csv", "out.feather"),
+        ("scores.csv", "out.csv"),
+        ("scores.csv", "out.tsv"),
+    ],
+)
+def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, here, name, out):
+    result = call(run, "--guess-types", files=[name], out=out)
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    found, frame = read(out), rows()
+    assert found.columns == [*frame.columns, "s_repaired"]
+    assert found.select(frame.columns).rows() == frame.rows()
+    fitted = ft.QuantileRepair().fit_table(frame, score="s", sensitive="race")
+    expected = fitted.transform_table(frame, score="s", sensitive="race")["repaired"]
+    np.testing.assert_allclose(found["s_repaired"], expected, rtol=0, atol=1e-12)
+    assert result.stdout.endswith(f"Written: {out}\n")
+
+
+def test_the_figures_before_and_after_are_those_of_the_rows(run, here):
+    result = call(run, "--label", "y", "--weight", "w")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    told = {
+        " ".join(line.split()[:-3]): line.split()[-3:] for line in result.stdout.splitlines() if line.count(".") > 2
+    }
+    found = pl.read_parquet("out.parquet")
+    options = {"sensitive_features": found["race"].to_numpy(), "sample_weight": found["w"].to_numpy()}
+    before = ft.metrics.strong_pairwise_disparity(found["s"].to_numpy(), **options)
+    after = ft.metrics.strong_pairwise_disparity(found["s_repaired"].to_numpy(), **options)
+    shown = [float(word) for word in told["Distance between pairs"]]
+    assert shown[:2] == pytest.approx([before, after], abs=1e-3)
+    assert after < 0.01 < before
+    error = next(line.split() for line in result.stdout.splitlines() if line.startswith("Error"))
+    weights = found["w"].to_numpy()
+    for word, column in zip(error[1:], ("s", "s_repaired"), strict=True):
+        wrong = (found[column].to_numpy() > 0.5) != found["y"].to_numpy()
+        assert float(word) == pytest.approx(np.average(wrong, weights=weights), abs=2e-3)
+
+
+def test_the_positive_label_may_come_first_or_be_named(run, here):
+    frame = rows().with_columns(y=pl.col("y").replace_strict({0: "neg", 1: "pos"}))
+    frame = frame.sort("y", descending=True)
+    frame.write_csv("words.csv")
+    shown = []
+    for arguments in ([], ["--positive", "pos"], ["--positive", "neg"]):
+        result = call(run, "--label", "y", "--force", *arguments, files=["words.csv"])
+        shown.append(float(next(line.split()[1] for line in result.stdout.splitlines() if line.startswith("Error"))))
+    assert shown[0] == shown[1]
+    assert shown[0] + shown[2] == pytest.approx(1, abs=2e-3)
+
+
+def test_options_reach_the_repair(run, here):
+    frame = rows().with_columns(pl.col("s") * 550 + 300)
+    frame.write_parquet("points.parquet")
+    arguments = ("--amount", 0.5, "--target", "W", "--range", "300,850", "--bins", 1000, "--column", "fair")
+    result = call(run, *arguments, files=["points.parquet"], sensitive=["race", "sex"][0])
+    assert result.exit_code == 0, result.output
+    fitted = ft.QuantileRepair(target="W", amount=0.5).fit_table(
+        frame, score="s", sensitive="race", range=(300, 850), n_bins=1000
+    )
+    expected = fitted.transform_table(frame, score="s", sensitive="race")["repaired"]
+    np.testing.assert_allclose(pl.read_parquet("out.parquet")["fair"], expected, rtol=0, atol=1e-9)
+
+
+def test_crossed_groups_of_text_and_numbers(run, here):
+    assert call(run, sensitive="race,sex").exit_code == 0
+    frame = rows()
+    fitted = ft.QuantileRepair().fit_table(frame, score="s", sensitive=["race", "sex"])
+    expected = fitted.transform_table(frame, score="s", sensitive=["race", "sex"])["repaired"]
+    np.testing.assert_allclose(pl.read_parquet("out.parquet")["s_repaired"], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["new.parquet", "new.csv"])
+def test_learned_on_one_file_and_applied_to_another(run, here, name):
+    """Groups are numbers in Parquet and text in CSV; scores outside the range are clamped; a new group gets none."""
+    new = pl.DataFrame({"s": [0.3, 1.7, -2.0, None, 0.5, 0.5], "sex": [0, 1, 0, 1, 7, None]})
+    (new.write_csv if name.endswith("csv") else new.write_parquet)(name)
+    result = call(run, "--fit-on", "scores.parquet", files=[name], sensitive="sex")
+    assert result.exit_code == 0, result.output
+    fitted = ft.QuantileRepair().fit_table(rows(), score="s", sensitive="sex")
+    expected = fitted.transform([0.3, 1.0, 0.0], sensitive_features=[0, 1, 0])
+    found = pl.read_parquet("out.parquet")["s_repaired"].to_list()
+    assert found[:3] == pytest.approx(expected, abs=1e-12)
+    assert found[3:] == [None, None, None]
+    said = result.stdout
+    assert "Clamped to the fitted range: 2 rows." in said
+    for reason in ("no score", "no group", "unknown group"):
+        assert f"Without a repaired score: 1 rows, {reason}." in said
+
+
+def test_rows_without_score_or_group_are_reported(run, here):
+    frame = rows().with_columns(
+        s=pl.when(pl.col("id") < 3).then(None).otherwise(pl.col("s")),
+        race=pl.when(pl.col("id") == 5).then(None).otherwise(pl.col("race")),
+    )
+    frame.write_csv("x.csv")
+    result = call(run, files=["x.csv"])
+    assert "Without a repaired score: 3 rows, no score." in result.stdout
+    assert "Without a repaired score: 1 rows, no group." in result.stdout
+    assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 4
+
+
+def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
+    result = call(run, "--sql", "repair.sql", "--lookup", "lookup.parquet", "--bins", 500)
+    assert result.stdout.endswith("Written: out.parquet\nSQL: repair.sql\nLookup table: lookup.parquet\n")
+    found = pl.read_parquet("out.parquet")
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE scores AS SELECT * FROM 'scores.parquet'")
+        *made, query = [part for part in Path("repair.sql").read_text().split(";\n") if part]
+        for statement in made:
+            database.execute(statement)
+        again = database.sql(query).order("id").fetchnumpy()["s_repaired"]
+    np.testing.assert_allclose(again, found["s_repaired"], rtol=0, atol=1e-12)
+    lookup = pl.read_parquet("lookup.parquet")
+    assert lookup.columns == ["race", "bin", "start", "base", "slope"]
+    assert lookup.height == 3 * 501
+
+
+def test_several_files_keep_their_order(run, here):
+    for number in range(3):
+        rows(200, number).with_columns(id=pl.lit(number)).write_csv(f"part{number}.csv.gz", compression="gzip")
+    assert call(run, files=["part2.csv.gz", "part0.csv.gz", "part1.csv.gz"]).exit_code == 0
+    found = pl.read_parquet("out.parquet")
+    assert found["id"].to_list() == ["2"] * 200 + ["0"] * 200 + ["1"] * 200
+    assert found["s"].to_list() == pl.concat([rows(200, number)["s"] for number in (2, 0, 1)]).to_list()
+
+
+# --------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"out": "out.xlsx"}, "no format that can be written, by its name"),
+        ({"out": "none/out.parquet"}, "The folder of the output file does not exist"),
+        ({"out": "scores.parquet"}, "scores.parquet is read; choose another name for the output file."),
+        ({"out": "scores.csv"}, "The output file exists; give --force to replace it: scores.csv"),
+        ({"out": "."}, "The output file is a folder"),
+        ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 needed."),
+        ({"files": ["single.csv"]}, "1 of 2 groups of column 'race' have fewer than --min-size 2 rows"),
+        ({"files": ["taken.csv"]}, "The table has a column 'S_repaired' already; name another with --column"),
+        ({"files": ["twice.csv"]}, "twice.csv has several columns named 'x'; rename them."),
+        ({"files": ["ragged.csv"]}, "ragged.csv, line 4: the row does not have the 2 fields"),
+        ({"files": ["text.parquet"]}, "Column 's' holds String, not numbers"),
+        (
+            {"files": ["points.csv"]},
+            "has 1 of 4 values outside [0, 1]; give the range that they may have with --range LOW",
+        ),
+        ({"files": ["a.csv", "twice.csv"]}, "a.csv has no column"),
+    ],
+)
+def test_bad_input_is_one_line(run, here, arguments, told):
+    contents = {
+        "one.csv": "s,race\n0.1,a\n0.2,a\n",
+        "single.csv": f"s,race\n0.1,a\n0.2,a\n0.3,{CANARY}\n",
+        "taken.csv": "s,race,S_repaired\n0.1,a,1\n",
+        "twice.csv": "s,race,x,x\n0.1,a,1,1\n0.2,a,1,1\n0.1,b,1,1\n0.3,b,1,1\n",
+        "ragged.csv": f"s,race\n0.1,a\n0.1,b\n0.2,b,{CANARY}\n",
+        "points.csv": "s,race\n0.1,a\n0.2,b\n650,b\n0.1,a\n",
+        "a.csv": "id\n1\n",
+    }
+    for name, content in contents.items():
+        Path(name).write_text(content)
+    pl.DataFrame({"s": [CANARY, "b"], "race": ["a", "b"]}).write_parquet("text.parquet")
+    before = sorted(here.iterdir())
+    line = one_line(call(run, **arguments))
+    assert told in line
+    assert CANARY not in line
+    assert sorted(here.iterdir()) == before
+
+
+def test_text_of_scores_in_the_file_to_repair(run, here):
+    pl.DataFrame({"s": [CANARY, "b"], "race": ["B", "W"]}).write_parquet("text.parquet")
+    line = one_line(call(run, "--fit-on", "scores.parquet", files=["text.parquet"]))
+    assert "Column 's' holds text, not numbers" in line
+    assert CANARY not in line
+
+
+def test_no_row_that_can_be_repaired(run, here):
+    pl.DataFrame({"s": [0.5, 0.6], "race": ["Q", "R"]}).write_parquet("other.parquet")
+    line = one_line(call(run, "--fit-on", "scores.parquet", files=["other.parquet"]))
+    assert "No row gets a repaired score" in line
+    assert not Path("out.parquet").exists()
+
+
+def test_a_third_label_is_found_before_the_file_appears(run, here, monkeypatch):
+    frame = pl.DataFrame({"s": [0.1, 0.2, 0.3], "race": ["B", "W", "B"], "y": [0, 1, 2]})
+    frame.write_parquet("other.parquet")
+    line = one_line(call(run, "--fit-on", "scores.parquet", "--label", "y", files=["other.parquet"]))
+    assert "Column 'y' has 3 different labels; two are needed" in line
+    assert not Path("out.parquet").exists()
+
+
+def test_what_a_pattern_reads_is_not_written(run, here):
+    Path("out.parquet").write_bytes(Path("scores.parquet").read_bytes())
+    line = one_line(call(run, "--force", files=["*.parquet"]))
+    assert "out.parquet is read; choose another name" in line
+
+
+def test_force_replaces(run, here):
+    Path("out.parquet").write_text("old")
+    assert "give --force" in one_line(call(run))
+    assert Path("out.parquet").read_text() == "old"
+    assert call(run, "--force").exit_code == 0
+    assert pl.read_parquet("out.parquet").height == 900
+
+
+def test_ctrl_c_in_the_middle_leaves_no_file(run, here, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(repair_files._Tally, "add", stop)
+    before = sorted(here.iterdir())
+    result = call(run)
+    assert (result.exit_code, result.stderr) == (130, "stopped\n")
+    assert sorted(here.iterdir()) == before
+
+
+def test_ctrl_c_of_a_real_process(here):
+    """Stopped while it writes: exit status 130, one line, and no file but the ones before."""
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    pl.DataFrame({"s": rng.random(n), "race": rng.choice(["a", "b"], n)}).write_parquet("big.parquet")
+    before = sorted(path.name for path in here.iterdir())
+    command = [
+        sys.executable,
+        "-m",
+        "fairtransport.cli",
+        "repair",
+        "big.parquet",
+        "--score",
+        "s",
+        "--sensitive",
+        "race",
+    ]
+    process = subprocess.Popen(
+        [*command, "--out", "out.csv"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list(here.glob(".out.csv.*")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, told = process.communicate(timeout=60)
+    assert (process.returncode, out, told) == (130, "", "stopped\n")
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_the_output_is_not_more_open_than_the_mask_allows(run, here):
+    mask = os.umask(0o077)
+    try:
+        call(run)
+    finally:
+        os.umask(mask)
+    assert Path("out.parquet").stat().st_mode & 0o777 == 0o600
+
+
+def test_json_lines_go_through(run, here):
+    frame = rows(100).with_columns(extra=pl.lit("x"))
+    frame.write_ndjson("x.jsonl")
+    assert call(run, files=["x.jsonl"], out="y.jsonl").exit_code == 0
+    first = json.loads(Path("y.jsonl").read_text().splitlines()[0])
+    assert {**first, "s_repaired": None} == {**frame.row(0, named=True), "s_repaired": None}

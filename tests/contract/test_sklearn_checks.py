@@ -1,0 +1,108 @@
+"""Every check that scikit-learn generates for a classifier, on every one of ours, with nothing expected to fail."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import fairtransport as ft
+
+from .grouped import GroupedCOT, GroupedDOT, GroupedRepairClassifier
+
+pytestmark = pytest.mark.trust
+
+SHORT = {"n_updates": 60, "random_state": 0}
+ESTIMATORS = [
+    GroupedCOT(**SHORT),
+    GroupedCOT(**SHORT, group_specific=True),
+    GroupedDOT(**SHORT),
+    GroupedRepairClassifier(LogisticRegression()),
+]
+ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
+
+
+def name_of(check):
+    return getattr(check, "func", check).__name__
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_generated_checks(estimator, check):
+    if name_of(check) != ELSEWHERE:
+        check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_no_check_is_missed(estimator):
+    """So many there are; a version of scikit-learn that yields none would be noticed."""
+    names = [name_of(check) for _, check in estimator_checks_generator(estimator)]
+    assert len(names) > 50
+    assert "check_sample_weight_equivalence_on_dense_data" in names
+
+
+def test_checks_of_array_api_input():
+    """In a process of its own, in which SciPy knows of other kinds of arrays."""
+    code = (
+        "import json\n"
+        "from tests.contract.test_sklearn_checks import ESTIMATORS, ELSEWHERE, name_of\n"
+        "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
+        "ran = []\n"
+        "for estimator in ESTIMATORS:\n"
+        "    for one, check in estimator_checks_generator(estimator):\n"
+        "        if name_of(check) == ELSEWHERE:\n"
+        "            check(one); ran.append(type(one).__name__)\n"
+        "print(json.dumps(ran))\n"
+    )
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    yielded = [
+        type(e).__name__ for e in ESTIMATORS for _, c in estimator_checks_generator(e) if name_of(c) == ELSEWHERE
+    ]
+    assert json.loads(done.stdout) == yielded
+
+
+PUBLIC = [
+    ft.ContinuousTransportClassifier(),
+    ft.DiscreteTransportClassifier(),
+    ft.QuantileRepairClassifier(LogisticRegression()),
+    ft.QuantileRepair(),
+]
+WITHOUT_DATA = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_parameters_default_constructible",
+    "check_valid_tag_types",
+    "check_estimator_tags_renamed",
+    "check_mixin_order",
+    "check_do_not_raise_errors_in_init_or_set_params",
+]
+
+
+@pytest.mark.parametrize("estimator", PUBLIC, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("check", WITHOUT_DATA)
+def test_checks_without_data_on_the_public_classes(estimator, check):
+    """Those that need no call of fit run on the classes themselves; the repair of scores has no others."""
+    getattr(estimator_checks, check)(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_column_names_are_kept_and_compared(estimator):
+    estimator_checks.check_dataframe_column_names_consistency(type(estimator).__name__, estimator)
+
+
+def test_pipelines_inside_a_repair_pass_the_same_names():
+    nested = GroupedRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    estimator_checks.check_dataframe_column_names_consistency("GroupedRepairClassifier", nested)

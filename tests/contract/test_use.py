@@ -1,0 +1,243 @@
+"""How people use estimators: through pipelines and searches, copied, pickled, in threads, with wrong parameters."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+
+pytestmark = pytest.mark.trust
+
+METHODS = ("fit", "predict", "predict_proba", "score")
+
+
+def people(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    group = np.where(rng.random(n) < 0.5, "a", "b")
+    X = rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.0, 0.0, 0.0]
+    return X, (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int), group
+
+
+def cot(**options):
+    return ft.ContinuousTransportClassifier(n_updates=200, random_state=0, **options)
+
+
+CLASSIFIERS = {
+    "COT": cot,
+    "COT of each group": lambda: cot(group_specific=True),
+    "DOT": lambda: ft.DiscreteTransportClassifier(n_updates=200, random_state=0),
+    "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()),
+}
+every = pytest.mark.parametrize("name", CLASSIFIERS)
+
+
+def asking(name, alias=True):
+    """The classifier, with sensitive_features requested wherever it takes them."""
+    model = CLASSIFIERS[name]()
+    for method in METHODS:
+        getattr(model, f"set_{method}_request")(sensitive_features=alias)
+    return model
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# ---------------------------------------------------------------------------------------------------------- routing
+
+
+@every
+@pytest.mark.parametrize("alias", [True, "who"])
+def test_pipeline(routing, name, alias):
+    X, y, group = people()
+    told = {"sensitive_features" if alias is True else alias: group}
+    pipe = make_pipeline(StandardScaler(), asking(name, alias)).fit(X, y, **told)
+    scaled = StandardScaler().fit_transform(X)
+    alone = CLASSIFIERS[name]().fit(scaled, y, sensitive_features=group)
+    found, expected = pipe.predict_proba(X, **told), alone.predict_proba(scaled, sensitive_features=group)
+    np.testing.assert_array_equal(found, expected)
+    assert pipe.score(X, y, **told) == alone.score(scaled, y, sensitive_features=group)
+
+
+@every
+def test_without_a_request_nothing_is_passed_in_silence(routing, name):
+    X, y, group = people()
+    pipe = make_pipeline(StandardScaler(), CLASSIFIERS[name]())
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sensitive_features"):
+        pipe.fit(X, y, sensitive_features=group)
+
+
+@every
+def test_cross_validate_splits_the_groups_too(routing, name):
+    X, y, group = people()
+    told = cross_validate(asking(name), X, y, params={"sensitive_features": group}, cv=3, error_score="raise")
+    assert (told["test_score"] > 0.5).all()
+
+
+@every
+def test_grid_search(routing, name):
+    X, y, group = people()
+    grid = {"amount": [0.0, 1.0]} if name == "repair" else {"parity_weight": [0.0, 3.0]}
+    search = GridSearchCV(asking(name), grid, cv=2, error_score="raise").fit(X, y, sensitive_features=group)
+    assert len(search.cv_results_["params"]) == 2
+    assert next(iter(search.best_params_)) in grid
+    # A search does not hand metadata on to predict_proba (scikit-learn 1.9); the estimator that it found takes them.
+    assert search.best_estimator_.predict_proba(X, sensitive_features=group).shape == (600, 2)
+
+
+@pytest.mark.parametrize("name", ["COT", "DOT"])
+def test_calibration_of_blind_models(routing, name):
+    X, y, group = people()
+    model = CLASSIFIERS[name]().set_fit_request(sensitive_features=True)
+    calibrated = CalibratedClassifierCV(model, cv=2).fit(X, y, sensitive_features=group)
+    assert calibrated.predict_proba(X).shape == (600, 2)
+
+
+def test_calibration_inside_the_repair():
+    X, y, group = people()
+    inner = CalibratedClassifierCV(LogisticRegression(), cv=2)
+    model = ft.QuantileRepairClassifier(inner).fit(X, y, sensitive_features=group)
+    scores = model.predict_proba(X, sensitive_features=group)[:, 1]
+    assert strong_pairwise_disparity(scores, sensitive_features=group) < 0.01
+
+
+def test_pipeline_without_routing():
+    X, y, group = people()
+    pipe = Pipeline([("scale", StandardScaler()), ("model", cot())]).fit(X, y, model__sensitive_features=group)
+    assert pipe.predict_proba(X).shape == (600, 2)
+
+
+# ---------------------------------------------------------------------------------------------- copies and threads
+
+
+@every
+def test_clone_copy_and_pickle(name):
+    X, y, group = people()
+    model = CLASSIFIERS[name]().fit(X, y, sensitive_features=group)
+    expected = model.predict_proba(X, sensitive_features=group)
+    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301
+        np.testing.assert_array_equal(again.predict_proba(X, sensitive_features=group), expected)
+        assert again.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    fresh = clone(model)
+    assert not hasattr(fresh, "classes_")
+    np.testing.assert_array_equal(
+        fresh.fit(X, y, sensitive_features=group).predict_proba(X, sensitive_features=group), expected
+    )
+
+
+@every
+def test_ten_threads_fit_and_predict_at_once(name):
+    sets = [people(200, seed=seed) for seed in range(10)]
+
+    def work(data):
+        X, y, group = data
+        model = CLASSIFIERS[name]().fit(X, y, sensitive_features=group)
+        return model, model.predict_proba(X, sensitive_features=group)
+
+    alone = [work(data) for data in sets]
+    with ThreadPoolExecutor(10) as pool:
+        together = list(pool.map(work, sets))
+        shared, (X, _, group) = alone[0][0], sets[0]
+        calls = list(pool.map(lambda _: shared.predict_proba(X, sensitive_features=group), range(20)))
+    for (_, one), (_, other) in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for scores in calls:
+        np.testing.assert_array_equal(scores, alone[0][1])
+
+
+# ------------------------------------------------------------------------------------------------- wrong parameters
+
+
+BAD = {
+    "parity_weight": [-1.0, "3", None, np.nan],
+    "target": ["nobody", 1.5, [2.0, 3.0]],
+    "regularizer": ["l3", 2, None],
+    "strength": [0.0, -1.0, "x"],
+    "opposite_duals": ["yes", 1, None],
+    "group_specific": ["yes", 0],
+    "n_fourier_features": [0, 2.5, "50"],
+    "kernel_variance": [0.0, -1.0, None],
+    "dual_step": [0.0, "auto"],
+    "parameter_step": [-1.0, "auto"],
+    "n_updates": [0, 1.5, "many"],
+    "batch_size": [0, 10.0, None],
+    "pairs": ["some", None],
+    "memory": ["yes", 1],
+    "average": [None, "no"],
+    "grouping": ["both", None],
+    "missing": ["drop", None],
+    "min_size": [0, 2.0],
+    "warm_start": ["no", 1],
+    "random_state": ["x", -1, 1.5],
+    "verbose": ["no", 2],
+    "amount": [-0.1, 1.1, None, "all"],
+    "cv": ["five", -1],
+    "estimator": [3, "logistic", StandardScaler()],
+}
+WRONG = [
+    (name, parameter, place)
+    for name in CLASSIFIERS
+    for parameter in CLASSIFIERS[name]().get_params(deep=False)
+    for place in range(len(BAD[parameter]))
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "place"), WRONG)
+def test_every_wrong_parameter_is_refused_in_fit(name, parameter, place):
+    """Every parameter that there is, so that a new one needs an entry in BAD."""
+    X, y, group = people(60)
+    model = CLASSIFIERS[name]().set_params(**{parameter: BAD[parameter][place]})
+    with pytest.raises((TypeError, ValueError)) as caught:
+        model.fit(X, y, sensitive_features=group)
+    if parameter not in {"estimator", "random_state", "cv"}:  # scikit-learn words the last two
+        assert parameter in str(caught.value)
+
+
+# ----------------------------------------------------------------------------------------------- tables coming out
+
+
+def test_set_output_of_the_repair():
+    rng = np.random.default_rng(0)
+    scores, group = rng.random(50), rng.choice(["a", "b"], 50)
+    repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
+    plain = repair.transform(scores, sensitive_features=group)
+    assert repair.get_feature_names_out().tolist() == ["repaired"]
+    for kind, table in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        made = clone(repair).set_output(transform=kind).fit(scores, sensitive_features=group)
+        for found in (made.transform(scores, sensitive_features=group),
+                      made.fit_transform(scores, sensitive_features=group)):  # fmt: skip
+            assert isinstance(found, table)
+            assert list(found.columns) == ["repaired"]
+            np.testing.assert_array_equal(found["repaired"].to_numpy(), plain)
+    indexed = pd.Series(scores, index=np.arange(50) + 100)
+    found = clone(repair).set_output(transform="pandas").fit_transform(indexed, sensitive_features=group)
+    assert found.index.tolist() == indexed.index.tolist()
+    with pytest.raises(ValueError, match="transform must be one of"):
+        repair.set_output(transform="arrow")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        ft.QuantileRepair().get_feature_names_out()
+
+
+def test_a_global_output_setting_does_not_reach_the_classifier():
+    X, y, group = people()
+    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    plain = model.predict_proba(X, sensitive_features=group)
+    with sklearn.config_context(transform_output="pandas"):
+        np.testing.assert_array_equal(model.predict_proba(X, sensitive_features=group), plain)

@@ -1,0 +1,78 @@
+"""The amount: from the initial model's scores to the trained one's, after training."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+
+RNG = np.random.default_rng(3)
+GROUP = RNG.integers(2, size=1500)
+X = RNG.normal(size=(1500, 3)) + GROUP[:, None] * [1.0, 0.0, 0.0]
+Y = (X @ [1.0, 1.0, 0.5] + RNG.logistic(size=1500) > 0.5).astype(int)
+SHORT = {"n_updates": 1500, "random_state": 0}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["shared", "own weights"])
+def fitted(request):
+    model = ft.ContinuousTransportClassifier(group_specific=request.param, **SHORT)
+    return model.fit(X, Y, sensitive_features=GROUP)
+
+
+def scores(model, amount):
+    return model.set_params(amount=amount).predict_proba(X, sensitive_features=GROUP)[:, 1]
+
+
+def test_scores_are_the_weighted_mean_of_the_two_models(fitted):
+    initial, moved = fitted.initial_estimator_.predict_proba(X)[:, 1], scores(fitted, 1.0)
+    assert np.abs(initial - moved).max() > 0.05
+    np.testing.assert_allclose(scores(fitted, 0.0), initial, atol=1e-12)
+    for amount in (0.1, 0.5, 0.93):
+        np.testing.assert_allclose(scores(fitted, amount), (1 - amount) * initial + amount * moved, atol=1e-12)
+
+
+def test_decisions_and_logits_are_those_of_the_scores(fitted):
+    mixed = scores(fitted, 0.6)
+    logits = fitted.decision_function(X, sensitive_features=GROUP)
+    np.testing.assert_allclose(1 / (1 + np.exp(-logits)), mixed, atol=1e-12)
+    np.testing.assert_array_equal(fitted.predict(X, sensitive_features=GROUP), (mixed > 0.5).astype(int))
+
+
+def test_more_amount_is_less_disparity(fitted):
+    found = [
+        strong_pairwise_disparity(scores(fitted, a), sensitive_features=GROUP) for a in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    assert np.all(np.diff(found) < 0)
+
+
+def test_sure_scores_stay_finite():
+    far = np.vstack((X, [[4000.0, 0.0, 0.0], [-4000.0, 0.0, 0.0]]))
+    model = ft.DiscreteTransportClassifier(LogisticRegression(), amount=0.5, **SHORT).fit(
+        X, Y, sensitive_features=GROUP
+    )
+    logits = model.decision_function(far)
+    assert np.isfinite(logits).all()
+    assert logits[-2] > 50 > -50 > logits[-1]
+
+
+@pytest.mark.parametrize("amount", [-0.1, 1.1, np.nan, "half", True])
+def test_bad_amounts_are_refused_before_training_and_at_prediction(fitted, amount):
+    with pytest.raises((TypeError, ValueError), match="amount"):
+        ft.ContinuousTransportClassifier(amount=amount, **SHORT).fit(X, Y, sensitive_features=GROUP)
+    with pytest.raises((TypeError, ValueError), match="amount"):
+        scores(fitted, amount)
+    fitted.set_params(amount=1.0)
+
+
+@pytest.mark.parametrize("kind", [ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier])
+def test_a_frontier_over_amounts_trains_once_a_fold(kind, monkeypatch):
+    fits, train = [], kind.fit
+    monkeypatch.setattr(kind, "fit", lambda self, *a, **k: fits.append(1) or train(self, *a, **k))
+    curve = ft.frontier(kind(n_updates=1500), X, Y, sensitive_features=GROUP, amounts=[0, 0.5, 1], cv=3, random_state=0)
+    assert len(fits) == 3
+    assert np.all(np.diff(curve.mean("strong_pairwise_disparity")) < 0)
+    model = curve.choose(max_disparity=float(curve.mean("strong_pairwise_disparity")[1]))
+    assert model.amount == pytest.approx(0.5)
+    assert len(fits) == 4
+    assert model.warm_start is False

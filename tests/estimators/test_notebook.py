@@ -1,0 +1,58 @@
+"""The line below scikit-learn's diagram says what was fitted; the diagram itself stays as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_html_repr
+
+import fairtransport as ft
+
+rng = np.random.default_rng(0)
+GROUPS = rng.choice(["a", "b"], size=400)
+X = rng.normal(size=(400, 2)) + (GROUPS == "a")[:, None]
+Y = (X.sum(axis=1) + rng.logistic(size=400) > 1).astype(int)
+COLUMN = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ft.ContinuousTransportClassifier(n_updates=300, random_state=0),
+        ft.DiscreteTransportClassifier(n_updates=300, random_state=0),
+        ft.QuantileRepairClassifier(LogisticRegression()),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_fitted_classifiers_say_so(estimator):
+    before = estimator._repr_html_()
+    assert "Fitted to" not in before
+    assert type(estimator).__name__ in before
+    estimator.fit(X, Y, sensitive_features={COLUMN: GROUPS})
+    for html in (estimator._repr_html_(), estimator._repr_mimebundle_()["text/html"]):
+        assert html.count("Fitted to 2 groups of &lt;script&gt;") == 1
+        assert COLUMN not in html
+        assert "sk-" in html  # scikit-learn's own diagram
+    if hasattr(estimator, "outcome_"):
+        first, last = estimator.history_["disparity"][[0, -1]]
+        assert f"disparity {first:.3f} to {last:.3f}" in estimator._repr_html_()
+        assert estimator.outcome_ in estimator._repr_html_()
+
+
+def test_repair_of_scores_and_pipelines():
+    repair = ft.QuantileRepair().fit(np.linspace(0, 1, 400), sensitive_features=GROUPS)
+    assert "Fitted to 2 groups" in repair._repr_html_()
+    pipeline = make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(n_updates=300, random_state=0))
+    pipeline.fit(X, Y, continuoustransportclassifier__sensitive_features=GROUPS)
+    assert "ContinuousTransportClassifier" in estimator_html_repr(pipeline)
+
+
+def test_text_where_diagrams_are_switched_off():
+    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, Y, sensitive_features=GROUPS)
+    with sklearn.config_context(display="text"):
+        assert list(model._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(model, "_repr_html_")

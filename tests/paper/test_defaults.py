@@ -1,0 +1,65 @@
+"""Defaults that need no tuning: the same outcome whatever the units, useless columns or the batch size."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fairtransport import ContinuousTransportClassifier
+from fairtransport.metrics import error_rate, strong_pairwise_disparity
+from fairtransport.paper.setups import adult_split
+
+pytestmark = pytest.mark.paper
+SEEDS = (0, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return adult_split()
+
+
+def outcome(split, change=lambda X: X, seeds=SEEDS, **options):
+    """Mean error and disparity on test rows over some seeds."""
+    found = []
+    for seed in seeds:
+        model = ContinuousTransportClassifier(random_state=seed, **options)
+        model.fit(change(split.X_train), split.y_train, sensitive_features=split.groups_train)
+        scores = model.predict_proba(change(split.X_test))[:, 1]
+        found.append(
+            (error_rate(split.y_test, scores), strong_pairwise_disparity(scores, sensitive_features=split.groups_test))
+        )
+    return np.mean(found, axis=0)
+
+
+@pytest.fixture(scope="module")
+def usual(split):
+    return outcome(split)
+
+
+def uneven(X):
+    """Every third column times 1000, every third divided by 1000."""
+    return X @ sparse.diags_array(np.resize([1.0, 1e3, 1e-3], X.shape[1]))
+
+
+def with_useless(X):
+    noise = np.random.default_rng(X.shape[0]).normal(size=(X.shape[0], 500))
+    return sparse.hstack((X, sparse.csr_matrix(noise)), format="csr")
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_units_of_the_features_do_not_matter(split, usual, factor):
+    np.testing.assert_allclose(outcome(split, lambda X: factor * X), usual, atol=(0.002, 0.01))
+
+
+def test_units_of_single_columns_do_not_matter(split, usual):
+    np.testing.assert_allclose(outcome(split, lambda X: sparse.csr_matrix(uneven(X))), usual, atol=(0.002, 0.01))
+
+
+def test_useless_columns_do_little_harm(split, usual):
+    # 500 columns of noise cost logistic regression itself some error; that is not the transport's.
+    np.testing.assert_allclose(outcome(split, with_useless, seeds=[0]), usual, atol=(0.006, 0.015))
+
+
+def test_batches_of_10_end_where_batches_of_1000_end(split):
+    small, large = outcome(split, batch_size=10), outcome(split, batch_size=1000)
+    assert abs(small[1] - large[1]) <= 0.01
+    assert abs(small[0] - large[0]) <= 0.004

@@ -1,0 +1,151 @@
+"""Files whose checksums are right and whose models are not: our own error, or a model, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtransport.persistence import ModelFileError
+from fairtransport.persistence.files import _model_of, pack_model
+from fairtransport.storage import Container, pack_container, unpack_container
+
+from .models import fitted
+
+pytestmark = pytest.mark.trust
+
+NAMES = ["COT", "COT of each group", "repair of a pipeline", "repair of a table", "logistic regression"]
+
+
+def held(name):
+    return unpack_container(pack_model(fitted(name)[0])[0], kind="model")
+
+
+def places(value, path=()):
+    """Paths to everything in a piece of JSON."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+def put(schema, path, value):
+    changed = copy.deepcopy(schema)
+    at = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return changed
+
+
+def load_forged(schema, arrays):
+    content = pack_container("model", schema, arrays)
+    return _model_of(unpack_container(content, kind="model"))
+
+
+ODD = st.sampled_from(
+    [
+        None, True, -1, 0, 3, 2**70, 0.5, "", "model", "nan", "\x00", [], {}, [[]], {"$": "object"},
+        {"$": "object", "class": "builtins.eval", "params": {}, "fitted": {}},
+        {"$": "object", "class": "os.system", "params": {"command": "false"}, "fitted": {}},
+        {"$": "object", "class": ["fairtransport.QuantileRepair"], "params": {}, "fitted": {}},
+        {"$": "object", "class": "sklearn.pipeline.Pipeline", "params": {"steps": []}, "fitted": {"predict": 1}},
+        {"$": "object", "class": "sklearn.linear_model.LogisticRegression", "params": {"x": 1}, "fitted": {}},
+        {"$": "object", "class": "sklearn.linear_model.LogisticRegression", "params": 3, "fitted": {"__class__": 1}},
+        {"$": "same", "as": "model"}, {"$": "same", "as": ["x"]}, {"$": "array", "name": "model.coef_"},
+        {"$": "array", "name": ["x"]}, {"$": "float", "value": "many"}, {"$": "tuple", "items": 3},
+        {"$": "dict", "keys": [[]], "values": [1]}, {"$": "dict", "keys": [1, 2], "values": [1]},
+        {"$": "slice", "items": [1]}, {"$": "dtype", "name": "O,O"}, {"$": "type", "name": "numpy.ndarray"},
+        {"$": "objects", "shape": [2], "items": [1]}, {"$": "objects", "shape": [-1], "items": []},
+        {"$": "objects", "shape": [1], "items": [{"$": "tuple", "items": []}]},
+        {"$": "groups", "spec": 3}, {"$": "groups"}, {"$": "grid", "low": 1, "high": 0, "n_bins": 2**62},
+        {"$": "map", "knots": [0.5, 0.1], "images": [0.1, 0.2]}, {"$": "fourier", "frequency": 1, "phase": 2},
+        {"$": "duals", "features": 1, "group_weights": 1, "target_weights": 1, "groups": 1}, {"$": ["tuple"]},
+    ]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=80)
+@given(data=st.data())
+def test_any_change_of_the_schema(name, data):
+    container = held(name)
+    path = data.draw(st.sampled_from(list(places(container.schema))[1:]), label="path")
+    schema = put(container.schema, path, data.draw(ODD, label="value"))
+    try:
+        model = load_forged(schema, container.arrays)
+    except ModelFileError:
+        return
+    assert hasattr(model, "get_params")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_any_change_of_the_arrays(name, data):
+    container = held(name)
+    arrays = dict(container.arrays)
+    which = data.draw(st.sampled_from(sorted(arrays)), label="array")
+    array = arrays[which]
+    change = data.draw(st.sampled_from(["shape", "nan", "text", "empty", "longer", "gone", "more"]), label="change")
+    if change == "gone":
+        del arrays[which]
+    elif change == "more":
+        arrays["unasked"] = array
+    else:
+        arrays[which] = {
+            "shape": lambda: array[None],
+            "nan": lambda: np.full(array.shape, np.nan),
+            "text": lambda: np.full(array.shape, "x"),
+            "empty": lambda: array[:0],
+            "longer": lambda: np.concatenate([array, array]),
+        }[change]()
+    try:
+        model = load_forged(container.schema, arrays)
+    except ModelFileError:
+        return
+    assert hasattr(model, "get_params")
+
+
+@pytest.mark.parametrize(
+    ("which", "array"),
+    [
+        ("model.coef_", np.zeros((1, 4))),
+        ("model.coef_", np.full((1, 3), np.inf)),
+        ("model.coef_", np.array([["a", "b", "c"]])),
+        ("model.intercept_", np.zeros(2)),
+        ("model.classes_", np.array(["a", "b", "c"])),
+        ("model.duals_.group_weights", np.zeros((3, 50))),
+        ("model.duals_.features.phase", np.zeros(49)),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(which, array):
+    container = held("COT")
+    assert load_forged(container.schema, container.arrays).coef_.shape == (1, 3)
+    with pytest.raises(ModelFileError):
+        load_forged(container.schema, {**container.arrays, which: array})
+
+
+def test_maps_that_descend_are_refused():
+    container = held("repair")
+    which = "model.maps_.0.images"
+    with pytest.raises(ModelFileError):
+        load_forged(container.schema, {**container.arrays, which: container.arrays[which][::-1]})
+
+
+def test_values_as_deep_as_json_allows_are_refused():
+    deep = json.loads("[" * 90 + "]" * 90)
+    container = Container("model", {"model": deep, "people_per_point": 5, "changes": {}}, {}, {}, "", 1)
+    with pytest.raises(ModelFileError, match="levels deep"):
+        _model_of(container)
+
+
+def test_no_code_runs(tmp_path):
+    """The class is looked up in a list; its name is never imported."""
+    schema = {"model": {"$": "object", "class": "antigravity.x", "params": {}, "fitted": {}}}
+    with pytest.raises(ModelFileError, match="class that files may not hold"):
+        load_forged({**schema, "people_per_point": 5, "changes": {}}, {})

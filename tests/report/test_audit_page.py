@@ -1,0 +1,335 @@
+"""The page as a file: complete, small, and safe whatever the names are. What it does in a browser: tests/browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairtransport as ft
+from fairtransport.auditing import audit_histograms
+from fairtransport.histograms import Grid, GroupHistograms
+from fairtransport.report.audit_page import audit_page, comparison_page
+from fairtransport.report.audit_tables import audit_tables
+from fairtransport.report.matrix import LEVELS, matrix
+from fairtransport.report.what_if import WhatIf
+
+QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would make of the page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.text, self.inside, self.raw = [], [], [], {}
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"style", "script"}:
+            self.inside.append((tag, dict(attrs).get("type", "")))
+
+    def handle_endtag(self, tag):
+        if tag in {"style", "script"}:
+            self.inside.pop()
+
+    def handle_data(self, data):
+        if self.inside:
+            self.raw[self.inside[-1]] = self.raw.get(self.inside[-1], "") + data
+        else:
+            self.text.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+    @property
+    def tags(self):
+        return Counter(tag for tag, _ in self.elements)
+
+    @property
+    def data(self):
+        return json.loads(self.raw["script", "application/json"])
+
+
+@pytest.fixture(scope="module")
+def page(audit):
+    return audit_page(audit, written=WRITTEN)
+
+
+@pytest.fixture(scope="module")
+def reader(page):
+    return Reader(page)
+
+
+def test_one_file_without_any_address(page, reader):
+    assert page.startswith("<!DOCTYPE html>")
+    script = reader.raw["script", ""].replace("http://www.w3.org/2000/svg", "")  # the name of a namespace
+    assert not re.search(r"https?:|@import|url\(|import\(|fetch\(|XMLHttpRequest|WebSocket|eval\(|innerHTML", script)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+    links = [attributes for tag, attributes in reader.elements if tag in {"link", "img", "iframe", "object", "base"}]
+    assert links == [{"rel": "icon", "href": "data:,"}]
+    assert not [
+        name for _, attributes in reader.elements for name in attributes if name.startswith("on") or name == "style"
+    ]
+
+
+def test_policy_comes_before_what_it_rules_and_fits_it(page, reader):
+    (policy,) = (one["content"] for tag, one in reader.elements if tag == "meta" and "http-equiv" in one)
+    for part in (("style", ""), ("script", "")):
+        digest = base64.b64encode(hashlib.sha256(reader.raw[part].encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert page.index("http-equiv") < page.index("<style>")
+
+
+def test_order_of_the_page(reader):
+    words = reader.words
+    parts = (
+        "The four groups are scored differently",
+        "How the groups are scored",
+        "Who is apart from whom",
+        "The figures",
+        "The groups",
+        "What was measured how",
+    )
+    places = [words.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_tables_have_the_figures(reader, audit):
+    words = reader.words
+    for reading in audit.readings.values():
+        assert f"{reading.floor:.3f}" in words if reading.floor is not None else f"{100 * reading.value:.1f}%" in words
+    for group in audit.groups:
+        assert f"{group.rows:,} {group.mean:.3f}" in words
+        assert f"{group.auc.value:.2f}" in words
+    first = audit.thresholds[0]
+    assert f"{first.ratio.low:.2f} to {first.ratio.high:.2f}" in words
+    assert f"{100 * audit.distances[0, 1]:.1f}" in words
+
+
+def test_method_versions_date_and_rows_set_aside(reader):
+    words = reader.words
+    assert f"2024-02-29 12:30 UTC, fairtransport {ft.__version__}, Python 3." in words
+    assert f"numpy {np.__version__}" in words
+    assert "60 bootstrap replicates" in words
+    assert "Figures in the tables are exact" in words
+    assert "Set aside no rows" in words
+
+
+def test_set_aside_and_resolution_of_counted_scores(audit):
+    found = audit_histograms(audit.histograms, set_aside={"no score": 12345}, **QUICK)
+    words = Reader(audit_page(found)).words
+    assert "12,345 rows: no score" in words
+    assert "16,384 bins" in words
+
+
+def test_data_are_the_counts(reader, audit):
+    data = reader.data
+    assert data["range"] == [0.0, 1.0]
+    assert data["labelled"] is True
+    assert data["z"] == pytest.approx(1.959964, abs=1e-6)
+    (one,) = data["audits"]
+    assert one["bins"] == 16384
+    assert one["disparity"] == audit.metrics["strong_pairwise_disparity"]
+    for place, group in enumerate(one["groups"]):
+        at = np.cumsum(group["at"])
+        held = np.zeros((2, 16385))
+        held[:, at] = group["masses"]
+        np.testing.assert_array_equal(held, audit.histograms.by_class[:, place])
+        assert group["rows"] == audit.groups[place].rows
+        assert len(group["images"]) == len(at)
+        assert all(isinstance(mass, int) for mass in group["masses"][0])
+    assert set(data) == {"range", "threshold", "confidence", "z", "labelled", "groups", "audits", "sheets"}
+    assert {table.key for table in audit_tables(audit)} | {"distances"} == set(data["sheets"])
+    assert data["sheets"]["groups"][1][2] == audit.groups[0].mean  # all digits
+
+
+def test_colours_are_those_of_every_picture(reader, audit):
+    colours = [group["colour"] for group in reader.data["groups"]]
+    assert len(set(colours)) == 4
+    styles = ft.report.style.group_styles(audit.histograms.groups, audit.histograms.group_rows)
+    assert colours == [style.colour for style in styles]
+
+
+def test_largest_groups_have_the_colours(audit_of):
+    names = [f"{k:02d}" for k in range(30)]
+    audit = audit_of(names, 2000)
+    named = [group["named"] for group in Reader(audit_page(audit)).data["groups"]]
+    rows = np.array([group.rows for group in audit.groups])
+    assert sum(named) == 12
+    assert rows[named].min() >= rows[~np.array(named)].max()
+
+
+NAMES = st.text(min_size=1, max_size=40)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script>",
+    "<!--",
+    "]]>",
+    "\u2028",
+    '" onload="x',
+    "'><svg/onload=x>",
+    "&lt;",
+    "{{ 7*7 }}",
+    "{% raw %}",
+    "\u202e",
+    "\x00\x1b[31m",
+    "\ud800",
+    "</title>",
+    "</style>",
+    "x" * 300,
+    "",
+    "=1+1",
+    "$a_{$",
+)
+
+
+def skeleton(page):
+    """Elements and names of attributes: what names from outside may not change."""
+    return [(tag, sorted(attributes)) for tag, attributes in Reader(page).elements]
+
+
+def small_page(names, column, other):
+    """A page where every text comes from outside."""
+    groups = ft.make_groups({column: list(names)}).select(np.empty(0, dtype=int))
+    masses = np.arange(2 * 3 * 9.0).reshape(2, 3, 9)
+    held = GroupHistograms(Grid(n_bins=8), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
+    quick = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+    found = audit_histograms(held, strata={other: held}, set_aside={other: 3}, **quick)
+    return audit_page(found, title=other, written=WRITTEN)
+
+
+HARMLESS = small_page(("a", "b", "c"), "group", "north")
+
+
+@settings(max_examples=20)
+@given(names=st.lists(NAMES | st.sampled_from(HOSTILE), min_size=3, max_size=3, unique=True), column=NAMES)
+def test_no_name_changes_the_page(names, column):
+    hostile = small_page(names, column, names[0])
+    hostile.encode()  # no half of a surrogate
+    assert skeleton(hostile) == skeleton(HARMLESS)
+    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066\u2067]", hostile)
+
+
+def test_hostile_names_are_there_as_text(audit_of):
+    page = audit_page(audit_of(("<script>alert(1)</script>", "=cmd()"), sensitive="</style>"))
+    reader = Reader(page)
+    assert "<script>alert(1)</script>" in reader.words
+    assert reader.tags["script"] == 2
+    assert reader.data["groups"][0]["name"] == "<script>alert(1)</script>"
+    assert "<script>alert" not in page
+
+
+def test_comparison_has_both_audits_and_what_changed(audit, scored):
+    scores, labels, groups = scored()
+    repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=groups)
+    after = ft.audit(repaired, labels, sensitive_features={"group": groups}, **QUICK)
+    found = ft.compare(audit, after, names=("<b>Old</b>", "New"))
+    reader = Reader(found.to_html())
+    assert reader.tags["b"] == 0
+    assert "<b>Old</b>" in reader.words
+    for change in found.changes.values():
+        assert f"{abs(change.value):.3f}" in reader.words or f"{100 * abs(change.value):.1f} points" in reader.words
+    assert len(reader.data["audits"]) == 2
+    assert reader.data["audits"][0]["groups"][0]["images"] is None  # no repair here
+    assert comparison_page(found, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
+
+
+def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
+    scores, labels, groups = scored()
+    one = ft.audit(scores, labels, sensitive_features=groups, **QUICK)
+    counted = one.histograms
+    turned = ft.make_groups(list("abcd")[::-1])
+    assert turned.labels == tuple("abcd")
+    order = [3, 1, 0, 2]
+    labels = tuple(counted.groups.labels[k] for k in order)
+    other_groups = type(turned)(labels, labels, counted.groups.memberships, counted.groups.columns, "crossed", "error")
+    shuffled = GroupHistograms(counted.grid, other_groups, counted.masses[:, order], None, counted.rows[order])
+    two = audit_histograms(shuffled, **QUICK)
+    found = ft.compare(one, two)
+    assert found.places == (2, 1, 3, 0)
+    assert all(change.value == pytest.approx(0, abs=1e-12) for change in found.thresholds[0].rates)
+    data = Reader(found.to_html()).data
+    assert data["audits"][0]["groups"] == data["audits"][1]["groups"]
+
+
+# --------------------------------------------------------------------------------------------------- sizes and files
+
+
+def test_ten_million_rows_make_a_small_page():
+    rng = np.random.default_rng(0)
+    masses = np.zeros((2, 8, 16385))
+    for place in range(8):
+        shares = np.diff(np.linspace(0, 1, 16386) ** (1 + 0.1 * place))
+        masses[:, place] = rng.multinomial(625_000, shares / shares.sum(), size=2)
+    groups = ft.make_groups(list("abcdefgh")).select(np.empty(0, dtype=int))
+    counted = GroupHistograms(Grid(), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
+    found = audit_histograms(counted, **QUICK)
+    assert found.rows == 10_000_000
+    page = audit_page(found)
+    assert len(page.encode()) < 3_000_000
+    assert Reader(page).data["audits"][0]["bins"] == 8192
+    for threshold in (0.25, 0.5, 0.625):  # exact at the page's own resolution
+        expected = counted.shares_above([threshold])[0]
+        rates = [rate.value for rate in WhatIf.of(found).at(threshold).rates]
+        np.testing.assert_allclose(rates, expected, atol=1e-12)
+
+
+def test_two_hundred_weighted_groups_stay_below_five_megabytes():
+    rng = np.random.default_rng(0)
+    masses = rng.random((2, 200, 1025))
+    groups = ft.make_groups([f"group number {code}" for code in range(200)]).select(np.empty(0, dtype=int))
+    counted = GroupHistograms(Grid(n_bins=1024), groups, masses, masses**2, np.full(200, 5000))
+    page = audit_page(audit_histograms(counted, n_bootstrap=20, n_permutations=20, random_state=0))
+    assert 500_000 < len(page.encode()) < 5_000_000
+
+
+def test_path_is_written_and_replaced(audit, tmp_path):
+    goal = tmp_path / "report.html"
+    goal.write_text("old")
+    assert audit.to_html(goal) == goal
+    assert goal.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert audit.to_html(str(goal), title="Mine") == goal
+    assert "<h1>Mine</h1>" in goal.read_text(encoding="utf-8")
+
+
+def test_paths_that_cannot_be_written(audit, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing does not exist; make it first"):
+        audit.to_html(tmp_path / "missing" / "report.html")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        audit.to_html(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        ft.compare(audit, audit).to_html(tmp_path / "missing" / "report.html")
+    with pytest.raises(TypeError, match="colour"):
+        audit.to_html(colour="red")
+
+
+def test_without_jinja2_the_error_says_what_to_install(audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'jinja2: pip install "fairtransport\[report\]"'):
+        audit.to_html()
+
+
+def test_matrix_shades_by_fixed_steps(audit_of):
+    found = matrix(audit_of([f"{k:02d}" for k in range(20)], 1500))
+    assert len(found.places) == 12
+    assert found.left_out == 8
+    distances, levels = np.array(found.distances), np.array(found.levels)
+    for place, step in enumerate(LEVELS):
+        assert np.all(levels[distances >= step] > place)
+        assert np.all(levels[distances < step] <= place)

@@ -1,0 +1,342 @@
+"""Displays: the data are what is drawn, colours the same everywhere, letters readable, nothing cut off."""
+
+from __future__ import annotations
+
+import sys
+from itertools import combinations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import fairtransport as ft
+from fairtransport.metrics import pairwise_distances
+from fairtransport.report import (
+    CdfDisplay,
+    DualDisplay,
+    GroupDistributionDisplay,
+    PairwiseDisparityDisplay,
+    TransportMapDisplay,
+)
+from fairtransport.report.style import group_styles
+from fairtransport.transport.line import wasserstein
+
+mpl.use("Agg")
+CM = 1 / 2.54
+HOSTILE = ("$a_{$", "_hidden", "x" * 300, "\u05e9\u05dc\u05d5\u05dd")
+OF_SCORES = (GroupDistributionDisplay, CdfDisplay, PairwiseDisparityDisplay)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def rows(scored):
+    """Four groups and one of five rows."""
+    scores, labels, groups = scored()
+    return np.append(scores, np.linspace(0.9, 1, 5)), np.append(labels, [1] * 5), np.append(groups, ["few"] * 5)
+
+
+@pytest.fixture(scope="module")
+def classifier(rows):
+    scores, labels, groups = rows
+    X = np.column_stack([np.log(scores + 1e-3), np.sin(7 * scores)])
+    return ft.QuantileRepairClassifier(LogisticRegression()).fit(X, labels, sensitive_features=groups), X
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    scores, labels, groups = rows
+    X = np.column_stack([scores, np.sin(7 * scores)])
+    keep = groups != "few"
+    cot = ft.ContinuousTransportClassifier(n_updates=400, random_state=0)
+    return cot.fit(X[keep], labels[keep], sensitive_features=groups[keep])
+
+
+def small():
+    figure, ax = plt.subplots(figsize=(6 * CM, 6 * CM), layout="constrained")
+    return figure, ax
+
+
+def legend_words(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+# ------------------------------------------------------------------------------------------------ data that is drawn
+
+
+def test_density_follows_the_scores(rows):
+    scores, _, groups = rows
+    display = GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups, target=None)
+    for name, line in zip(sorted(set(groups)), display.lines_, strict=True):
+        x, y = line.get_data()
+        assert y.mean() == pytest.approx(1, abs=1e-9)  # over cells of equal width
+        if name != "few":
+            assert (x * y).mean() == pytest.approx(scores[groups == name].mean(), abs=0.01)
+    assert display.target_ is None
+    tops = [line.get_ydata().max() for line in display.lines_[:4]]
+    assert display.ax_.get_ylim()[1] == pytest.approx(1.05 * max(tops))  # the five rows do not set the height
+
+
+def test_histogram_has_the_shares(rows):
+    scores, _, groups = rows
+    scores = scores.round(2)  # many of them on the edges of bins
+    options = {"kind": "histogram", "n_bins": 10}
+    display = GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups, **options)
+    for name, line in zip(sorted(set(groups)), display.lines_, strict=True):
+        cells = np.maximum(np.ceil(np.round(100 * scores[groups == name]) / 10), 1)
+        expected = [np.mean(cells == cell) for cell in range(1, 11)]
+        np.testing.assert_allclose(line.get_ydata()[::2], expected, atol=1e-12)
+    assert display.ax_.get_ylabel() == "Share in 0.1"
+
+
+def test_target_is_shaded(rows):
+    scores, _, groups = rows
+    one = GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups, target="a")
+    corners = one.target_.get_paths()[0].vertices
+    x, y = one.lines_[0].get_data()
+    inside = [point for point in zip(x, y, strict=True) if np.isclose(corners, point, atol=0.2).all(axis=1).any()]
+    assert len(inside) == x.size
+    assert legend_words(one)[-1] == "Target"
+
+
+def test_cdf_and_its_area(rows):
+    scores, _, groups = rows
+    display = CdfDisplay.from_predictions(scores, sensitive_features=groups)
+    for name, line in zip(sorted(set(groups)), display.lines_, strict=True):
+        x, y = line.get_data()
+        expected = [np.mean(scores[groups == name] <= point) for point in x]
+        np.testing.assert_allclose(y, expected, atol=1e-12)
+    # The farthest pair of those that are sure, not the five rows.
+    exact = wasserstein(scores[groups == "a"], scores[groups == "d"])
+    assert display.distance_ == pytest.approx(exact, abs=1 / 16384)
+    low, high = display.area_.get_paths()[0].vertices[:, 1].min(), display.area_.get_paths()[0].vertices[:, 1].max()
+    assert (low, high) == (0, 1)
+    assert f"Distance {exact:.3f}" in legend_words(display)
+    other = CdfDisplay.from_predictions(scores, sensitive_features=groups, pair=("b", "few"))
+    assert other.distance_ == pytest.approx(wasserstein(scores[groups == "b"], scores[groups == "few"]), abs=1 / 16384)
+
+
+def test_pairwise_distances_are_exact(rows, audit):
+    scores, _, groups = rows
+    display = PairwiseDisparityDisplay.from_predictions(scores, sensitive_features=groups)
+    expected = 100 * pairwise_distances(scores, sensitive_features=groups)
+    np.testing.assert_allclose(display.image_.get_array(), expected)
+    told = [text.get_text() for text in display.texts_]
+    assert told == [f"{value:.1f}" for value in expected[~np.eye(5, dtype=bool)]]
+    assert display.ax_.get_yticklabels()[4].get_text() == "few ?  5"
+    of_audit = PairwiseDisparityDisplay.from_audit(audit)
+    np.testing.assert_allclose(of_audit.image_.get_array(), 100 * audit.distances)
+
+
+def test_maps_of_a_repair(rows):
+    scores, _, groups = rows
+    repair = ft.QuantileRepair("barycenter_w2", amount=0.7).fit(scores, sensitive_features=groups)
+    display = TransportMapDisplay.from_estimator(repair)
+    for name, line in zip(sorted(set(groups)), display.lines_, strict=True):
+        before, after = line.get_data()
+        np.testing.assert_allclose(after, repair.transform(before, sensitive_features=[name] * before.size), atol=1e-12)
+    assert display.bands_ == []
+
+
+def test_maps_of_a_classifier_and_of_an_audit(classifier, audit, scored):
+    model, _ = classifier
+    assert len(TransportMapDisplay.from_estimator(make_pipeline(model)).lines_) == 5
+    scores, _, groups = scored()
+    display = TransportMapDisplay.from_audit(audit, target="barycenter", amount=0.5)
+    repair = ft.QuantileRepair("barycenter", amount=0.5).fit(scores, sensitive_features=groups)
+    before, after = display.lines_[1].get_data()
+    np.testing.assert_allclose(after, repair.transform(before, sensitive_features=["b"] * before.size), atol=2e-3)
+
+
+def test_scores_before_and_after(rows):
+    scores, _, groups = rows
+    rng = np.random.default_rng(0)
+    after = np.clip(scores**2 + rng.normal(0, 0.01, scores.size), 0, 1)
+    display = TransportMapDisplay.from_predictions(scores, after, sensitive_features=groups)
+    before, middle = display.lines_[0].get_data()
+    np.testing.assert_allclose(middle, before**2, atol=0.03)
+    assert len(display.bands_) == 4  # none for the five rows
+    assert "few (n = 5, unsure)" in legend_words(display)
+
+
+def test_duals_of_a_model_and_of_a_solution(model):
+    points = np.linspace(0.1, 0.9, 11)
+    display = DualDisplay.from_estimator(make_pipeline(model), points=points)
+    for label, line in zip(model.groups_.labels, display.lines_, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), points)
+        np.testing.assert_allclose(line.get_ydata(), model.duals_.of_group(label, points))
+    rng = np.random.default_rng(0)
+    solution = ft.solve_dual(rng.beta(2, 5, 300), rng.beta(5, 2, 300), n_updates=200, random_state=0)
+    both = DualDisplay.from_solution(solution, names=("z", "a"), points=points)  # the names' order is not the lines'
+    drawn = dict(zip(legend_words(both), both.lines_, strict=True))
+    np.testing.assert_allclose(drawn["z"].get_ydata(), solution.x_dual(points))
+    np.testing.assert_allclose(drawn["a"].get_ydata(), solution.y_dual(points))
+
+
+# -------------------------------------------------------------------------------------------------- scikit-learn's way
+
+
+@pytest.mark.parametrize("display", OF_SCORES)
+def test_from_estimator_hands_groups_on_where_they_are_needed(display, classifier, rows):
+    model, X = classifier
+    _, _, groups = rows
+    scores = model.predict_proba(X, sensitive_features=groups)[:, 1]
+    made = display.from_estimator(model, X, sensitive_features=groups)
+    same = display.from_predictions(scores, sensitive_features=groups)
+    if display is PairwiseDisparityDisplay:
+        np.testing.assert_array_equal(made.image_.get_array(), same.image_.get_array())
+    else:
+        for one, other in zip(made.lines_, same.lines_, strict=True):
+            np.testing.assert_array_equal(one.get_ydata(), other.get_ydata())
+    plain = display.from_estimator(model.estimator_, X, sensitive_features=groups)
+    assert plain.figure_ is plain.ax_.figure
+    with pytest.raises(TypeError, match="predict_proba; str has none"):
+        display.from_estimator("model", X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("kind", "display"),
+    [
+        ("distribution", GroupDistributionDisplay),
+        ("cdf", CdfDisplay),
+        ("pairs", PairwiseDisparityDisplay),
+        ("map", TransportMapDisplay),
+    ],
+)
+def test_audit_plot_draws_each_kind_on_the_axes_given(audit, kind, display):
+    _, ax = plt.subplots()
+    made = audit.plot(kind, ax=ax)
+    assert isinstance(made, display)
+    assert made.ax_ is ax
+    assert made.plot().ax_ is not ax  # again, elsewhere
+    assert isinstance(audit.plot(), GroupDistributionDisplay)
+
+
+def test_refusals(audit, scored):
+    with pytest.raises(ValueError, match="kind must be one of 'distribution'"):
+        audit.plot("pie")
+    with pytest.raises(ValueError, match="kind must be one of 'density'"):
+        GroupDistributionDisplay.from_audit(audit, kind="pie")
+    with pytest.raises(TypeError, match="LogisticRegression has no dual variables"):
+        DualDisplay.from_estimator(LogisticRegression())
+    with pytest.raises(TypeError, match="LogisticRegression has no maps of scores"):
+        TransportMapDisplay.from_estimator(LogisticRegression())
+    with pytest.raises(ValueError, match="two different texts"):
+        DualDisplay.from_solution(None, names=("x", "x"))
+    with pytest.raises(ValueError, match="after has 1 rows"):
+        TransportMapDisplay.from_predictions([0.1, 0.2], [0.1], sensitive_features=["a", "b"])
+    scores, _, groups = scored()
+    both = ft.audit(
+        scores, sensitive_features={"x": groups, "y": groups == "a"}, grouping="each", n_bootstrap=20, n_permutations=20
+    )
+    with pytest.raises(ValueError, match="cannot be repaired"):
+        both.plot("map")
+    assert len(both.plot().lines_) == 6
+
+
+@pytest.mark.parametrize("display", OF_SCORES)
+def test_without_matplotlib_the_error_says_what_to_install(display, audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
+        display.from_audit(audit)
+
+
+# ------------------------------------------------------------------------------------------------------- as it looks
+
+
+def test_a_group_has_one_colour_everywhere(rows, audit_of):
+    audit = audit_of(("a", "b", "c"))
+    colours = [style.colour for style in group_styles(audit.histograms.groups, audit.histograms.group_rows)]
+    for kind in ("distribution", "cdf", "map"):
+        assert [line.get_color() for line in audit.plot(kind).lines_] == colours
+    scores, _, groups = rows
+    repair = ft.QuantileRepair().fit(scores, sensitive_features=groups)
+    lines = TransportMapDisplay.from_estimator(repair).lines_
+    assert [line.get_color() for line in lines[:3]] == colours
+
+
+def test_few_rows_are_faint_and_marked(rows):
+    scores, _, groups = rows
+    for display in (GroupDistributionDisplay, CdfDisplay):
+        made = display.from_predictions(scores, sensitive_features=groups)
+        assert made.lines_[4].get_alpha() < 0.6
+        assert all(line.get_alpha() is None for line in made.lines_[:4])
+        assert "few (n = 5, unsure)" in legend_words(made)
+        sure = display.from_predictions(scores, sensitive_features=groups, unsure_below=5)
+        assert sure.lines_[4].get_alpha() is None
+
+
+def drawings(rows, model):
+    scores, _, groups = rows
+    return {
+        "distribution": lambda ax: GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
+        "cdf": lambda ax: CdfDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
+        "pairs": lambda ax: PairwiseDisparityDisplay.from_predictions(scores, sensitive_features=groups, ax=ax),
+        "map": lambda ax: TransportMapDisplay.from_predictions(scores, scores**2, sensitive_features=groups, ax=ax),
+        "dual": lambda ax: DualDisplay.from_estimator(model, ax=ax),
+    }
+
+
+@pytest.mark.parametrize("name", ["distribution", "cdf", "pairs", "map", "dual"])
+def test_at_six_centimetres_all_is_legible_and_inside(rows, model, name):
+    figure, ax = small()
+    display = drawings(rows, model)[name](ax)
+    figure.draw_without_rendering()
+    texts = [ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels(), *ax.texts]
+    legend = ax.get_legend()
+    texts += legend.get_texts() if legend else []
+    shown = [text for text in texts if text.get_text()]
+    assert min(text.get_fontsize() for text in shown) >= 6.0
+    for text in shown:
+        box = text.get_window_extent()
+        assert box.x0 >= -1, text.get_text()
+        assert box.x1 <= figure.bbox.x1 + 1, text.get_text()
+        assert box.y1 <= figure.bbox.y1 + 1, text.get_text()
+    if legend:
+        assert legend.get_window_extent().y0 >= ax.get_window_extent().y1 - 1
+    assert ax.get_window_extent().height > 0.3 * figure.bbox.height
+    ticks = [tick.get_window_extent() for tick in ax.get_xticklabels() if tick.get_text()]
+    assert not any(one.overlaps(other) for one, other in combinations(ticks, 2))
+    assert display.figure_ is figure
+
+
+@pytest.mark.parametrize("display", OF_SCORES)
+@pytest.mark.parametrize("size", [6, 14])
+def test_sixty_groups_stay_readable(scored, display, size):
+    scores, _, groups = scored([f"Region {k:02d}, with a long name" for k in range(60)], 4000)
+    figure, ax = plt.subplots(figsize=(size * CM, size * CM), layout="constrained")
+    made = display.from_predictions(scores, sensitive_features=groups, ax=ax)
+    figure.draw_without_rendering()
+    assert ax.get_window_extent().height > 0.3 * figure.bbox.height
+    if display is PairwiseDisparityDisplay:
+        assert made.image_.get_array().shape == (12, 12)
+        assert "48 smaller groups left out" in ax.get_xlabel()
+        assert display.from_predictions(scores, sensitive_features=groups, most=None).image_.get_array().shape == (
+            60,
+            60,
+        )
+    else:
+        words = legend_words(made)
+        assert len(words) <= 14
+        assert any("smaller groups" in word or "more" in word for word in words)
+        assert sum(line.get_linewidth() > 1 for line in made.lines_) <= 12
+
+
+def test_names_are_text_whatever_they_are(scored):
+    scores, _, groups = scored(HOSTILE)
+    for display in OF_SCORES:
+        made = display.from_predictions(scores, sensitive_features=groups)
+        made.figure_.draw_without_rendering()
+        if display is not PairwiseDisparityDisplay:
+            words = " ".join(legend_words(made))
+            assert "$a_{$" in words
+            assert "_hidden" in words
+            assert "x" * 60 not in words

@@ -1,0 +1,399 @@
+"""The container gives back what it was given, and believes nothing that it did not write."""
+
+import hashlib
+import io
+import json
+import os
+import stat
+import struct
+import tracemalloc
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fairtransport.storage import (
+    ModelFileError,
+    pack_container,
+    read_container,
+    unpack_container,
+    write_container,
+)
+from fairtransport.storage.archive import write_zip
+from fairtransport.storage.npy import from_npy, to_npy
+
+ARRAYS = {"theta": np.arange(6.0).reshape(2, 3), "deep/er.flags": np.array([True, False]), "names": np.array(["ä", ""])}
+SCHEMA = {"batch": 7, "labels": ["F", None, 1.5, True], "text": "\x00\u2028</script>"}
+CONTENT = pack_container("checkpoint", SCHEMA, ARRAYS, reveals="nothing", versions={"river": "0.22"})
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+    | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+plain_types = (
+    hnp.boolean_dtypes() | hnp.integer_dtypes(endianness="<") | hnp.unsigned_integer_dtypes(endianness=">")
+    | hnp.floating_dtypes(sizes=(16, 32, 64)) | hnp.unicode_string_dtypes(max_len=4)
+)  # fmt: skip
+
+
+def same(one, other):
+    return one.shape == other.shape and one.dtype == other.dtype.newbyteorder("=") and one.tobytes() == other.tobytes()
+
+
+# ------------------------------------------------------------------------------------------------- there and back
+
+
+def test_there_and_back():
+    held = unpack_container(CONTENT, kind="checkpoint")
+    assert held.schema == SCHEMA
+    assert held.kind == "checkpoint"
+    assert held.reveals == "nothing"
+    assert {"fairtransport", "numpy", "python", "river"} == set(held.made_by)
+    assert sorted(held.arrays) == sorted(ARRAYS)
+    assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
+    assert all(array.flags.writeable for array in held.arrays.values())
+    assert repr(held) == "Container(kind='checkpoint', 3 arrays, format_version=1)"
+
+
+def test_equal_content_gives_equal_bytes_in_any_order():
+    backwards = dict(reversed(ARRAYS.items()))
+    again = pack_container("checkpoint", dict(reversed(SCHEMA.items())), backwards, reveals="nothing",
+                           versions={"river": "0.22"})  # fmt: skip
+    assert again == CONTENT
+    assert pack_container("checkpoint", {**SCHEMA, "batch": 8}, ARRAYS) != CONTENT
+
+
+def test_any_zip_tool_reads_it(tmp_path):
+    path = write_container(tmp_path / "state.ft", "checkpoint", SCHEMA, ARRAYS)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        head = json.loads(archive.read("schema.json"))
+        np.testing.assert_array_equal(np.load(io.BytesIO(archive.read("arrays/theta.npy"))), ARRAYS["theta"])
+        for name, told in head["parts"].items():
+            assert hashlib.sha256(archive.read(name)).hexdigest() == told["sha256"]
+    assert (head["format"], head["format_version"], head["content"]) == ("fairtransport", 1, SCHEMA)
+    assert read_container(path, kind="checkpoint").schema == SCHEMA
+
+
+@given(st.dictionaries(words, json_values, max_size=4))
+def test_any_schema_comes_back(schema):
+    assert unpack_container(pack_container("x", schema, {})).schema == schema
+
+
+@given(hnp.arrays(plain_types, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+def test_any_plain_array_comes_back(array):
+    if array.dtype.kind == "U" and any(0xD800 <= ord(letter) <= 0xDFFF for text in array.ravel() for letter in text):
+        with pytest.raises(TypeError, match="no Unicode"):
+            to_npy(array)
+        return
+    held = from_npy(to_npy(array), name="x")
+    assert held.shape == array.shape
+    assert held.dtype == array.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(held, array)
+    assert to_npy(np.array(array, order="F")) == to_npy(array)
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "arrays", "error"),
+    [
+        ("Check Point", {}, {}, ValueError),
+        ("x", {"a": float("nan")}, {}, TypeError),
+        ("x", {"a": {1, 2}}, {}, TypeError),
+        ("x", {"a": "y" * (5 << 20)}, {}, ValueError),
+        ("x", {}, {"a": np.array([object()])}, TypeError),
+        ("x", {}, {"a": np.array(["2020-01-01"], dtype="M8[D]")}, TypeError),
+        ("x", {}, {"a": np.zeros(2, dtype="f8,i4")}, TypeError),
+        ("x", {}, {"a": np.zeros(2, dtype=complex)}, TypeError),
+        ("x", {}, {"../a": np.zeros(2)}, ValueError),
+        ("x", {}, {"/a": np.zeros(2)}, ValueError),
+        ("x", {}, {f"a{number}": np.zeros(0, dtype=bool) for number in range(10_001)}, ValueError),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_when_it_is_written(kind, schema, arrays, error):
+    with pytest.raises(error):
+        pack_container(kind, schema, arrays)
+
+
+# --------------------------------------------------------------------------------------------------- hostile files
+
+
+def forged(head=None, made=None, **changes):
+    """A file whose checksums are right and whose content is not."""
+    made = {"arrays/a.npy": to_npy(np.zeros(3))} if made is None else made
+    base = {
+        "format": "fairtransport", "format_version": 1, "kind": "x", "made_by": {"fairtransport": "9.9"},
+        "reveals": "", "content": {},
+        "parts": {n: {"bytes": len(p), "sha256": hashlib.sha256(p).hexdigest()} for n, p in made.items()},
+    }  # fmt: skip
+    text = json.dumps({**base, **changes}).encode() if head is None else head
+    comment = f"fairtransport sha256:{hashlib.sha256(text).hexdigest()}".encode()
+    return write_zip({**made, "schema.json": text}, comment=comment)
+
+
+def npy_with_header(header, body=b"", version=1):
+    padded = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H", len(padded)) + padded + body
+
+
+def header(descr="'<f8'", shape="(3,)", fortran="False"):
+    return f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+
+
+BODY = bytes(24)
+HEADERS = {
+    "2**60": (header(shape=f"({2**60},)"), BODY),
+    "2**60 of nothing": (header(shape=f"(0, {2**60})"), b""),
+    "overflow to the right size": (header(shape=f"({2**61}, 8)"), b""),
+    "negative sides": (header(shape="(-1, -3)"), BODY),
+    "too many sides": (header(shape="(1, 1, 1, 1, 1, 1, 1, 1, 3)"), BODY),
+    "not all there": (header(shape="(4,)"), BODY),
+    "more than told": (header(shape="(2,)"), BODY),
+    "objects": (header(descr="'|O'"), BODY),
+    "a record": (header(descr="[('a', '<f8')]"), BODY),
+    "a subarray": (header(descr="('<f8', (3,))", shape="(1,)"), BODY),
+    "nothing wide": (header(descr="'<U0'", shape=f"({2**30},)"), b""),
+    "void": (header(descr="'|V8'"), BODY),
+    "big-endian": (header(descr="'>f8'"), BODY),
+    "dates": (header(descr="'<M8[s]'"), BODY),
+    "Fortran": (header(fortran="True", shape="(3, 1)"), BODY),
+    "no truth": (header(descr="'|b1'"), b"\x02\x01\x00"),
+    "no letters": (header(descr="'<U1'"), b"\xff\xff\xff\xff" * 3),
+    "half a pair of letters": (header(descr="'<U1'"), b"\x00\xd8\x00\x00" * 3),
+    "code": ("__import__('os').system('false')", BODY),
+    "deep": ("(" * 110, BODY),
+    "no header": ("", BODY),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_arrays_that_lie(case):
+    with pytest.raises(ModelFileError, match="arrays/a"):
+        unpack_container(forged(made={"arrays/a.npy": npy_with_header(*HEADERS[case])}))
+
+
+def test_arrays_of_another_version_or_none():
+    for content in (npy_with_header(header(), BODY, version=2), b"", b"\x80\x04N.", b"\x93NUMPY\x01\x00\xff\xff"):
+        with pytest.raises(ModelFileError, match="arrays/a"):
+            unpack_container(forged(made={"arrays/a.npy": content}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"},
+        {"kind": 3},
+        {"kind": "no kind"},
+        {"content": []},
+        {"made_by": {"fairtransport": 1}},
+        {"made_by": None},
+        {"reveals": None},
+        {"parts": {}},
+        {"parts": None},
+        {"parts": {"arrays/a.npy": {"bytes": 152, "sha256": "0" * 64}}},
+        {"parts": {"arrays/a.npy": None}},
+        {"parts": {"arrays/a.npy": {}, "arrays/b.npy": {}}},
+        {"format_version": None},
+        {"format_version": True},
+        {"format_version": -1},
+        {"format_version": 10**4000},
+    ],
+)
+def test_heads_that_lie(change):
+    unpack_container(forged())
+    with pytest.raises(ModelFileError):
+        unpack_container(forged(**change))
+
+
+def test_an_unknown_version_comes_with_advice():
+    with pytest.raises(ModelFileError, match=r"format version 2 \(written by fairtransport 9.9\).*Upgrade"):
+        unpack_container(forged(format_version=2))
+    with pytest.raises(ModelFileError) as caught:
+        unpack_container(forged(format_version=2, made_by={"fairtransport": "\x1b[31m CANARY"}))
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[" * 200_000,
+        b'{"a":' * 90_000,
+        b'{"format": "fairtransport", "a": ' + b"[" * 150 + b"]" * 150 + b"}",
+        b'{"format": "fairtransport", "format": "fairtransport"}',
+        b'{"format": "fairtransport", "a": NaN}',
+        b'{"format": "fairtransport", "a": ' + b"1" * 10_000 + b"}",
+        b'{"format": "fairtransport", "a": "\\ud800"}',
+        b"\xff\xfe",
+        b"\x00" * 100,
+        b" " * (5 << 20),
+        b"null",
+        b"[]",
+    ],
+)
+def test_json_that_is_none(text):
+    with pytest.raises(ModelFileError):
+        unpack_container(forged(text))
+
+
+def zip_of(*entries, **options):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", **options) as archive:
+        for info, content in entries:
+            archive.writestr(info, content)
+    return buffer.getvalue()
+
+
+def link():
+    info = zipfile.ZipInfo("schema.json")
+    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+NAMES = [
+    "../schema.json",
+    "/etc/passwd",
+    "a\\b",
+    "C:a",
+    "a//b",
+    "a/",
+    "..",
+    "",
+    "a\x00b",
+    "a\nb",
+    "é",
+    "a" * 500,
+    ".hid",
+]
+
+
+OTHERS = {
+    **{f"name {name[:20]!r}": lambda name=name: zip_of((zipfile.ZipInfo(name or "x"), b"{}")) for name in NAMES},
+    "a link": lambda: zip_of((link(), b"/etc/passwd")),
+    "a bomb": lambda: zip_of(("schema.json", bytes(64 << 20)), compression=zipfile.ZIP_DEFLATED),
+    "bzip2": lambda: zip_of(("schema.json", b"{}"), compression=zipfile.ZIP_BZIP2),
+    "lzma": lambda: zip_of(("schema.json", b"{}"), compression=zipfile.ZIP_LZMA),
+    "another file": lambda: zip_of(("other.json", b"{}")),
+    "many parts": lambda: zip_of(*((f"a{number}", b"") for number in range(10_001))),
+    "nothing in it": zip_of,
+    "empty": lambda: b"",
+    "two letters": lambda: b"PK",
+    "a beginning": lambda: b"PK\x03\x04",
+    "an end": lambda: b"PK\x05\x06" + bytes(18),
+    "pickle": lambda: b"\x80\x04\x95",
+    "NUL": lambda: bytes(1000),
+    "junk before": lambda: b"junk before" + CONTENT,
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_zips_and_no_zips(case):
+    with pytest.raises(ModelFileError):
+        unpack_container(OTHERS[case]())
+
+
+def test_a_real_duplicate_with_our_own_settings():
+    """Two parts of one name, otherwise exactly as we write them."""
+    whole = forged()
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        infos = [(info, archive.read(info)) for info in archive.infolist()]
+        comment = archive.comment
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings(action="ignore"):
+        archive.comment = comment
+        for info, content in [infos[0], *infos]:
+            made = zipfile.ZipInfo(info.filename, info.date_time)
+            made.external_attr, made.create_system = info.external_attr, 3
+            archive.writestr(made, content)
+    with pytest.raises(ModelFileError, match="two parts of one name"):
+        unpack_container(buffer.getvalue())
+
+
+def test_every_truncation_is_refused():
+    for size in range(len(CONTENT)):
+        with pytest.raises(ModelFileError):
+            unpack_container(CONTENT[:size])
+
+
+def test_every_flipped_bit_is_refused_or_changes_nothing():
+    """Bits of a zip that mean nothing (dates) may differ; whatever is read is what was written."""
+    refused = 0
+    for place in range(len(CONTENT)):
+        damaged = bytearray(CONTENT)
+        damaged[place] ^= 1 << (place % 8)
+        try:
+            held = unpack_container(bytes(damaged))
+        except ModelFileError:
+            refused += 1
+        else:
+            assert held.schema == SCHEMA
+            assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
+    assert refused > 0.9 * len(CONTENT)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_mutation_is_refused_or_changes_nothing(data):
+    damaged = bytearray(CONTENT)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(damaged)))
+        what = data.draw(st.sampled_from(["cut", "put", "set", "copy"]))
+        length = data.draw(st.integers(0, 40))
+        if what == "cut":
+            del damaged[place : place + length]
+        elif what == "copy":
+            damaged[place:place] = damaged[place : place + length]
+        else:
+            damaged[place : place + (length if what == "set" else 0)] = data.draw(st.binary(max_size=40))
+    try:
+        held = unpack_container(bytes(damaged))
+    except ModelFileError:
+        return
+    assert held.schema == SCHEMA
+    assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=300), st.integers(0, 150))
+def test_any_bytes_as_an_array(content, keep):
+    try:
+        array = from_npy(to_npy(np.arange(3.0))[:keep] + content, name="x")
+    except ModelFileError:
+        return
+    assert array.nbytes <= keep + len(content)
+
+
+# ----------------------------------------------------------------------------------------------------------- limits
+
+
+def test_no_more_is_read_than_allowed(tmp_path):
+    path = write_container(tmp_path / "big.ft", "x", {}, {"a": np.zeros(2_000_000)})
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match=r"has 16\d* bytes, more than max_bytes=1000.*raise max_bytes="):
+        read_container(path, max_bytes=1000)
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.reset_peak()
+    assert read_container(path).arrays["a"].size == 2_000_000
+    assert tracemalloc.get_traced_memory()[1] < 3.1 * path.stat().st_size
+    tracemalloc.stop()
+
+
+def test_only_plain_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        with pytest.raises((ModelFileError, IsADirectoryError)):
+            read_container(path)
+    with pytest.raises(FileNotFoundError):
+        read_container(tmp_path / "none")
+
+
+def test_another_kind_is_refused(tmp_path):
+    path = write_container(tmp_path / "a.ft", "note", {}, {})
+    with pytest.raises(ModelFileError, match="holds a 'note', but a 'model' is needed"):
+        read_container(path, kind="model")

@@ -1,0 +1,101 @@
+"""check_fair_estimator passes ours, and catches those that break what it checks."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fairtransport as ft
+from fairtransport.checks import FAIR_CHECKS, check_fair_estimator
+
+SHORT = {"n_updates": 1500}
+OURS = [
+    ft.ContinuousTransportClassifier(**SHORT),
+    ft.ContinuousTransportClassifier(**SHORT, regularizer="entropy"),
+    ft.ContinuousTransportClassifier(**SHORT, group_specific=True, target="barycenter"),
+    ft.DiscreteTransportClassifier(**SHORT),
+    ft.QuantileRepairClassifier(LogisticRegression()),
+    ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),
+]
+
+
+@pytest.mark.parametrize("estimator", OURS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("name", FAIR_CHECKS)
+def test_ours_pass(estimator, name):
+    assert FAIR_CHECKS[name](estimator, 0.02, 0)
+
+
+def test_all_at_once():
+    told = check_fair_estimator(ft.QuantileRepairClassifier(LogisticRegression()), seed=3)
+    assert set(told) == set(FAIR_CHECKS)
+    assert "without its value" in told["unseen groups"]
+    assert told["weights"].startswith("mean change of scores")
+
+
+class Broken(ClassifierMixin, BaseEstimator):
+    """A repair that breaks what it is told to."""
+
+    def __init__(self, fault=""):
+        self.fault = fault
+
+    def fit(self, X, y, *, sensitive_features, sample_weight=None):
+        weights = None if self.fault == "weights" else sample_weight
+        if self.fault == "changes X":
+            X[0] = 0.0
+        groups = np.asarray(sensitive_features)
+        if self.fault == "names":
+            weights = np.where(groups == np.unique(groups)[0], 1.0, 9.0)
+        self.model_ = ft.QuantileRepairClassifier(LogisticRegression(), amount=0.1 if self.fault == "parity" else 1.0)
+        self.model_.fit(X, y, sensitive_features=groups, sample_weight=weights)
+        self.calls_ = 0
+        return self
+
+    def predict_proba(self, X, *, sensitive_features=None):
+        if sensitive_features is None:
+            raise ValueError("sensitive_features needed")
+        groups = np.asarray(sensitive_features)
+        known = np.isin(groups, self.model_.repair_.groups_.labels)
+        if not known.all():
+            if self.fault == "tells":
+                raise ValueError(f"unknown group {groups[0]}")
+            if self.fault == "silent":
+                return np.full((len(X), 2), 0.5)
+        scores = self.model_.predict_proba(X, sensitive_features=groups)
+        if self.fault == "batch":
+            scores = np.clip(scores + 1e-3 * X[:, :1].mean(), 0, 1)
+        if self.fault == "chance":
+            scores += 1e-6 * np.random.default_rng().random(scores.shape)
+        if self.fault == "state":
+            self.calls_ += 1
+        return scores
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("batch", "depends on who else is in the batch|order of the rows"),
+        ("chance", "different scores|order of the rows|in the batch"),
+        ("state", "Predicting changes the model"),
+        ("changes X", "X was changed"),
+        ("silent", "scored in silence"),
+        ("tells", "tells its value"),
+        ("names", "Other names of the groups change scores"),
+        ("weights", "Weight 2 is not two copies"),
+        ("parity", "Disparity of new rows is"),
+    ],
+)
+def test_each_fault_is_caught(fault, words):
+    check_fair_estimator(Broken())
+    with pytest.raises(AssertionError, match=words):
+        check_fair_estimator(Broken(fault), tolerance=0.001)
+
+
+def test_a_plain_classifier_is_not_fair():
+    class Plain(LogisticRegression):
+        def fit(self, X, y, *, sensitive_features, sample_weight=None):
+            return super().fit(X, y, sample_weight=sample_weight)
+
+    with pytest.raises(AssertionError, match="Disparity of new rows"):
+        check_fair_estimator(Plain())
