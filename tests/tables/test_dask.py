@@ -40,6 +40,8 @@ def in_parts(frame, kind):
     if kind == "known categories":
         return dd.from_pandas(frame.astype({"race": "category"}), npartitions=3)
     table = dd.from_pandas(frame, npartitions=3)
+    if kind == "categorized":
+        return table.categorize("race")
     if kind == "unknown categories":
         return table.assign(race=table["race"].astype("category"))
     if kind == "object":
@@ -47,7 +49,14 @@ def in_parts(frame, kind):
     return table
 
 
-KINDS = ["text", "known categories", "unknown categories", "categories that differ by partition", "object"]
+KINDS = [
+    "text",
+    "known categories",
+    "categorized",
+    "unknown categories",
+    "categories that differ by partition",
+    "object",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
