@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables")
+NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets")
 QUALITY = ("frontier", "robustness", "dask_scaling")  # long, or of a cluster: only when named
 
 

@@ -76,6 +76,7 @@ _ROOMS = frozenset(
         "estimators",
         "histograms",
         "metrics",
+        "nets",
         "paper",
         "penalties",
         "persistence",

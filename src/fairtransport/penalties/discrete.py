@@ -8,10 +8,10 @@ import numpy as np
 
 from fairtransport._validation import check_scores
 from fairtransport.penalties.base import PenaltyTerms, cells, check_targets
-from fairtransport.transport.line import coupling
+from fairtransport.transport.coupled import area_below, coupled_distance, coupled_pull, place_of, running_area
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.groups import Groups
 
@@ -48,6 +48,7 @@ class DiscretePenalty:
 
     def __init__(self, target: ArrayLike | list[ArrayLike]) -> None:
         self.targets = check_targets(target)
+        self._ascending = tuple(np.sort(scores) for scores in self.targets)
 
     def value_and_gradient(self, scores: ArrayLike, groups: Groups, *, strata: ArrayLike | None = None) -> PenaltyTerms:
         """Exact distance and its derivative; groups absent from the batch are passed over."""
@@ -56,11 +57,21 @@ class DiscretePenalty:
         by_group = np.full((len(self.targets), len(groups)), np.nan)
         value = 0.0
         for cell in cells(s, groups, strata, len(self.targets)):
-            mine, target = s[cell.rows], self.targets[cell.stratum]
-            plan = coupling(mine, target)
-            gap = mine[plan.rows] - target[plan.columns]
-            by_group[cell.stratum, cell.group] = plan.mass @ np.abs(gap)
-            value += cell.share * by_group[cell.stratum, cell.group]
-            pull = np.bincount(plan.rows, weights=plan.mass * np.sign(gap), minlength=len(mine))
+            distance, pull = _to_target(s[cell.rows], self._ascending[cell.stratum])
+            by_group[cell.stratum, cell.group] = distance
+            value += cell.share * distance
             gradient[cell.rows] += cell.share * pull
         return PenaltyTerms(float(value), gradient, by_group)
+
+
+def _to_target(scores: NDArray[np.float64], ascending: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Wasserstein-1 distance to the target, whose scores ascend, and its derivative."""
+    n, m = len(scores), len(ascending)
+    rank = np.empty(n)
+    rank[np.argsort(scores, kind="stable")] = np.arange(n)
+    low, high = rank / n, (rank + 1.0) / n
+    below, upto = (np.searchsorted(ascending, scores, side=side) / m for side in ("left", "right"))
+    levels = np.stack([low, high, np.clip(upto, low, high)])
+    at = place_of(levels, m)
+    areas = area_below(levels, at, m, values=ascending[at], running=running_area(ascending)[at])
+    return float(coupled_distance(scores, low, high, upto, areas).sum()), coupled_pull(low, high, below, upto)

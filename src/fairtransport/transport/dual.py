@@ -7,6 +7,8 @@ For samples s of one distribution and t of the other, with f = duals of s and h 
 is maximised over f and h, both expansions in random Fourier features (paper, Eq. 4 and "Optimal Dual
 Variables"). The expectation runs over matched pairs (i = j, N terms; unbiased because the samples are
 independent) or over all N x N pairs.
+
+The formulas take NumPy arrays and torch tensors alike, and any number of leading axes: many problems at once.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.transport.fourier import FourierFeatures, draw_features
+from fairtransport.transport.namespace import namespace
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
 
 if TYPE_CHECKING:
@@ -31,8 +34,13 @@ __all__ = [
     "DualState",
     "DualTerms",
     "ascend",
+    "ascend_all_pairs",
+    "dual_values",
     "evaluate",
+    "point_slope",
     "solve_dual",
+    "tension",
+    "uphill",
 ]
 
 PAIRS = ("matched", "all")
@@ -60,10 +68,13 @@ class DualProblem:
 
 @dataclass(frozen=True, eq=False)
 class DualState:
-    """Coefficients of f (``x``) and of h (``y``); with opposite duals ``y`` is always ``-x``."""
+    """Coefficients of f (``x``) and of h (``y``); with opposite duals ``y`` is always ``-x``.
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    Arrays or tensors of shape (..., n_features): leading axes hold many problems at once.
+    """
+
+    x: Any
+    y: Any
 
     @classmethod
     def zeros(cls, problem: DualProblem) -> DualState:
@@ -86,43 +97,79 @@ class DualTerms:
         With respect to each x: ((1 - alpha) f'(x) + alpha sign(x - y)) / N, alpha averaged over the pairs.
     """
 
-    value: float
-    x_gradient: NDArray[np.float64]
-    y_gradient: NDArray[np.float64]
-    point_gradient: NDArray[np.float64]
+    value: Any
+    x_gradient: Any
+    y_gradient: Any
+    point_gradient: Any
 
 
-def evaluate(problem: DualProblem, state: DualState, x: NDArray[np.float64], y: NDArray[np.float64]) -> DualTerms:
-    """Value and gradients on one batch of each distribution."""
-    psi_x, psi_y = problem.features(x), problem.features(y)
-    f, h = psi_x @ state.x, psi_y @ state.y
-    if problem.pairs == "matched":
-        if len(x) != len(y):
-            raise ValueError(f"pairs='matched' needs batches of equal size; got {len(x)} and {len(y)}.")
-        v = (f + h - np.abs(x - y)) / problem.strength
-        alpha = problem.regularizer.alpha(v)
-        alpha_x = alpha_y = alpha
-        pull = alpha * np.sign(x - y)
-    else:
-        gap = np.subtract.outer(x, y)
-        v = (np.add.outer(f, h) - np.abs(gap)) / problem.strength
-        alpha = problem.regularizer.alpha(v)
-        alpha_x, alpha_y = alpha.mean(axis=1), alpha.mean(axis=0)
-        pull = (alpha * np.sign(gap)).mean(axis=1)
-    value = float(f.mean() + h.mean() - problem.strength * problem.regularizer.conjugate(v).mean())
-    x_gradient = (1.0 - alpha_x) @ psi_x / len(x)
-    y_gradient = (1.0 - alpha_y) @ psi_y / len(y)
-    if problem.opposite:
-        x_gradient = x_gradient - y_gradient
-        y_gradient = -x_gradient
-    slope = problem.features.slope(x) @ state.x
-    return DualTerms(value, x_gradient, y_gradient, ((1.0 - alpha_x) * slope + pull) / len(x))
+def dual_values(psi: Any, coefficients: Any) -> Any:
+    """Return f at points whose features are ``psi`` (..., n, n_features)."""
+    return (psi @ coefficients[..., None])[..., 0]
 
 
-def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: float) -> DualState:
+def tension(strength: float, cost: Any, f: Any, h: Any) -> Any:
+    """Return v = (f(x) + h(y) - cost) / strength, the argument of the conjugate; shapes are broadcast."""
+    return (f + (h - cost)) / strength
+
+
+def point_slope(alpha: Any, rise: Any, pull: Any) -> Any:
+    """(1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to a point x; ``pull`` is the second term.
+
+    Over several partners y, alpha and the pull are their means.
+    """
+    return (1.0 - alpha) * rise + pull
+
+
+def uphill(problem: DualProblem, psi_x: Any, psi_y: Any, alpha_x: Any, alpha_y: Any) -> tuple[Any, Any]:
+    """Return derivatives with respect to the coefficients, given alpha averaged over each point's pairs."""
+    x = ((1.0 - alpha_x)[..., None, :] @ psi_x)[..., 0, :] / psi_x.shape[-2]
+    y = ((1.0 - alpha_y)[..., None, :] @ psi_y)[..., 0, :] / psi_y.shape[-2]
+    return (x - y, y - x) if problem.opposite else (x, y)
+
+
+def evaluate(problem: DualProblem, state: DualState, x: Any, y: Any) -> DualTerms:
+    """Value and gradients on one batch of each distribution, or on many: x is (..., n), y is (..., m)."""
+    xp, regularizer, matched = namespace(x), problem.regularizer, problem.pairs == "matched"
+    if matched and x.shape != y.shape:
+        raise ValueError(f"pairs='matched' needs batches of equal size; got {x.shape[-1]} and {y.shape[-1]}.")
+    psi_x, psi_y = problem.features.value(x), problem.features.value(y)
+    f, h, rise = (
+        dual_values(psi_x, state.x),
+        dual_values(psi_y, state.y),
+        dual_values(problem.features.slope(x), state.x),
+    )
+    # Each x with its y, or every x (one but last axis) with every y (last axis).
+    ours, theirs = (f, h) if matched else (f[..., None], h[..., None, :])
+    gap = x - y if matched else x[..., None] - y[..., None, :]
+    v = tension(problem.strength, xp.abs(gap), ours, theirs)
+    alpha, price = regularizer.alpha_and_conjugate(v)
+    alpha_x, alpha_y, pull = alpha, alpha, alpha * xp.sign(gap)
+    if not matched:
+        price, alpha_x, alpha_y, pull = price.mean(-1), alpha.mean(-1), alpha.mean(-2), pull.mean(-1)
+    value = f.mean(-1) + h.mean(-1) - problem.strength * price.mean(-1)
+    gradients = uphill(problem, psi_x, psi_y, alpha_x, alpha_y)
+    return DualTerms(value, *gradients, point_slope(alpha_x, rise, pull) / x.shape[-1])
+
+
+def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: Any) -> DualState:
     """One step uphill; keeps opposite duals opposite."""
     x = state.x + step * terms.x_gradient
     return replace(state, x=x, y=-x if problem.opposite else state.y + step * terms.y_gradient)
+
+
+def ascend_all_pairs(
+    problem: DualProblem, state: DualState, cost: Any, psi_x: Any, psi_y: Any, *, step: Any
+) -> DualState:
+    """One step uphill over every x with every y, given their costs (..., n, m) and features.
+
+    It is `evaluate` and `ascend` in one, without what the step does not need.
+    """
+    f, h = dual_values(psi_x, state.x)[..., None], dual_values(psi_y, state.y)[..., None, :]
+    alpha = problem.regularizer.alpha(tension(problem.strength, cost, f, h))
+    up_x, up_y = uphill(problem, psi_x, psi_y, alpha.mean(-1), alpha.mean(-2))
+    x = state.x + step * up_x
+    return DualState(x, -x if problem.opposite else state.y + step * up_y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_count, check_real
+from fairtransport.transport.namespace import as_array, namespace
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import DTypeLike, NDArray
 
 __all__ = ["FeatureTable", "FourierFeatures", "draw_features"]
 
@@ -50,7 +51,7 @@ class FourierFeatures:
 
     Attributes
     ----------
-    frequency, phase : ndarray of shape (n_features,)
+    frequency, phase : ndarray or tensor of shape (n_features,)
 
     Notes
     -----
@@ -61,8 +62,8 @@ class FourierFeatures:
     Parametrization").
     """
 
-    frequency: NDArray[np.float64]
-    phase: NDArray[np.float64]
+    frequency: Any
+    phase: Any
 
     def __len__(self) -> int:
         return len(self.frequency)
@@ -72,14 +73,25 @@ class FourierFeatures:
         """The factor sqrt(2 / D)."""
         return math.sqrt(2.0 / len(self))
 
-    def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
-        """psi(points), one row a point."""
-        return self.scale * np.cos(np.multiply.outer(np.asarray(points), self.frequency) + self.phase)
+    def _angle(self, points: Any) -> Any:
+        return as_array(points)[..., None] * self.frequency + self.phase
 
-    def slope(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Differentiate psi at the points, one row a point."""
-        angle = np.multiply.outer(np.asarray(points), self.frequency) + self.phase
-        return -self.scale * self.frequency * np.sin(angle)
+    def value(self, points: Any) -> Any:
+        """psi(points), with the features on a last axis of their own."""
+        return self.scale * namespace(self.frequency).cos(self._angle(points))
+
+    def __call__(self, points: Any) -> Any:
+        """psi(points); compiled torch code cannot call an object that has a length, and asks for `value`."""
+        return self.value(points)
+
+    def slope(self, points: Any) -> Any:
+        """Differentiate psi at the points, with the features on a last axis of their own."""
+        return -self.scale * self.frequency * namespace(self.frequency).sin(self._angle(points))
+
+    def value_and_slope(self, points: Any) -> tuple[Any, Any]:
+        """Both at once."""
+        xp, angle = namespace(self.frequency), self._angle(points)
+        return self.scale * xp.cos(angle), (-self.scale * self.frequency) * xp.sin(angle)
 
     def tabulate(self, dtype: DTypeLike = np.float64) -> FeatureTable:
         """Lay the features out over [0, 1] for the compiled loops."""

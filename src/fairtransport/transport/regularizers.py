@@ -9,14 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import Any
 
 from fairtransport._validation import check_choice
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from fairtransport.transport.namespace import namespace
 
 __all__ = ["ENTROPY", "EXPONENT_LIMIT", "L2", "Regularizer", "get_regularizer"]
 
@@ -28,7 +24,7 @@ _LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    """A divergence phi, known by its conjugate phi* and the slope of that.
+    """A divergence phi, known by its conjugate phi* and the slope of that, for arrays and tensors.
 
     Attributes
     ----------
@@ -42,12 +38,16 @@ class Regularizer(ABC):
     code: int
 
     @abstractmethod
-    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def conjugate(self, v: Any) -> Any:
         """phi*(v)."""
 
     @abstractmethod
-    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def alpha(self, v: Any) -> Any:
         """Slope of phi* at v: the paper's alpha."""
+
+    @abstractmethod
+    def alpha_and_conjugate(self, v: Any) -> tuple[Any, Any]:
+        """Both, where both are needed: they share their steps."""
 
 
 class _L2(Regularizer):
@@ -58,22 +58,32 @@ class _L2(Regularizer):
     The paper prints the derivative v / 2 without the positive part; the conjugate has it, so alpha has it too.
     """
 
-    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return 0.25 * np.maximum(v, 0.0) ** 2
+    def conjugate(self, v: Any) -> Any:
+        return self.alpha_and_conjugate(v)[1]
 
-    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return 0.5 * np.maximum(v, 0.0)
+    def alpha(self, v: Any) -> Any:
+        return 0.5 * namespace(v).clip(v, 0.0, None)
+
+    def alpha_and_conjugate(self, v: Any) -> tuple[Any, Any]:
+        alpha = self.alpha(v)
+        return alpha, alpha * alpha
 
 
 class _Entropy(Regularizer):
     """phi(x) = x log x - x; phi*(v) = exp(v), continued by its tangent above ``EXPONENT_LIMIT``."""
 
-    def conjugate(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        bounded = np.minimum(v, EXPONENT_LIMIT)
-        return np.exp(bounded) + _LIMIT_VALUE * (v - bounded)
+    def conjugate(self, v: Any) -> Any:
+        return self.alpha_and_conjugate(v)[1]
 
-    def alpha(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(np.minimum(v, EXPONENT_LIMIT))
+    def alpha(self, v: Any) -> Any:
+        xp = namespace(v)
+        return xp.exp(xp.clip(v, None, EXPONENT_LIMIT))
+
+    def alpha_and_conjugate(self, v: Any) -> tuple[Any, Any]:
+        xp = namespace(v)
+        bounded = xp.clip(v, None, EXPONENT_LIMIT)
+        alpha = xp.exp(bounded)
+        return alpha, alpha + _LIMIT_VALUE * (v - bounded)
 
 
 L2: Regularizer = _L2("l2", 0)

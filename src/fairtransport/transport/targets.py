@@ -8,6 +8,7 @@ import numpy as np
 
 from fairtransport._validation import check_vector, check_weights
 from fairtransport.transport.line import Sample, level_grid
+from fairtransport.transport.namespace import namespace, take_along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 
     Combine = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["TARGET_WORDS", "pooled", "resolve_target", "w1_barycenter", "w2_barycenter"]
+__all__ = [
+    "TARGET_WORDS",
+    "pointwise_mean",
+    "pointwise_median",
+    "pooled",
+    "resolve_target",
+    "w1_barycenter",
+    "w2_barycenter",
+]
 
 TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
 
@@ -55,7 +64,7 @@ def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
     >>> w1_barycenter(groups[:2]).values
     array([0.15, 0.55])
     """
-    return _pointwise(samples, weights, _weighted_median)
+    return _pointwise(samples, weights, pointwise_median)
 
 
 def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
@@ -84,7 +93,7 @@ def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
     >>> w2_barycenter(groups, weights=[3, 1]).values
     array([0.125, 0.625])
     """
-    return _pointwise(samples, weights, _weighted_mean)
+    return _pointwise(samples, weights, pointwise_mean)
 
 
 def pooled(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
@@ -227,17 +236,32 @@ def _pointwise(samples: Sequence[Sample], weights: ArrayLike | None, combine: Co
     return Sample(np.clip(np.maximum.accumulate(values), lowest, highest), levels)
 
 
-def _weighted_median(quantiles: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Middle of the lower and the upper weighted median of each row."""
-    order = np.argsort(quantiles, axis=1)
-    mass = np.cumsum(shares[order], axis=1)
-    rows = np.arange(len(quantiles))
-    lower = order[rows, np.argmax(mass >= 0.5 - _HALF_TOLERANCE, axis=1)]
-    upper = order[rows, np.argmax(mass > 0.5 + _HALF_TOLERANCE, axis=1)]
-    return (quantiles[rows, lower] + quantiles[rows, upper]) / 2
+def pointwise_median(quantiles: Any, shares: Any) -> Any:
+    """Middle of the lower and the upper weighted median along the last axis; for arrays and tensors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pointwise_median(np.array([[0.1, 0.9, 0.3, 0.5]]), np.full(4, 0.25))
+    array([0.4])
+    """
+    xp = namespace(quantiles)
+    order = xp.argsort(quantiles)
+    mass = xp.cumsum(take_along(xp.broadcast_to(shares, quantiles.shape), order), axis=-1)
+    near = max(_HALF_TOLERANCE, 16 * float(xp.finfo(mass.dtype).eps))
+    lower, upper = (mass < 0.5 - near).sum(-1)[..., None], (mass <= 0.5 + near).sum(-1)[..., None]
+    ascending = take_along(quantiles, order)
+    return (take_along(ascending, lower) + take_along(ascending, upper))[..., 0] / 2
 
 
-def _weighted_mean(quantiles: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weighted mean of each row, taken from its first entry: equal entries give themselves exactly."""
-    first = quantiles[:, 0]
-    return first + (quantiles - first[:, None]) @ shares
+def pointwise_mean(quantiles: Any, shares: Any) -> Any:
+    """Weighted mean along the last axis, taken from its first entry: equal entries give themselves exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pointwise_mean(np.array([[0.0, 1.0]]), np.array([0.75, 0.25]))
+    array([0.25])
+    """
+    first = quantiles[..., :1]
+    return first[..., 0] + ((quantiles - first) * shares).sum(-1)

@@ -1,0 +1,73 @@
+"""One definition of a formula for NumPy arrays and torch tensors.
+
+A formula takes its functions from the namespace of what it was given, ``xp = namespace(x)``, and otherwise uses
+operators, methods and indexing that both libraries share. The array API standard names such functions; NumPy and torch
+have nearly all of them under the same names, so no compatibility package is needed. What differs is below, once.
+Nothing here imports torch: whoever hands in a tensor has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_array", "namespace", "take_along", "whole"]
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return torch when a tensor is among the arrays, NumPy otherwise.
+
+    Only functions that have the same name and meaning in both are used: ``abs``, ``argsort``, ``clip`` (both bounds by
+    position), ``cos``, ``cumsum`` (with ``axis``), ``exp``, ``floor``, ``sign``, ``sin``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace(np.zeros(2)).__name__
+    'numpy'
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
+        return torch
+    return np
+
+
+def as_array(values: Any) -> Any:
+    """Return tensors as they are and anything else as a NumPy array.
+
+    Examples
+    --------
+    >>> as_array([1, 2])
+    array([1, 2])
+    """
+    return np.asarray(values) if namespace(values) is np else values
+
+
+def take_along(values: Any, places: Any) -> Any:
+    """Return ``values[..., places]`` along the last axis, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> take_along(np.array([[5.0, 6.0], [7.0, 8.0]]), np.array([[1], [0]]))
+    array([[6.],
+           [7.]])
+    """
+    xp = namespace(values)
+    if xp is np:
+        return np.take_along_axis(values, places, axis=-1)
+    return xp.take_along_dim(values, places, dim=-1)
+
+
+def whole(values: Any) -> Any:
+    """Return whole numbers held as floats as 64-bit integers, to index with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole(np.array([2.0])).dtype.name
+    'int64'
+    """
+    return values.astype(np.int64) if namespace(values) is np else values.long()

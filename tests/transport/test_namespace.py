@@ -1,0 +1,114 @@
+"""A formula gives the same numbers for arrays and tensors."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fairtransport.transport.dual import DualProblem, DualState, ascend, ascend_all_pairs, evaluate
+from fairtransport.transport.fourier import FourierFeatures, draw_features
+from fairtransport.transport.namespace import as_array, namespace, take_along, whole
+from fairtransport.transport.regularizers import ENTROPY, L2
+from fairtransport.transport.targets import pointwise_mean, pointwise_median
+
+RNG = np.random.default_rng(0)
+
+
+def both(function, *arrays, **options):
+    """Call a function with arrays and with tensors, and see that it gives the same."""
+    plain = function(*arrays, **options)
+    other = function(*map(torch.tensor, arrays), **options)
+    assert isinstance(other, torch.Tensor)
+    np.testing.assert_allclose(other.numpy(), plain, rtol=1e-12, atol=1e-14)
+    return plain
+
+
+def test_namespace_follows_what_is_given():
+    assert namespace(np.zeros(1), 2.0) is np
+    assert namespace(1.0, torch.zeros(1)) is torch
+    assert namespace(torch.nn.Parameter(torch.zeros(1))) is torch
+    assert as_array([1, 2]).tolist() == [1, 2]
+    tensor = torch.zeros(2)
+    assert as_array(tensor) is tensor
+
+
+def test_torch_is_not_loaded_for_arrays():
+    code = "import sys, fairtransport.transport, fairtransport.penalties; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_take_along_and_whole():
+    values, places = RNG.random((3, 4)), np.array([[0, 3], [1, 1], [2, 0]])
+    assert both(take_along, values, places).tolist() == [[values[i, j] for j in row] for i, row in enumerate(places)]
+    assert both(whole, np.array([2.0, -1.0])).tolist() == [2, -1]
+
+
+@pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)
+def test_regularizers(regularizer):
+    v = np.r_[np.linspace(-3, 3, 13), 12.0]
+    both(regularizer.conjugate, v)
+    both(regularizer.alpha, v)
+
+
+def test_features():
+    drawn, points = draw_features(7, 0.1, np.random.default_rng(0)), RNG.random((2, 3))
+    tensors = FourierFeatures(torch.tensor(drawn.frequency), torch.tensor(drawn.phase))
+    np.testing.assert_allclose(tensors(torch.tensor(points)).numpy(), drawn(points), atol=1e-14)
+    np.testing.assert_allclose(tensors.slope(torch.tensor(points)).numpy(), drawn.slope(points), atol=1e-13)
+
+
+@pytest.mark.parametrize("pairs", ["matched", "all"])
+@pytest.mark.parametrize("opposite", [True, False])
+@pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)
+def test_dual_objective_of_many_problems_at_once(regularizer, opposite, pairs):
+    features = draw_features(6, 0.1, np.random.default_rng(1))
+    problem = DualProblem(features, regularizer, 0.2, opposite, pairs)
+    x, y = RNG.random((3, 5)), RNG.random((3, 5))
+    f = RNG.normal(0, 0.2, (3, 6))
+    h = -f if opposite else RNG.normal(0, 0.2, (3, 6))
+    alone = [
+        evaluate(problem, DualState(*duals), *points)
+        for *duals, points in zip(f, h, zip(x, y, strict=True), strict=True)
+    ]
+    tensors = DualProblem(
+        FourierFeatures(torch.tensor(features.frequency), torch.tensor(features.phase)),
+        regularizer, 0.2, opposite, pairs,
+    )  # fmt: skip
+    state = DualState(torch.tensor(f), torch.tensor(h))
+    together = evaluate(tensors, state, torch.tensor(x), torch.tensor(y))
+    for name in ("value", "x_gradient", "y_gradient", "point_gradient"):
+        expected = np.array([getattr(terms, name) for terms in alone])
+        np.testing.assert_allclose(getattr(together, name).numpy(), expected, atol=1e-13)
+    if pairs == "all":
+        cost = torch.tensor(np.abs(x[..., None] - y[..., None, :]))
+        psi = tensors.features(torch.tensor(x)), tensors.features(torch.tensor(y))
+        quick = ascend_all_pairs(tensors, state, cost, *psi, step=0.3)
+        slow = ascend(tensors, state, together, 0.3)
+        torch.testing.assert_close(quick.x, slow.x)
+        torch.testing.assert_close(quick.y, slow.y)
+
+
+@pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)
+def test_slopes_are_what_torch_makes_of_the_value(regularizer):
+    drawn = draw_features(6, 0.1, np.random.default_rng(2))
+    features = FourierFeatures(torch.tensor(drawn.frequency), torch.tensor(drawn.phase))
+    problem = DualProblem(features, regularizer, 0.2, opposite=False, pairs="all")
+    x, y = (torch.tensor(RNG.random((2, 7)), requires_grad=True) for _ in range(2))
+    f, h = (torch.tensor(RNG.normal(0, 0.2, (2, 6)), requires_grad=True) for _ in range(2))
+    terms = evaluate(problem, DualState(f, h), x, y)
+    by_torch = torch.autograd.grad(terms.value.sum(), (x, f, h))
+    for ours, theirs in zip((terms.point_gradient, terms.x_gradient, terms.y_gradient), by_torch, strict=True):
+        torch.testing.assert_close(ours.detach(), theirs, rtol=0, atol=1e-14)
+
+
+def test_pointwise_targets():
+    quantiles, shares = RNG.random((5, 4)), np.array([0.1, 0.4, 0.2, 0.3])
+    both(pointwise_mean, quantiles, shares)
+    both(pointwise_median, quantiles, shares)
+    halves = both(pointwise_median, quantiles, np.full(4, 0.25))
+    np.testing.assert_allclose(halves, np.sort(quantiles, axis=1)[:, 1:3].mean(axis=1))
+    third = torch.full((6,), 1 / 6, dtype=torch.float32)  # thirds of a half do not add up exactly
+    values = torch.rand(9, 6)
+    torch.testing.assert_close(pointwise_median(values, third), values.sort(dim=1).values[:, 2:4].mean(dim=1))
