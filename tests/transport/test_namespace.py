@@ -100,7 +100,7 @@ def test_slopes_are_what_torch_makes_of_the_value(regularizer):
     terms = evaluate(problem, DualState(f, h), x, y)
     by_torch = torch.autograd.grad(terms.value.sum(), (x, f, h))
     for ours, theirs in zip((terms.point_gradient, terms.x_gradient, terms.y_gradient), by_torch, strict=True):
-        torch.testing.assert_close(ours.detach(), theirs, rtol=0, atol=1e-14)
+        torch.testing.assert_close(ours.detach(), theirs, rtol=1e-9, atol=1e-11)
 
 
 def test_pointwise_targets():
