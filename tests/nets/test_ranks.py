@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 import torch
@@ -61,7 +62,8 @@ def one_rank(rank, port, folder):
 
 
 @pytest.mark.models
-def test_two_ranks_equal_one(tmp_path):
+def test_two_ranks_equal_one(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # where the two processes find this module
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
