@@ -92,7 +92,7 @@ def mixed(task, grid, seed, *, kind, **options):
 
 COT, DOT = (partial(transport, kind=kind) for kind in (ContinuousTransportClassifier, DiscreteTransportClassifier))
 COT_AMOUNT, DOT_AMOUNT = (partial(mixed, kind=k) for k in (ContinuousTransportClassifier, DiscreteTransportClassifier))
-PARITY_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+PARITY_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 AMOUNTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 PENALTIES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0, 2.0, 5.0)
 TRAINED = (
