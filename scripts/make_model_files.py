@@ -20,16 +20,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport.estimators import TableModel
 from fairtransport.storage import FORMAT_VERSION
 
 FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "data"
 
 
 def main() -> None:
+    """Write what is not there yet."""
+    written = [make for told, make in EXAMPLES.items() if not (FOLDER / told).exists()]
+    if not written:
+        raise SystemExit(f"{', '.join(EXAMPLES)} exist already; a released file is never written again.")
+    for make in written:
+        make()
+
+
+def write_models() -> None:
     """Fit one small model of each kind, and write it beside its scores of a few rows."""
     told = FOLDER / f"version{FORMAT_VERSION}.json"
-    if told.exists():
-        raise SystemExit(f"{told.name} exists already; a released file is never written again.")
     rng = np.random.default_rng(0)
     group = rng.choice(["Female", "Male"], 400)
     frame = pd.DataFrame(
@@ -63,6 +71,34 @@ def main() -> None:
     content = {"rows": rows, "group": group[few].tolist(), "scores": scores}
     told.write_text(json.dumps(content, indent=1) + "\n")
 
+
+def write_table_model() -> None:
+    """Fit a model of a raw table with everything that columns may hold."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], 400)
+    hours = rng.normal(35, 5, 400) + 4 * (sex == "M")
+    frame = pd.DataFrame(
+        {
+            "sex": sex,
+            "hours": [None if k % 11 == 0 else f"{value:.2f}" for k, value in enumerate(hours)],
+            "job": rng.choice(["cook", "smith", "judge", "?"], 400),
+            "city": rng.choice(["Bath", "York", *(f"village {k}" for k in range(40))], 400),
+            "joined": [str(day) for day in np.datetime64("2020-01-01") + rng.integers(0, 900, 400)],
+            "hired": np.where(hours + rng.normal(0, 5, 400) > 38, "yes", "no"),
+        }
+    )
+    estimator = ft.ContinuousTransportClassifier(n_updates=300, random_state=0, group_specific=True)
+    model = TableModel(estimator, label="hired", sensitive=["sex"], aware=True).fit(frame)
+    again = ft.load(ft.save(model, FOLDER / f"version{FORMAT_VERSION}-table.ft"))
+    rows = json.loads(frame[:12].to_json(orient="records"))
+    content = {"rows": rows, "scores": again.score_rows(frame[:12]).scores.tolist()}
+    (FOLDER / f"version{FORMAT_VERSION}-table.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+EXAMPLES = {
+    f"version{FORMAT_VERSION}.json": write_models,
+    f"version{FORMAT_VERSION}-table.json": write_table_model,
+}
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,10 @@
 """Settings that all tests share, and the two clusters: started when the first test asks, stopped after the last."""
 
+import importlib.util
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,16 @@ settings.load_profile("steady")
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests that press it would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def raw_people():
+    """Return what makes a raw table of people, for tests in any folder."""
+    path = Path(__file__).parent / "estimators" / "raw_people.py"
+    spec = importlib.util.spec_from_file_location("raw_people", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.raw_people
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ __all__ = [
     "count_codes",
     "cross_codes",
     "default_names",
+    "distinct_values",
     "plain_value",
     "read_columns",
     "recode",
@@ -74,6 +75,15 @@ def code_column(column: Any, name: str, max_groups: float) -> Coded:
     place = {value: position for position, value in enumerate(ordered)}
     places = np.array([place.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
     return ordered, recode(codes, places)
+
+
+def distinct_values(column: Any, name: str) -> Coded:
+    """Find the distinct values of a column, in any order, and each row's place among them; -1 or a None is missing."""
+    try:
+        raw, codes = _factorize(nw.to_native(column, pass_through=True))
+        return [*map(plain_value, raw)], codes.astype(np.int64, copy=False)
+    except (TypeError, ValueError, NotImplementedError):
+        raise TypeError(f"Column {name!r} holds lists or other values that cannot be compared.") from None
 
 
 def _factorize(column: Any) -> Coded:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 import fairtransport
 from fairtransport.cli import main
+from fairtransport.cli.app import app
 
 
 def test_version(run):
@@ -17,13 +21,78 @@ def test_version(run):
     assert result.stdout == f"fairtransport {fairtransport.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("audit",), ("repair",), ("reproduce",), ("datasets",)])
+COMMANDS = [command.name for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
 def test_every_help_has_an_example(run, command):
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert "Example:\n" in result.stdout
     assert f"    fairtransport {' '.join(command)}" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_of_one_style(run, command):
+    told = " ".join(run(command, "--help").stdout.split())
+    assert "Exit status:" in told
+    assert "130" in told
+    assert "Ctrl-C" in told
+    assert "With --debug a failure shows where it happened" in told
+    assert "--force" in told
+    assert "--json [PATH]" in told or command == "stream"  # what that one writes is for programs already
+
+
+def test_option_names_mean_the_same_everywhere():
+    """An option of two commands has one placeholder, but for --out: a file or a folder."""
+    metavars = {}
+    for command in get_command(app).commands.values():
+        for parameter in command.params:
+            for name in parameter.opts:
+                if name.startswith("--") and name not in {"--help", "--out"}:
+                    metavars.setdefault(name, set()).add(parameter.metavar)
+    assert len(metavars) > 40
+    assert {name: found for name, found in metavars.items() if len(found) > 1} == {}
+
+
+def test_debug_may_stand_behind_the_command(run, tmp_path):
+    arguments = ("audit", tmp_path / "absent.csv", "--score", "s", "--sensitive", "a")
+    assert run(*arguments).stderr.startswith("error: No such file")
+    result = run(*arguments, "--debug")
+    assert isinstance(result.exception, FileNotFoundError)
+    assert isinstance(run("--debug", *arguments).exception, FileNotFoundError)
+
+
+def test_json_with_and_without_a_path(run, tmp_path):
+    printed = run("datasets", "--json").stdout
+    assert json.loads(printed) == json.loads(run("datasets", "--json", "-").stdout)
+    told = run("datasets", "--json", tmp_path / "sets.json")
+    assert told.stdout.endswith(f"JSON: {tmp_path / 'sets.json'}\n")
+    assert json.loads((tmp_path / "sets.json").read_text()) == json.loads(printed)
+    again = run("datasets", "--json", tmp_path / "sets.json")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert again.stderr.startswith("error: The output file exists; give --force to replace it")
+    assert run("datasets", "--json", "--force").stdout == printed
+
+
+def test_demo_and_reproduce_have_json(run, compare, table1, tmp_path):
+    shown = json.loads(run("demo", "--out", tmp_path / "demo", "--json").stdout)
+    assert [one["name"] for one in shown["methods"]] == ["LR", "COT"]
+    rows = json.loads(run("reproduce", "table1", "--out", tmp_path / "table1", "--json").stdout)
+    assert rows[0]["mean"] == 0.1475
+    assert rows[0]["floor"] is None
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(run, shell, monkeypatch):
+    result = run("--show-completion", shell)
+    assert result.exit_code == 0, result.output
+    assert "_FAIRTRANSPORT_COMPLETE" in result.stdout
+    monkeypatch.setenv("_FAIRTRANSPORT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "fairtransport tr")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert CliRunner().invoke(app, [], prog_name="fairtransport").stdout.split() == ["train"]
 
 
 def test_unknown_command_is_a_usage_error(run):

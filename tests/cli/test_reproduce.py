@@ -69,7 +69,7 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
     assert "0.00 [i]" in result.stdout  # text, not markup
     assert "Claims checked: 1. Of these 1 agree" in result.stdout
     assert str(tmp_path / "index.html") in result.stdout.replace("\n", "")
-    assert asked == [(("figure1",), {"quick": True, "n_jobs": 2, "show": True})]
+    assert asked == [(("figure1",), {"quick": True, "n_jobs": 2, "show": False})]  # not a terminal: no progress
     run("reproduce", "all", "--out", tmp_path)
     assert asked[1][0] == ITEMS
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport.estimators import TableModel
 
 N = 600
 
@@ -96,6 +97,13 @@ def _pipeline_with(step, **options):
     return _on_table(pipe, **({"model__sensitive_features": group} if options.get("fair") else {}))
 
 
+def _of_raw_table(estimator, **options):
+    frame, y, group = table()
+    raw = frame.assign(sex=group, hired=y, since=pd.date_range("2020-01-01", periods=N, freq="36h"))
+    made = TableModel(estimator, label="hired", sensitive=["sex"], **options).fit(raw)
+    return made, raw, group
+
+
 X0, Y0, G0 = people()
 EXACT = {
     "COT": lambda: _on_arrays(cot()),
@@ -111,6 +119,8 @@ EXACT = {
     "logistic regression": lambda: (LogisticRegression(class_weight={"yes": 2.0, "no": 1.0}).fit(X0, Y0), X0, G0),
     "pipeline": lambda: _pipeline_with(LogisticRegression(C=0.3)),
     "pipeline to COT": lambda: _pipeline_with(cot(), fair=True),
+    "raw table": lambda: _of_raw_table(LogisticRegression(), aware=True, categorical=["count"]),
+    "raw table to COT": lambda: _of_raw_table(cot(group_specific=True), drop=["level"]),
     "pipeline of arrays": lambda: (make_pipeline(StandardScaler(with_mean=False), LogisticRegression()).fit(X0, Y0),
                                    X0, G0),
 }  # fmt: skip
@@ -123,6 +133,7 @@ SUMMED_UP = {
     "repair of a fitted model": lambda: _on_arrays(ft.QuantileRepairClassifier(LogisticRegression().fit(X0, Y0))),
     "repair of COT": lambda: _on_arrays(
         ft.QuantileRepairClassifier(cot().fit(X0, Y0, sensitive_features=G0), target=list(np.linspace(0, 1, 50)))),
+    "repair of a raw table": lambda: _of_raw_table(ft.QuantileRepairClassifier(LogisticRegression())),
     "repair of a pipeline": lambda: _on_table(
         ft.QuantileRepairClassifier(Pipeline([("table", preprocessing()), ("model", LogisticRegression())]), cv=3),
         sensitive_features=table()[2]),
@@ -137,6 +148,8 @@ def fitted(name):
 
 def scores_of(model, X, group):
     """What users get from the model."""
+    if isinstance(model, TableModel):
+        return model.score_rows(X).scores
     if isinstance(model, ft.QuantileRepair):
         return model.transform(X, sensitive_features=group)
     needs = isinstance(model, ft.QuantileRepairClassifier) or getattr(model, "group_specific", False)

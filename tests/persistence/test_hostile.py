@@ -18,7 +18,14 @@ from .models import fitted
 
 pytestmark = pytest.mark.trust
 
-NAMES = ["COT", "COT of each group", "repair of a pipeline", "repair of a table", "logistic regression"]
+NAMES = [
+    "COT",
+    "COT of each group",
+    "repair of a pipeline",
+    "repair of a table",
+    "logistic regression",
+    "raw table to COT",
+]
 
 
 def held(name):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fairtransport._progress import progress
 from fairtransport.report.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["make_table", "print_path", "print_sentence", "print_table", "spinner"]
+__all__ = ["make_table", "many", "print_path", "print_sentence", "print_table", "spinner", "steps"]
 
 
 def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
@@ -44,6 +46,17 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: in
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def many(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> many(1, "row"), many(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def print_table(table: Table) -> None:
@@ -77,6 +90,29 @@ def print_path(label: str, path: object) -> None:
     path : object
     """
     Console(highlight=False).print(Text(one_line(f"{label} {path}")), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def steps(title: str, number: int) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal how many of some steps are done, and the time left; elsewhere nothing.
+
+    Parameters
+    ----------
+    title : str
+    number : int
+        Of the steps.
+
+    Yields
+    ------
+    callable or None
+        Takes what is being done in the step that begins.
+    """
+    if not Console(stderr=True).is_terminal:
+        yield None
+        return
+    begun = itertools.count()
+    with progress(title, number) as bar:
+        yield lambda note: bar.advance(min(next(begun), number - 1), one_line(note))
 
 
 @contextlib.contextmanager

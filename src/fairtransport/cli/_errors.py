@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from fairtransport.report.text import one_line
 
-__all__ = ["MISUSE", "GuardedGroup", "complain", "describe"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "MISUSE",
+    "ON_DEBUG",
+    "STATUSES",
+    "GuardedCommand",
+    "GuardedGroup",
+    "complain",
+    "describe",
+    "misuse",
+    "warned",
+]
 
 #: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
 MISUSE = 64
+
+#: What every command's help says; a command with statuses of its own says those itself.
+ON_DEBUG = "With --debug a failure shows where it happened."
+STATUSES = (
+    "Exit status: 0 done; 1 bad input, or a failure: one line on standard error says which; 64 a wrong call; "
+    f"130 stopped by Ctrl-C. {ON_DEBUG}"
+)
 
 _UsageError: Any = typer.BadParameter.__base__  # typer does not give away the class itself
 
@@ -51,6 +73,31 @@ class GuardedGroup(TyperGroup):
             raise typer.Exit(1) from None
 
 
+class GuardedCommand(TyperCommand):
+    """A command that takes ``--debug`` behind its name as well, and ``--json`` without a path."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands behind the command's name."""
+        ours = args.index("--") if "--" in args else len(args)
+        given, rest = args[:ours], args[ours:]
+        if "--debug" in given:
+            given = [one for one in given if one != "--debug"]
+            ctx.find_root().params["debug"] = True
+        told = []
+        for place, one in enumerate(given):
+            following = given[place + 1] if place + 1 < len(given) else "--"
+            told.append(one)
+            if one == "--json" and following.startswith("-") and following != "-":
+                told.append("-")
+        return super().parse_args(ctx, [*told, *rest])
+
+
+def misuse(message: str) -> typer.Exit:
+    """Say what is wrong with a call, and return what ends the command."""
+    complain(f"error: {message}")
+    return typer.Exit(MISUSE)
+
+
 def complain(message: str) -> None:
     """Print one line on standard error.
 
@@ -60,6 +107,19 @@ def complain(message: str) -> None:
     """
     sys.stdout.flush()
     typer.echo(one_line(message), err=True)
+
+
+@contextlib.contextmanager
+def warned() -> Iterator[list[str]]:
+    """Collect what the library warns of, for the command to say in its own words; Python's own warnings are dropped."""
+    told: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield told
+        for one in caught:
+            if one.category.__name__ in {"ConvergenceWarning", "ModelFileWarning"}:
+                text = str(one.message).partition(", or pass people_per_point")[0].rstrip(".")
+                told += [f"{text}."] if f"{text}." not in told else []
 
 
 def describe(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairtransport.tables import Columns, FileTable
 
@@ -31,11 +31,13 @@ __all__ = [
     "ScoreRange",
     "Sensitive",
     "Threads",
+    "bar",
     "in_options",
     "name_columns",
     "on_terminal",
     "parse_range",
     "read_options",
+    "watched",
 ]
 
 Files = Annotated[
@@ -91,12 +93,18 @@ _SPOKEN = (
     (r"\bencoding='utf-16'", "--encoding utf-16"),
     (r"\bdecimal=','", "--decimal ,"),
     (r"\bpos_label\b=?", "--positive"),
+    (r"\bsensitive_features has\b", "--sensitive has"),
     (r"\bmax_groups\b=?", "--max-groups"),
     (r"\bmax_expansion\b=?", "--max-expansion"),
     (r"\bn_bins\b=?", "--bins"),
     (r"\bmin_size=(\d)", r"--min-size \1"),
     (r"\bmin_size\b=?", "--min-size"),
     (r"\boutput=", "--column"),
+    (r"\bmax_disparity=(\d)", r"--max-disparity \1"),
+    (r"\bmax_disparity\b=?", "--max-disparity"),
+    (r"\bpositive is none\b", "--positive is none"),
+    (r"\bcategorical names\b", "--categorical names"),
+    (r" Drop these rows, fill the values, or make them a group of their own with missing=\"group\"\.", ""),
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r"\b(encoding|null|memory)=", r"--\1"),
 )
@@ -104,7 +112,22 @@ _SPOKEN = (
 
 def on_terminal() -> bool:
     """Return whether someone sees what is written to standard error, and can answer."""
-    return sys.stderr.isatty() and sys.stdin.isatty()
+    return watched() and sys.stdin.isatty()
+
+
+def watched() -> bool:
+    """Return whether someone sees what is written to standard error; only then progress is shown."""
+    return sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def bar(title: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on work of more than two seconds, if someone sees it; give what takes the share that is done."""
+    from fairtransport._progress import progress  # noqa: PLC0415
+    from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415 - narwhals takes a while
+
+    with progress(title, 1000, show=watched(), after=QUIET) as shown:
+        yield lambda share: shown.advance(int(1000 * share))
 
 
 @contextlib.contextmanager

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairtransport import __version__
-from fairtransport.cli._errors import GuardedGroup
+from fairtransport.cli._errors import ON_DEBUG, STATUSES, GuardedCommand, GuardedGroup
 from fairtransport.cli.audit import run_audit
 from fairtransport.cli.datasets import show_datasets
 from fairtransport.cli.demo import run_demo
 from fairtransport.cli.repair import run_repair
 from fairtransport.cli.reproduce import run_reproduce
+from fairtransport.cli.score import run_score
+from fairtransport.cli.train import run_train
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["app"]
 
@@ -20,16 +25,23 @@ app = typer.Typer(
     name="fairtransport",
     cls=GuardedGroup,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,  # with --debug a plain traceback, without the values of variables
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(run_demo)
-app.command("audit")(run_audit)
-app.command("repair")(run_repair)
-app.command("reproduce")(run_reproduce)
-app.command("datasets")(show_datasets)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": run_demo,
+    "audit": run_audit,
+    "train": run_train,
+    "score": run_score,
+    "repair": run_repair,
+    "reproduce": run_reproduce,
+    "datasets": show_datasets,
+}
+_OWN_STATUSES = {"audit"}  # their help lists them
+for _name, _run in _COMMANDS.items():
+    app.command(_name, cls=GuardedCommand, epilog=ON_DEBUG if _name in _OWN_STATUSES else STATUSES)(_run)
 
 
 def _print_version(asked: bool) -> None:
@@ -43,7 +55,9 @@ def _shared(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback when something fails.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the whole traceback when something fails; also behind a command.")
+    ] = False,
 ) -> None:
     """Scores that say the same about every group, by optimal transport.
 
@@ -51,4 +65,7 @@ def _shared(
     Example:
       fairtransport demo --out demo     four methods on the Adult data
       fairtransport audit scores.csv --score s --sensitive race,sex
+      fairtransport train data.csv --label income --sensitive race,sex \\
+          --method cot --out model.ft
+      fairtransport score model.ft new.csv --out scored.csv
     """  # noqa: D301 - \b keeps the lines of the example

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,11 +11,11 @@ import typer
 from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import print_path, spinner
 from fairtransport.cli._errors import complain
+from fairtransport.cli._json import JsonGoal, JsonTo
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
 from fairtransport.report.extra import load_extra
 from fairtransport.report.text import one_line, plain
-from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
@@ -56,9 +56,7 @@ def run_audit(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PATH", help="Write a page that can be handed on.")
     ] = None,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="PATH", help="Write everything as JSON; - for standard output.")
-    ] = None,
+    json_to: JsonTo = None,
     fail_above: Annotated[
         list[str] | None,
         typer.Option("--fail-above", metavar="NAME=X", help=f"Exit with 2 when it is above X: {', '.join(ABOVE)}."),
@@ -87,7 +85,7 @@ def run_audit(
     memory: shared.Memory = "2GiB",
     threads: shared.Threads = None,
 ) -> None:
-    """Say how far apart the groups' scores in files are, and how sure that is.
+    """Say how far apart groups' scores in files are, and how sure it is.
 
     Files may be larger than memory; only counts are kept. Rows without score or group are counted and reported.
 
@@ -106,9 +104,8 @@ def run_audit(
           --label y --by region --html report.html --fail-above spdd=.1
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
-    to_stdout = json_to == "-"
-    json_path = None if json_to is None or to_stdout else Path(json_to)
-    prepare_files([html, json_path], force=force, ask=shared.on_terminal(), inputs=files)
+    goal = JsonGoal(json_to)
+    prepare_files([html, goal.path], force=force, ask=shared.on_terminal(), inputs=files)
     if html is not None:
         load_extra("jinja2")  # told before anything is computed
     reading = shared.read_options(
@@ -139,7 +136,7 @@ def run_audit(
     names = {"score": score, "sensitive": sensitive, "label": label, "by": by or (), "weight": weight}
     with shared.in_options():
         audit = _audit(files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed)
-    _hand_on(audit, html=html, json_path=json_path, to_stdout=to_stdout)
+    _hand_on(audit, html, goal)
     exceeded = [told for limit in limits if (told := limit.exceeded(audit, surely=surely)) is not None]
     for told in exceeded:
         complain(told)
@@ -169,27 +166,25 @@ def _audit(
         columns = shared.name_columns(table, **names)
         if positive is not None:
             counting["pos_label"] = table.read_label(columns, positive)
-        counts = table.run(count_table, columns, show=shared.on_terminal(), meanwhile=load_and_check, **counting)
+        counts = table.run(count_table, columns, show=shared.watched(), meanwhile=load_and_check, **counting)
     from fairtransport.auditing import audit_counts  # noqa: PLC0415 - loaded by now
 
     with spinner("Intervals and noise floor"):
         return audit_counts(counts, random_state=seed, **drawing)
 
 
-def _hand_on(audit: Audit, *, html: Path | None, json_path: Path | None, to_stdout: bool) -> None:
+def _hand_on(audit: Audit, html: Path | None, goal: JsonGoal) -> None:
     from fairtransport.report.audit_verdict import audit_verdict  # noqa: PLC0415 - its room brings much
 
-    if json_path is not None:
-        write_atomically(json_path, (audit.to_json(indent=2) + "\n").encode())
     if html is not None:
         with spinner("Writing the page"):
             audit.to_html(html)
-    if to_stdout:
-        typer.echo(audit.to_json(indent=2))
+    goal.write(audit.to_json(indent=2))
+    if goal.to_stdout:
         return
     typer.echo(str(audit))
     typer.echo()
     typer.echo(textwrap.fill(one_line(plain(audit_verdict(audit).sentence)), 80, break_on_hyphens=False))
-    for what, path in (("Page:", html), ("JSON:", json_path)):
+    for what, path in (("Page:", html), ("JSON:", goal.path)):
         if path is not None:
             print_path(what, path)

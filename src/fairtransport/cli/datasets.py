@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
-from fairtransport.cli._console import make_table, print_table
+from fairtransport.cli import _tables as shared
+from fairtransport.cli._console import make_table, print_path, print_table
+from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli._output import prepare_files
 
 __all__ = ["show_datasets"]
 
 
-def show_datasets(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
-) -> None:
+def show_datasets(json_to: JsonTo = None, *, force: shared.Force = False) -> None:
     """List the data sets that come with the package.
 
     \b
@@ -24,9 +23,11 @@ def show_datasets(
     """  # noqa: D301 - \b keeps the lines of the example
     from fairtransport.datasets import list_datasets  # noqa: PLC0415 - scikit-learn takes a while
 
+    goal = JsonGoal(json_to)
+    prepare_files([goal.path], force=force, ask=shared.on_terminal())
     entries = list_datasets()
-    if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=2))
+    goal.write([asdict(entry) for entry in entries])
+    if goal.to_stdout:
         return
     table = make_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"])
     for entry in entries:
@@ -35,3 +36,5 @@ def show_datasets(
     print_table(table)
     for entry in entries:
         typer.echo(entry.citation)
+    if goal.path is not None:
+        print_path("JSON:", goal.path)

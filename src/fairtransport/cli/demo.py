@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, spinner
-from fairtransport.cli._output import prepare_folder
+from fairtransport.cli import _tables as shared
+from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, steps
+from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli._output import prepare_files, prepare_folder
 from fairtransport.report import METRICS, verdict, write_comparison
 from fairtransport.report.extra import check_extra
 from fairtransport.report.page import FILES
@@ -21,15 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["run_demo"]
 
+_STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
+
 
 def run_demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the page and its figures.")] = Path(
         "fairtransport-demo"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Train for a few seconds only; rougher figures.")] = False,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of everything random.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    json_to: JsonTo = None,
+    force: shared.Force = False,
 ) -> None:
     """Compare four methods on the Adult data; write a page.
 
@@ -41,17 +45,24 @@ def run_demo(
       fairtransport demo --out demo     then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
     check_extra()
+    goal = JsonGoal(json_to)
+    prepare_files([goal.path], force=force, ask=shared.on_terminal())
     folder = prepare_folder(out, FILES)
     from fairtransport.paper.comparison import compare_on_adult  # noqa: PLC0415 - numba takes a while
 
-    with spinner("Reading the data") as progress:
+    with steps("Demo", _STEPS) as progress:
         comparison = compare_on_adult(quick=quick, random_state=seed, progress=progress)
         if progress is not None:
             progress("Writing the page")
         page = write_comparison(comparison, folder)
+    goal.write((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
+    if goal.to_stdout:
+        return
     print_table(_table(comparison))
     print_sentence(verdict(comparison))
     print_path("Page:", page)
+    if goal.path is not None:
+        print_path("JSON:", goal.path)
 
 
 def _table(comparison: Comparison) -> Table:

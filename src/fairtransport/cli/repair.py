@@ -9,6 +9,7 @@ import typer
 
 from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, spinner
+from fairtransport.cli._json import JsonGoal, JsonTo
 from fairtransport.cli._output import prepare_files
 from fairtransport.storage import write_atomically
 
@@ -64,6 +65,7 @@ def run_repair(
     lookup: Annotated[
         Path | None, typer.Option("--lookup", metavar="PATH", help="Write the repair as a small Parquet table.")
     ] = None,
+    json_to: JsonTo = None,
     force: shared.Force = False,
     score_range: shared.ScoreRange = None,
     min_size: Annotated[
@@ -86,7 +88,7 @@ def run_repair(
     """Give every group the same distribution of scores; write a file.
 
     Rows keep their order and all columns; one is added. A row without score, or of no group that was learned, gets
-    none, and is counted. Exit status: 0, 1 for bad input or a failure, 64 for a wrong call, 130 after Ctrl-C.
+    none, and is counted.
 
     \b
     Example:
@@ -95,7 +97,10 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
-    prepare_files([out, sql, lookup], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())])
+    goal = JsonGoal(json_to)
+    prepare_files(
+        [out, sql, lookup, goal.path], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())]
+    )
     from fairtransport.tables.files.writing import check_output  # noqa: PLC0415 - narwhals takes a while
 
     check_output(out)
@@ -121,8 +126,14 @@ def run_repair(
         _hand_on(repair, score, sql=sql, lookup=lookup, output=output)
         with spinner("Before and after"):
             before, after = _audits(done)
-    _show(before, after, done, repair.set_aside_ if fit_on else {})
-    for what, path in (("Written:", out), ("SQL:", sql), ("Lookup table:", lookup)):
+    set_aside = dict(repair.set_aside_) if fit_on else {}
+    told = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
+    floors = {name: reading.floor for name, reading in after.readings.items()}
+    goal.write({**told, "noise_floor": floors, "written": str(out)})
+    if goal.to_stdout:
+        return
+    _show(before, after, done, set_aside)
+    for what, path in (("Written:", out), ("SQL:", sql), ("Lookup table:", lookup), ("JSON:", goal.path)):
         if path is not None:
             print_path(what, path)
 
@@ -141,13 +152,11 @@ def _repair(
     """Learn from the counts of one table, and write the other, which may be the same."""
     from contextlib import ExitStack  # noqa: PLC0415
 
-    from fairtransport._progress import progress  # noqa: PLC0415
     from fairtransport.estimators import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.estimators.repair_files import repair_file  # noqa: PLC0415
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415
-    from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415
 
-    show = shared.on_terminal()
+    show = shared.watched()
     with ExitStack() as stack:
         table = stack.enter_context(open_files(files, **reading))
         columns = shared.name_columns(table, **names)
@@ -163,14 +172,14 @@ def _repair(
         given = {} if fit_on else {"pos_label": pos_label}
         counts = source.run(count_table, own, title="Reading", show=show, as_text=as_text, **counting, **given)
         repair = QuantileRepair(**learning).fit_counts(counts)
-        with progress("Writing", 100, show=show, after=QUIET) as bar:
+        with shared.bar("Writing") as tell:
             done = repair_file(
                 repair,
                 table,
                 columns,
                 as_text=as_text,
                 pos_label=pos_label,
-                tell=lambda share: bar.advance(int(100 * share)),
+                tell=tell,
                 **writing,
             )
     return repair, done

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table
-from fairtransport.cli._errors import MISUSE, complain
-from fairtransport.cli._output import prepare_folder
+from fairtransport.cli._errors import misuse
+from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli._output import prepare_files, prepare_folder
 from fairtransport.report.text import one_line
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ _MOST_SEEDS = "Splits or seeds of each data set (table1 only)."
 
 def run_reproduce(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"What to reproduce: {', '.join(_KNOWN)}.")],
+    *,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results [default: fairtransport-NAME].")
     ] = None,
@@ -42,6 +47,8 @@ def run_reproduce(
         int | None,
         typer.Option("--jobs", metavar="N", min=1, help="Trainings at the same time [default: one a core]."),
     ] = None,
+    json_to: JsonTo = None,
+    force: shared.Force = False,
 ) -> None:
     """Compute tables and figures of the paper, ours beside theirs.
 
@@ -54,25 +61,30 @@ def run_reproduce(
       fairtransport reproduce all --out paper
     """  # noqa: D301 - \b keeps the lines of the example
     if name not in _KNOWN:
-        complain(f"error: nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
-        raise typer.Exit(MISUSE)
+        raise misuse(f"nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
     if seeds is not None and name != "table1":
-        complain("error: --seeds goes with table1 only")
-        raise typer.Exit(MISUSE)
+        raise misuse("--seeds goes with table1 only")
+    goal = JsonGoal(json_to)
+    prepare_files([goal.path], force=force, ask=shared.on_terminal())
     files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
     folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), files)
     workers = jobs if jobs is not None else os.cpu_count() or 1
     if name == "table1":
-        _table1(folder, quick=quick, seeds=seeds, jobs=workers)
+        _table1(folder, goal, quick=quick, seeds=seeds, jobs=workers)
     else:
-        _page(name, folder, quick=quick, jobs=workers)
+        _page(name, folder, goal, quick=quick, jobs=workers)
+    if goal.path is not None:
+        print_path("JSON:", goal.path)
 
 
-def _table1(folder: Path, *, quick: bool, seeds: int | None, jobs: int) -> None:
+def _table1(folder: Path, goal: JsonGoal, *, quick: bool, seeds: int | None, jobs: int) -> None:
     from fairtransport.paper.table1 import run_table1  # noqa: PLC0415 - numba takes a while
 
-    table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=True)
+    table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=shared.watched())
     written = table.write(folder)
+    goal.write([_plain(row) for row in table.rows])
+    if goal.to_stdout:
+        return
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
         print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
     rough = " Quick run: the figures are rough." if quick else ""
@@ -81,15 +93,28 @@ def _table1(folder: Path, *, quick: bool, seeds: int | None, jobs: int) -> None:
         print_path("Written:", path)
 
 
-def _page(name: str, folder: Path, *, quick: bool, jobs: int) -> None:
+def _page(name: str, folder: Path, goal: JsonGoal, *, quick: bool, jobs: int) -> None:
     from fairtransport.paper.reproduction import ITEMS, reproduce  # noqa: PLC0415 - numba takes a while
 
     names = ITEMS if name == "all" else (name,)
-    done = reproduce(names, folder, quick=quick, n_jobs=jobs, show=True)
+    done = reproduce(names, folder, quick=quick, n_jobs=jobs, show=shared.watched())
+    findings = [
+        {"name": one.name, "title": one.title, "claims": [_plain(claim) for claim in one.claims]}
+        for one in done.findings
+    ]
+    goal.write({"quick": quick, "findings": findings, "page": str(done.files[0])})
+    if goal.to_stdout:
+        return
     for finding in done.findings:
         print_table(_claims(finding.title, finding.claims))
     print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
     print_path("Page:", done.files[0])
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """Return a record of words and numbers for JSON; what is not finite is None."""
+    held = asdict(record).items()
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in held}
 
 
 def _claims(title: str, claims: Sequence[Claim]) -> Table:

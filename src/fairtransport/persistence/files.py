@@ -10,7 +10,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._validation import check_count
-from fairtransport.persistence import of_repairs, of_sklearn, of_transport  # noqa: F401 - they add their recipes
+from fairtransport.persistence import (  # noqa: F401 - they add their recipes
+    of_repairs,
+    of_sklearn,
+    of_tables,
+    of_transport,
+)
 from fairtransport.persistence.objects import ObjectReader, ObjectWriter
 from fairtransport.persistence.summaries import Change
 from fairtransport.storage import MAX_BYTES, Container, ModelFileError, pack_container, read_container, write_atomically
@@ -52,7 +57,7 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
         `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
         around one of these or of scikit-learn's `LogisticRegression`, alone or in a `Pipeline` with
         `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`, `OrdinalEncoder` and `SimpleImputer`. These can be saved
-        by themselves, too.
+        by themselves, too. Or `fairtransport.estimators.TableModel`, a classifier of raw tables.
     path : path
         The file, for instance ``"model.ft"``. One that is there is replaced: after a crash, a kill or on a full disk
         the old file is there in full, or the new one.

@@ -30,7 +30,7 @@ def check_used(layouts: Sequence[Layout], columns: Columns) -> None:
         raise ValueError("Two of the columns that are named differ in capital letters only; rename one.")
 
 
-def check_all(layouts: Sequence[Layout], columns: Columns) -> None:
+def check_all(layouts: Sequence[Layout], columns: Columns | None) -> None:
     """Raise when files differ in their columns, two columns are named alike, or scores are no numbers."""
     first = layouts[0]
     for layout in layouts:
@@ -41,7 +41,7 @@ def check_all(layouts: Sequence[Layout], columns: Columns) -> None:
             with_it, without = (first, layout) if name in first.names else (layout, first)
             raise ValueError(f"{with_it.files[0].path} has a column {name!r}, and {without.files[0].path} has not.")
     _check_kinds(layouts, first.names)
-    for name in filter(None, (columns.score, columns.weight)):
+    for name in filter(None, (columns.score, columns.weight) if columns is not None else ()):
         kind = first.kind(name)
         if first.files[0].format != "csv" and kind not in {"numbers", "JSON"}:
             raise TypeError(f"Column {name!r} holds {kind}, not numbers. Cast it first, or name another column.")

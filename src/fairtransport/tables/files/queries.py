@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairtransport.tables.files.layouts import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairtransport.tables.files.layouts import Layout
     from fairtransport.tables.reading import Columns
@@ -32,7 +32,7 @@ def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool) ->
     return "\nUNION ALL\n".join(parts)
 
 
-def query_all(layouts: Sequence[Layout], columns: Columns, *, as_text: bool, guess: bool) -> str:
+def query_all(layouts: Sequence[Layout], columns: Columns | None, *, as_text: bool, guess: bool) -> str:
     """Return a query for all columns, called n0, n1 and so on, and then for those that are named, as u0, u1, ..."""
     names = layouts[0].names
     parts = []
@@ -40,18 +40,22 @@ def query_all(layouts: Sequence[Layout], columns: Columns, *, as_text: bool, gue
         types: dict[int, str | None] = dict.fromkeys(range(len(layout.names)))
         if guess:
             types |= enumerate(layout.guess())
-        types |= _types(layouts, layout, columns)
+        if columns is not None:
+            types |= _types(layouts, layout, columns)
         own = {name: quoted(layout.engine_names[layout.names.index(name)]) for name in names}
         chosen = [f"{own[name]} AS n{place}" for place, name in enumerate(names)]
-        for place, name in enumerate(columns):
-            column = own[name]
-            if name in {columns.score, columns.weight}:
-                column = f"CAST({column} AS DOUBLE)"
-            elif as_text and name in columns.sensitive:
-                column = f"CAST({column} AS VARCHAR)"
-            chosen.append(f"{column} AS u{place}")
+        if columns is not None:
+            chosen += [f"{column} AS u{place}" for place, column in enumerate(_cast(columns, own, as_text=as_text))]
         parts.append(_select(chosen, layout.source(types)))
     return "\nUNION ALL\n".join(parts)
+
+
+def _cast(columns: Columns, own: Mapping[str, str], *, as_text: bool) -> Iterator[str]:
+    for name in columns:
+        if name in {columns.score, columns.weight}:
+            yield f"CAST({own[name]} AS DOUBLE)"
+        else:
+            yield f"CAST({own[name]} AS VARCHAR)" if as_text and name in columns.sensitive else own[name]
 
 
 def _select(chosen: Sequence[str], source: str) -> str:

@@ -244,12 +244,12 @@ class FileTable:
         parts = [layout.share() for layout in self._layouts]
         return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
 
-    def batches(self, columns: Columns, *, as_text: bool = False, guess: bool = False) -> Batches:
+    def batches(self, columns: Columns | None = None, *, as_text: bool = False, guess: bool = False) -> Batches:
         """Return all rows in their order, part by part, with all columns.
 
         Parameters
         ----------
-        columns : Columns
+        columns : Columns, optional
             Those that are needed on their own; see `Batches`.
         as_text : bool, default False
             Give the sensitive columns as text, whatever they hold.
@@ -260,13 +260,16 @@ class FileTable:
         -------
         Batches
         """
-        self.check(columns)
+        if columns is not None:
+            self.check(columns)
         check_all(self._layouts, columns)
         with self._plain_errors():
             query = query_all(self._layouts, columns, as_text=as_text, guess=guess)
             reader = self._engine.connection.sql(query).to_arrow_reader(_BATCH)
         guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
-        return Batches(reader, self.names, list(columns), guard, lambda: self._plain_errors(OSError, RuntimeError))
+        return Batches(
+            reader, self.names, list(columns or ()), guard, lambda: self._plain_errors(OSError, RuntimeError)
+        )
 
     @contextmanager
     def _plain_errors(self, *more: type[Exception]) -> Iterator[None]:

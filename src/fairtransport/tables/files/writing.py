@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairtransport._validation import check_choice
 from fairtransport.storage import replacing
 from fairtransport.tables.files.extra import load_extra
 from fairtransport.tables.files.paths import FORMATS, split_suffixes
@@ -13,8 +14,9 @@ from fairtransport.tables.files.paths import FORMATS, split_suffixes
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
+    from typing import BinaryIO
 
-__all__ = ["check_output", "writing"]
+__all__ = ["check_output", "writing", "writing_to"]
 
 
 def check_output(path: str | os.PathLike[str]) -> str:
@@ -52,18 +54,45 @@ def writing(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any
     """
     goal, known = Path(path), check_output(path)
     arrow = load_extra("pyarrow")
+    with replacing(goal) as draft, contextlib.ExitStack() as stack, _plain_errors(goal, known):
+        sink = stack.enter_context(arrow.OSFile(str(draft), "wb"))
+        packed = split_suffixes(goal)[1]
+        if packed is not None:
+            sink = stack.enter_context(arrow.CompressedOutputStream(sink, packed))
+        yield _WRITERS[known](stack, sink, schema, goal)
+
+
+@contextlib.contextmanager
+def writing_to(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
+    """Write a table part by part to an open file, such as standard output, as csv or jsonl.
+
+    Parameters
+    ----------
+    file : binary file
+    known : {"csv", "jsonl"}
+    schema : pyarrow.Schema
+
+    Yields
+    ------
+    callable
+        Takes the next `pyarrow.RecordBatch`.
+    """
+    check_choice(known, _TEXT, name="format")
+    with contextlib.ExitStack() as stack, _plain_errors("standard output", known):
+        yield _WRITERS[known](stack, file, schema, Path(f"-.{known}"))
+
+
+@contextlib.contextmanager
+def _plain_errors(goal: object, known: str) -> Iterator[None]:
+    """Raise errors of the libraries that write without what they quote."""
+    arrow = load_extra("pyarrow")
     errors = (arrow.ArrowException, *((load_extra("polars").exceptions.PolarsError,) if known in _TEXT else ()))
-    with replacing(goal) as draft, contextlib.ExitStack() as stack:
-        try:
-            sink = stack.enter_context(arrow.OSFile(str(draft), "wb"))
-            packed = split_suffixes(goal)[1]
-            if packed is not None:
-                sink = stack.enter_context(arrow.CompressedOutputStream(sink, packed))
-            yield _WRITERS[known](stack, sink, schema, goal)
-        except errors:  # they may quote values
-            raise ValueError(
-                f"{goal}: a column cannot be written as {known}. Lists and records go into .parquet."
-            ) from None
+    try:
+        yield
+    except errors:
+        raise ValueError(
+            f"{goal}: a column cannot be written as {known}. Lists and records go into .parquet."
+        ) from None
 
 
 def _parquet(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:

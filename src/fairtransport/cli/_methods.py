@@ -1,0 +1,77 @@
+"""The methods of ``fairtransport train``, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairtransport.cli._errors import misuse
+
+__all__ = ["METHODS", "MethodOptions", "make_estimator"]
+
+METHODS = {
+    "cot": "continuous optimal transport",
+    "dot": "discrete optimal transport",
+    "dpp": "logistic regression, its scores repaired group by group (needs the group to score)",
+    "lr": "logistic regression, without parity",
+}
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """What the command line says about the method; None is not said."""
+
+    method: str
+    parity_weight: float | None
+    amount: float | None
+    max_disparity: float | None
+    aware: bool | None
+    target: str | None
+    min_size: int
+    seed: int
+
+    def check(self) -> None:
+        """End the command when options do not go together."""
+        if self.method not in METHODS:
+            raise misuse(f"--method must be one of {', '.join(METHODS)}; got {self.method!r}")
+        trained = self.method in {"cot", "dot"}
+        for name, value, allowed in (
+            ("--parity-weight", self.parity_weight, trained),
+            ("--amount", self.amount, self.method != "lr"),
+            ("--max-disparity", self.max_disparity, self.method != "lr"),
+            ("--target", self.target, self.method != "lr"),
+        ):
+            if value is not None and not allowed:
+                raise misuse(f"{name} does not go with --method {self.method}")
+        if self.amount is not None and self.max_disparity is not None:
+            raise misuse("--max-disparity chooses the amount; give one of the two")
+        if self.method == "dpp" and self.aware is False:
+            raise misuse("--method dpp needs the group to score; --blind goes with cot, dot and lr")
+
+
+def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
+    """Return the classifier that is to be trained."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - scikit-learn takes a while
+
+    from fairtransport.estimators import (  # noqa: PLC0415
+        ContinuousTransportClassifier,
+        DiscreteTransportClassifier,
+        QuantileRepairClassifier,
+    )
+
+    plain = LogisticRegression(max_iter=1000)
+    if options.method == "lr":
+        return plain
+    shared: dict[str, Any] = {"amount": 1.0 if options.amount is None else options.amount, "min_size": options.min_size}
+    if options.method == "dpp":
+        return QuantileRepairClassifier(plain, target=options.target or "barycenter_w2", **shared)
+    kind = ContinuousTransportClassifier if options.method == "cot" else DiscreteTransportClassifier
+    weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
+    return kind(
+        target=options.target,
+        group_specific=bool(options.aware),
+        random_state=options.seed,
+        verbose=verbose,
+        **weight,
+        **shared,
+    )

@@ -1,0 +1,167 @@
+"""Every command that stands in README.md and docs/*.md runs, on a small table."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
+
+import fairtransport as ft
+from fairtransport.cli._methods import make_estimator
+from fairtransport.cli.app import app
+from fairtransport.estimators import TableModel
+from fairtransport.paper.finding import Claim, Finding
+from fairtransport.paper.reproduction import Reproduction
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def documented():
+    """Commands within blocks of code, one a line; a line may go on after a backslash."""
+    for page in PAGES:
+        blocks = re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\$ |cat \S+ \| )?(fairtransport .*)", line.strip())
+            if found:
+                yield page.name, " ".join(re.split(r"\s[#>]\s*", found[1])[0].split())
+
+
+def mentioned():
+    """Commands within the text, such as `fairtransport audit`."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for found in re.findall(r"`fairtransport ([a-z]+)[^`]*`", text):
+            yield page.name, found
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What the commands of the pages are called on."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    n = 240
+    race, sex = rng.choice(["Black", "White"], n), rng.choice(["Female", "Male"], n)
+    scores = np.round(rng.beta(2, 3, n) * (1 - 0.3 * (race == "Black")), 4)
+    label = (rng.random(n) < scores).astype(int)
+    scored = pl.DataFrame(
+        {"s": scores, "race": race, "sex": sex, "hired": label, "y": label, "region": rng.choice(["n", "s"], n)}
+    )
+    (folder / "day").mkdir()
+    for name in ("scores", "old", "new", "day/1"):
+        scored.write_parquet(folder / f"{name}.parquet")
+    scored.write_csv(folder / "scores.csv")
+    hours = rng.normal(38, 6, n) + 5 * (sex == "Male")
+    raw = pl.DataFrame(
+        {
+            "id": [f"p{k}" for k in range(n)],
+            "race": race,
+            "sex": sex,
+            "hours": [None if k % 20 == 0 else f"{value:.1f}" for k, value in enumerate(hours)],
+            "job": rng.choice(["cook", "smith", "?"], n),
+            "income": np.where(hours + rng.normal(0, 6, n) > 42, ">50K", "<=50K"),
+        }
+    )
+    for name in ("data", "test", "new"):
+        raw.write_csv(folder / f"{name}.csv")
+    model = TableModel(LogisticRegression(), label="income", sensitive=["race", "sex"]).fit(raw)
+    ft.save(model, folder / "model.ft")
+    raw.with_columns(score=model.score_rows(raw).scores).write_csv(folder / "scored.csv")
+    return folder
+
+
+@pytest.fixture
+def here(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in files.rglob("*.*"):
+        goal = tmp_path / path.relative_to(files)
+        goal.parent.mkdir(exist_ok=True)
+        goal.write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def quick_paper(compare, table1, monkeypatch):
+    """Stand-ins for what trains or draws for long; the tests of each command have the real thing."""
+
+    def reproduce(names, folder, **options):
+        (folder / "index.html").write_text("page")
+        finding = Finding(names[0], "Figure", "", claims=(Claim("a", "", "0.1", "agrees"),))
+        return Reproduction((finding,), (folder / "index.html",), quick=options["quick"])
+
+    def write_comparison(comparison, folder):
+        (folder / "comparison.json").write_text("{}")
+        (folder / "index.html").write_text("page")
+        return folder / "index.html"
+
+    def make_short(*arguments, **options):
+        estimator = make_estimator(*arguments, **options)
+        return estimator.set_params(n_updates=300) if "n_updates" in estimator.get_params() else estimator
+
+    monkeypatch.setattr("fairtransport.cli.demo.write_comparison", write_comparison)
+    monkeypatch.setattr("fairtransport.cli.train.make_estimator", make_short)
+    module = ModuleType("fairtransport.paper.reproduction")
+    module.reproduce, module.ITEMS = reproduce, ("figure1",)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def test_pages_have_commands():
+    names = {command.split()[1] for _, command in documented()}
+    assert {"audit", "train", "score", "repair", "reproduce", "datasets", "demo"} <= names
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in documented()}))
+def test_documented_command_runs(command, here, quick_paper):
+    words = shlex.split(command)[1:]
+    if "--install-completion" in words:  # it changes the shell's settings
+        words = ["--show-completion" if word == "--install-completion" else word for word in words]
+    outputs = [words[place + 1] for place, word in enumerate(words) if word in {"--out", "--html", "--sql"}]
+    for output in outputs:
+        Path(output).unlink(missing_ok=True)
+    given = Path("new.csv").read_bytes() if "-" in words else None
+    if "audit" in words:
+        words += ["--replicates", "20"]
+    result = CliRunner().invoke(app, words, input=given)
+    limited = any(word.startswith("--fail-") for word in words)
+    assert result.exit_code in ({0, 2} if limited else {0}), result.output
+    for output in outputs:
+        assert output == "-" or Path(output).exists(), output
+
+
+def test_documented_python_runs(here):
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    names = {"table": pl.read_csv("new.csv")}
+    exec(compile(block, "commands.md", "exec"), names)  # noqa: S102 - our own text
+    assert names["scores"].shape == (240,)
+    assert np.ptp(names["scores"]) > 0.1
+
+
+@pytest.mark.parametrize("name", sorted({name for _, name in mentioned()}))
+def test_mentioned_command_exists(name, run):
+    assert run(name, "--help").exit_code == 0
+
+
+def test_every_command_has_its_place_on_the_page(run):
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^  ([a-z]+)  ", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
+    assert len(commands) >= 7
+    for name in commands:
+        assert f"fairtransport {name} " in page, name
+
+
+def test_the_page_says_the_exit_statuses_that_help_says(run):
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    stated = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+    assert stated == {"0", "1", "2", "64", "130"}
+    told = " ".join(run("audit", "--help").stdout.split())
+    assert all(f" {status} " in told for status in stated)

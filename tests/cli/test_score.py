@@ -1,0 +1,207 @@
+"""``fairtransport score``: the rows as they were, with scores; whoever gets none is counted."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
+
+import fairtransport as ft
+from fairtransport.cli.app import app
+from fairtransport.estimators import TableModel
+
+CANARY = "CANARY"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, raw_people):
+    """A blind model, and one that needs the group."""
+    folder = tmp_path_factory.mktemp("models")
+    people = raw_people(800)
+    plain = LogisticRegression(max_iter=1000)
+    for name, estimator in (("blind", plain), ("aware", ft.QuantileRepairClassifier(plain))):
+        ft.save(TableModel(estimator, label="hired", sensitive=["sex"]).fit(people), folder / f"{name}.ft")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, models, raw_people):
+    monkeypatch.chdir(tmp_path)
+    for path in models.iterdir():
+        Path(path.name).write_bytes(path.read_bytes())
+    raw_people(200, seed=1).write_csv("new.csv")
+    return tmp_path
+
+
+def expected(name, frame):
+    return ft.load(f"{name}.ft").score_rows(frame).scores
+
+
+def call(run, *arguments, model="blind.ft", files=("new.csv",), out="scored.csv"):
+    return run("score", model, *files, "--out", out, *arguments)
+
+
+def one_line(result, status=1):
+    assert (result.exit_code, result.stdout) == (status, ""), result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("model", ["blind", "aware"])
+def test_rows_keep_their_order_and_columns_and_get_scores(run, here, raw_people, model):
+    result = call(run, model=f"{model}.ft")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    assert result.stdout == "200 of 200 rows have a score.\nWritten: scored.csv\n"
+    written = pl.read_csv("scored.csv", infer_schema=False)
+    given = pl.read_csv("new.csv", infer_schema=False)
+    assert written.drop("score").equals(given)
+    np.testing.assert_array_equal(written["score"].cast(float), expected(model, raw_people(200, seed=1)))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "jsonl", "csv.gz", "tsv"])
+def test_every_format_goes_in_and_out(run, here, raw_people, ending):
+    assert call(run, out=f"scored.{ending}").exit_code == 0
+    result = call(run, files=[f"scored.{ending}"], out="again.parquet", *("--column", "second"))  # noqa: B026
+    assert result.exit_code == 0, result.output
+    again = pl.read_parquet("again.parquet")
+    np.testing.assert_allclose(again["second"], expected("blind", raw_people(200, seed=1)), atol=1e-12)
+    np.testing.assert_allclose(again["score"].cast(float), again["second"], atol=1e-12)
+
+
+def test_decisions(run, here):
+    result = call(run, "--threshold", 0.4, "--decision", "hire", "--column", "p")
+    written = pl.read_csv("scored.csv")
+    assert written["hire"].to_list() == (written["p"] > 0.4).cast(int).to_list()
+    assert 0 < written["hire"].sum() < 200
+    assert f"200 of 200 rows have a score. {written['hire'].sum()} are decided positively." in result.stdout
+
+
+def test_many_pieces_are_one_table(run, here, raw_people, monkeypatch):
+    monkeypatch.setattr("fairtransport.tables.files.table._BATCH", 64)
+    whole = raw_people(5000, seed=2)
+    whole[:3000].write_parquet("part-1.parquet")
+    whole[3000:].write_parquet("part-2.parquet")
+    assert call(run, files=["part-*.parquet"], out="scored.parquet").exit_code == 0
+    written = pl.read_parquet("scored.parquet")
+    assert written["person"].equals(whole["person"])
+    np.testing.assert_array_equal(written["score"], expected("blind", whole))
+
+
+def test_columns_in_any_order_and_more_of_them(run, here, raw_people):
+    frame = raw_people(50, seed=3)
+    frame.select(*reversed(frame.columns), more=pl.lit("x")).drop("hired", "sex", "person").write_csv("other.csv")
+    assert call(run, files=["other.csv"]).exit_code == 0
+    np.testing.assert_array_equal(pl.read_csv("scored.csv")["score"], expected("blind", frame))
+
+
+def test_who_has_no_group_gets_no_score_and_is_counted(run, here, raw_people):
+    frame = raw_people(10, seed=4).with_columns(sex=pl.Series([None, "?", "other"] + ["F"] * 7))
+    frame.write_csv("odd.csv")
+    result = call(run, "--threshold", 0.5, model="aware.ft", files=["odd.csv"])
+    assert "7 of 10 rows have a score." in result.stdout
+    assert "Without a score: 2 rows, no group.\nWithout a score: 1 row, unknown group.\n" in result.stdout
+    written = pl.read_csv("scored.csv")
+    assert written["score"].is_null().to_list() == written["decision"].is_null().to_list() == [True] * 3 + [False] * 7
+    assert call(run, files=["odd.csv"], out="blind.csv").stdout.startswith("10 of 10 rows have a score.")
+
+
+def test_gaps_and_new_words_are_dealt_with_and_counted(run, here, raw_people):
+    frame = raw_people(10, seed=5).with_columns(
+        hours=pl.Series(["many", None, *["40"] * 8]), region=pl.Series(["west"] * 2 + ["north"] * 8)
+    )
+    frame.write_csv("odd.csv")
+    result = call(run, "--json", files=["odd.csv"])
+    shown = json.loads(result.stdout)
+    assert (shown["scored"], shown["unreadable"], shown["new_words"]) == (10, 1, 2)
+    assert "Taken for missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
+
+
+def test_sensitive_columns_of_another_name(run, here, raw_people):
+    frame = raw_people(20, seed=6)
+    frame.rename({"sex": "gender"}).write_csv("other.csv")
+    assert one_line(call(run, model="aware.ft", files=["other.csv"])).startswith("error: The file has no column 'sex'")
+    assert call(run, "--sensitive", "gender", model="aware.ft", files=["other.csv"]).exit_code == 0
+    np.testing.assert_array_equal(pl.read_csv("scored.csv")["score"], expected("aware", frame))
+
+
+def test_standard_input_and_output(here, raw_people):
+    arguments = ["score", "blind.ft", "-", "--out", "-"]
+    done = CliRunner().invoke(app, arguments, input=Path("new.csv").read_bytes())
+    assert (done.exit_code, done.stderr) == (0, "200 of 200 rows have a score.\n")
+    written = pl.read_csv(io.BytesIO(done.stdout_bytes))["score"]
+    np.testing.assert_array_equal(written, expected("blind", raw_people(200, seed=1)))
+    lines = raw_people(5, seed=1).write_ndjson().encode()
+    done = CliRunner().invoke(app, [*arguments, "--format", "jsonl"], input=lines)
+    written = [json.loads(line)["person"] for line in done.stdout.splitlines()]
+    assert written == raw_people(5, seed=1)["person"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (b"", "error: standard input is empty (0 bytes)."),
+        (b"region,hours\nnorth,1,2\n", "error: The file has no columns 'skill', 'job', 'joined'"),
+        (b"region,hours,skill,job,joined\nnorth,1\n", "error: standard input, line 2: the row does not have the 5"),
+    ],
+)
+def test_wrong_standard_input(here, given, match):
+    result = CliRunner().invoke(app, ["score", "blind.ft", "-", "--out", "scored.csv"], input=given)
+    assert one_line(result).startswith(match)
+    assert not Path("scored.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"model": "absent.ft"}, "error: No such file or directory: absent.ft"),
+        ({"model": "new.csv"}, "error: This is no model file"),
+        ({"model": "repair.ft"}, "error: repair.ft holds a QuantileRepair, which does not know"),
+        ({"out": "nowhere/x.csv"}, "error: The folder of the output file does not exist"),
+        ({"out": "x.docx"}, "error: x.docx: no format that can be written"),
+        ({"out": "blind.ft"}, "error: blind.ft is read; choose another name"),
+        ({"files": ["narrow.csv"]}, "error: The file has no columns 'region', 'hours', 'skill', 'job', 'joined'"),
+        ({"files": ["scored-before.csv"]}, "error: The table has a column 'score' already; name another with --column"),
+        ({"files": ["broken.csv"]}, "error: broken.csv, line 3: the row does not have the 8 fields"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(run, here, raw_people, options, match):
+    scores = np.linspace(0, 1, 50)
+    ft.save(ft.QuantileRepair().fit(scores, sensitive_features=["a", "b"] * 25), "repair.ft", people_per_point=1)
+    Path("narrow.csv").write_text(f"a,b\n{CANARY},1\n")
+    raw_people(5).with_columns(score=pl.lit(1)).write_csv("scored-before.csv")
+    lines = Path("new.csv").read_text().splitlines()
+    Path("broken.csv").write_text("\n".join([*lines[:2], CANARY, *lines[2:]]) + "\n")
+    before = sorted(path.name for path in here.iterdir())
+    line = one_line(call(run, **options))
+    assert line.startswith(match)
+    assert CANARY not in line
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_an_existing_file_is_kept_unless_forced(run, here):
+    Path("scored.csv").write_text("mine")
+    assert one_line(call(run)) == "error: The output file exists; give --force to replace it: scored.csv"
+    assert Path("scored.csv").read_text() == "mine"
+    assert call(run, "--force").exit_code == 0
+
+
+def test_one_standard_output_for_one_thing(run, here):
+    line = one_line(call(run, "--json", out="-"), status=64)
+    assert line == "error: --out - and --json - cannot both have standard output"
+
+
+def test_decimal_comma(run, here, raw_people):
+    frame = raw_people(30, seed=7)
+    comma = frame.with_columns(hours=pl.col("hours").str.replace(".", ",", literal=True))
+    comma.with_columns(skill=pl.col("skill").cast(str).str.replace(".", ",", literal=True)).write_csv(
+        "comma.csv", separator=";"
+    )
+    assert call(run, "--decimal", ",", files=["comma.csv"]).exit_code == 0
+    np.testing.assert_allclose(pl.read_csv("scored.csv")["score"], expected("blind", frame), atol=1e-12)

@@ -1,0 +1,291 @@
+"""``fairtransport train``: a raw table in, a model file and an honest table out; wrong input in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport.estimators import TableModel
+
+CANARY = "CANARY"
+HOSTILE = ["<script>alert(1)</script>", "=cmd()", "🦊", "x" * 300, "\u202egpj", "a,b"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, raw_people):
+    """A folder with a raw table in several formats."""
+    monkeypatch.chdir(tmp_path)
+    people = raw_people(600)
+    people.write_csv("people.csv")
+    people.write_parquet("people.parquet")
+    people.write_ndjson("people.jsonl")
+    people.write_ipc("people.feather")
+    pl.read_csv("people.csv", infer_schema=False).write_csv("semicolon.csv", separator=";")
+    return tmp_path
+
+
+def call(run, *arguments, files=("people.csv",), label="hired", sensitive="sex", method="dpp", out="model.ft"):
+    options = ("--label", label, "--sensitive", sensitive, "--method", method, "--out", out)
+    return run("train", *files, *options, *arguments)
+
+
+def told(result):
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def one_line(result, status=1):
+    assert (result.exit_code, result.stdout) == (status, ""), result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert not Path("model.ft").exists()
+    return lines[0]
+
+
+def test_the_table_shows_before_and_after_at_80_columns(run, here):
+    result = call(run, method="cot")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert re.fullmatch(r"15[01] held-out rows in 2 groups", lines[0])
+    assert lines[1].split() == ["LR", "COT", "by", "chance"]
+    figures = {line[:29].strip(): [float(word) for word in line[29:].split()] for line in lines[2:6]}
+    lr, cot, floor = figures["Distance between pairs (SPDD)"]
+    assert cot < lr / 2
+    assert 0 < floor < lr / 2
+    assert figures["Error"][0] < figures["Error"][1] < 0.5
+    assert "The score is the probability that hired is 'yes'." in lines
+    assert "Needed to score: 5 columns, without sex." in lines
+    assert "Left out: person (almost every row has a text of its own)." in lines
+    assert lines[-1] == "Written: model.ft"
+
+
+def test_the_figures_are_those_of_the_file_on_the_rows_held_out(run, here, raw_people):
+    raw_people(500, seed=1).write_csv("new.csv")
+    shown = told(call(run, "--test", "new.csv", "--json"))
+    assert shown["rows"] == 600
+    model = ft.load("model.ft")
+    assert isinstance(model, TableModel)
+    new = raw_people(500, seed=1)
+    scores = model.score_rows(new).scores
+    figures = shown["held_out"]["figures"]["dpp"]
+    assert figures["error_rate"] == pytest.approx(
+        ft.metrics.error_rate((new["hired"] == "yes").to_numpy(), scores), abs=0.01
+    )
+    apart = ft.metrics.strong_pairwise_disparity(scores, sensitive_features=new["sex"])
+    assert figures["strong_pairwise_disparity"] == pytest.approx(apart, abs=0.01)  # the file sums up people's scores
+
+
+def test_every_format_gives_the_same_model(run, here):
+    first = told(call(run, "--json", "--seed", 3, method="lr"))["held_out"]["figures"]
+    for name in ("people.parquet", "people.jsonl", "people.feather", "semicolon.csv"):
+        again = told(call(run, "--json", "--seed", 3, "--force", files=[name], method="lr"))["held_out"]["figures"]
+        for method, figures in first.items():
+            assert again[method] == pytest.approx(figures, abs=1e-6), name
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize(
+    "method", ["dpp", "lr", *(pytest.param(name, marks=pytest.mark.models) for name in ("cot", "dot"))]
+)
+def test_methods_aware_and_blind(run, here, method, aware):
+    shown = told(call(run, "--json", *(["--aware"] if aware else []), method=method))
+    model = ft.load("model.ft")
+    assert shown["method"] == method
+    assert ("sex" in model.encoder_.names) == aware
+    assert model.needs_groups == (method == "dpp" or (aware and method != "lr"))
+    assert shown["needed_to_score"] == model.columns
+    assert list(shown["held_out"]["figures"]) == (["lr"] if method == "lr" else ["lr", method])
+    assert not getattr(model.estimator_, "verbose", False)
+
+
+@pytest.mark.models
+def test_options_reach_the_model(run, here):
+    options = ("--parity-weight", 1.5, "--amount", 0.4, "--seed", 7, "--drop", "person,region", "--positive", "no")
+    shown = told(call(run, *options, "--json", "--test-share", 0, method="cot"))
+    model = ft.load("model.ft")
+    assert (model.estimator_.parity_weight, model.estimator_.amount, model.estimator_.random_state) == (1.5, 0.4, 7)
+    assert (shown["held_out"], shown["rows"], shown["positive"]) == (None, 600, "no")
+    assert set(model.columns) == {"hours", "skill", "job", "joined"}
+    again = told(call(run, *options, "--json", "--test-share", 0, method="cot", out="again.ft"))
+    assert Path("again.ft").read_bytes() == Path("model.ft").read_bytes()
+    assert again["outcome"] == shown["outcome"]
+
+
+@pytest.mark.models
+def test_a_limit_chooses_the_amount(run, here):
+    shown = told(call(run, "--max-disparity", 0.15, "--json"))
+    assert 0 < shown["amount"] < 1
+    line = call(run, "--max-disparity", 0.0001, "--force")
+    assert line.exit_code == 1
+    assert line.stderr.startswith("error: --max-disparity 0.0001 cannot be reached")
+
+
+def test_json_goes_to_a_file_as_well(run, here):
+    result = call(run, "--json", "told.json")
+    assert result.stdout.endswith("Written: model.ft\nJSON: told.json\n")
+    assert json.loads(Path("told.json").read_text())["written"] == "model.ft"
+
+
+def test_rows_without_label_or_group_are_counted(run, here, raw_people):
+    frame = raw_people(400)
+    gaps = frame.with_columns(
+        sex=pl.Series([None] * 3 + frame["sex"].to_list()[3:]),
+        hired=pl.Series(["?"] * 2 + frame["hired"].to_list()[2:]),
+    )
+    gaps.write_csv("gaps.csv")
+    result = call(run, "--test-share", 0, files=["gaps.csv"])
+    assert "Not learned from: 2 rows, no label.\nNot learned from: 1 row, no group.\n" in result.stdout
+    shown = told(
+        call(run, "--test-share", 0, "--missing", "group", "--min-size", 1, "--json", files=["gaps.csv"], out="g.ft")
+    )
+    assert shown["set_aside"] == {"no label": 2}
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+def with_groups(raw_people, groups):
+    frame = raw_people(len(groups)).with_columns(group=pl.Series(groups))
+    frame.write_csv("groups.csv")
+    return {"files": ["groups.csv"], "sensitive": "group"}
+
+
+def test_hostile_names_of_groups_are_only_names(run, here, raw_people):
+    result = call(run, **with_groups(raw_people, HOSTILE * 100))
+    assert result.exit_code == 0, result.output
+    assert not any(name in result.output for name in HOSTILE)
+    assert set(ft.load("model.ft").estimator_.repair_.groups_.labels) == set(HOSTILE)
+
+
+def test_hostile_names_of_columns(run, here, raw_people):
+    frame = raw_people(300).rename({"region": "[red]reg\x1b[31m ion", "job": "=cmd()", "person": "<b>\u202e"})
+    frame.write_csv("names.csv")
+    result = call(run, files=["names.csv"])
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "Left out: <b>" in result.output
+
+
+def test_sixty_groups_stay_readable(run, here, raw_people):
+    result = call(run, **with_groups(raw_people, [f"g{k % 60}" for k in range(3000)]))
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert re.match(r"7\d\d held-out rows in 60 groups", result.stdout)
+    assert "Unsure: 60 groups have fewer than 30 of these rows" in " ".join(result.stdout.split())
+
+
+def test_a_group_of_five_rows_is_unsure(run, here, raw_people):
+    result = call(run, **with_groups(raw_people, ["t"] * 5 + ["a", "b"] * 300))
+    assert result.exit_code == 0, result.output
+    assert "Unsure: 1 group has fewer than 30 of these rows" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"label": "hird"}, "error: The table has no column 'hird'; close to it: 'hired'."),
+        ({"label": "job"}, "error: Column 'job' has 3 different labels and "),
+        ({"label": "one"}, "error: Column 'one' has 1 different label; two are needed."),
+        ({"sensitive": "person"}, "error: --sensitive has 600 groups in column 'person'; --max-groups is 200."),
+        ({"sensitive": "one"}, "error: The rows fall into 1 group"),
+        ({"sensitive": "none"}, "error: None of the 450 rows has a label and a group: 450 have no group."),
+        ({"out": "nowhere/model.ft"}, "error: The folder of the output file does not exist: nowhere/model.ft"),
+        ({"out": "people.csv"}, "error: people.csv is read; choose another name"),
+        ({"files": ["people.txt"]}, "error: people.txt: no known format by its name"),
+        ({"files": ["broken.csv"]}, "error: broken.csv, line 3: the row does not have the 2 fields"),
+        ({"files": ["empty.csv"]}, "error: empty.csv is empty (0 bytes)."),
+        ({"files": ["head.csv"]}, "error: The table has no rows."),
+        ({"files": ["absent.csv"]}, "error: No such file: absent.csv"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(run, here, raw_people, options, match):
+    people = raw_people(600).with_columns(one=pl.lit(CANARY), none=pl.lit(None))
+    people.write_csv("people.csv")
+    Path("people.txt").write_text("a,b\n")
+    Path("broken.csv").write_text(f"hired,sex\nyes,{CANARY}\n{CANARY}\n")
+    Path("empty.csv").touch()
+    Path("head.csv").write_text("hired,sex,age\n")
+    before = sorted(path.name for path in here.iterdir())
+    line = one_line(call(run, **options))
+    assert line.startswith(match)
+    assert CANARY not in line
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_an_existing_file_is_kept_unless_forced(run, here):
+    Path("model.ft").write_text("mine")
+    result = call(run)
+    assert (result.exit_code, Path("model.ft").read_text()) == (1, "mine")
+    assert result.stderr == "error: The output file exists; give --force to replace it: model.ft\n"
+    assert call(run, "--force").exit_code == 0
+    ft.load("model.ft")
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "match"),
+    [
+        ((), "svm", "--method must be one of cot, dot, dpp, lr; got 'svm'"),
+        (("--amount", 0.5), "lr", "--amount does not go with --method lr"),
+        (("--parity-weight", 2), "dpp", "--parity-weight does not go with --method dpp"),
+        (("--amount", 0.5, "--max-disparity", 0.1), "cot", "--max-disparity chooses the amount"),
+        (("--blind",), "dpp", "--method dpp needs the group to score"),
+        (("--missing", "drop"), "cot", "--missing must be set_aside or group"),
+    ],
+)
+def test_a_wrong_call_is_64(run, here, options, method, match):
+    assert one_line(call(run, *options, method=method), status=64).startswith(f"error: {match}")
+
+
+def test_positive_that_is_no_label_is_not_quoted_from_the_column(run, here):
+    line = one_line(call(run, "--positive", "maybe"))
+    assert line == "error: --positive is none of the 2 labels of column 'hired'; write it as the column does."
+
+
+@pytest.mark.trust
+def test_stopped_in_the_middle_of_training_nothing_is_left(here, raw_people):
+    raw_people(3000).write_csv("many.csv")
+    code = (
+        "import sys\n"
+        "from fairtransport.estimators.course import Course\n"
+        "whole = Course._advance_to\n"
+        "def slowly(self, end, **options):\n"
+        "    print('training', file=sys.stderr, flush=True)\n"
+        "    import time; time.sleep(0.2)\n"
+        "    whole(self, end, **options)\n"
+        "Course._advance_to = slowly\n"
+        "from fairtransport.cli import main\n"
+        "main()\n"
+    )
+    before = sorted(path.name for path in here.iterdir())
+    arguments = ["train", "many.csv", "--label", "hired", "--sensitive", "sex", "--out", "model.ft"]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
+    assert "training" in process.stderr.readline()
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert rest.splitlines()[-1] == "stopped"
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_progress_is_for_terminals(run, here, monkeypatch):
+    assert call(run).stderr == ""
+    monkeypatch.setattr("fairtransport.cli._tables.watched", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the stream for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    result = call(run, "--force", "--test-share", 0, method="cot")
+    assert result.exit_code == 0, result.output
+    assert "COT training" in result.stderr
+    assert np.isfinite(ft.load("model.ft").estimator_.coef_).all()

@@ -1,0 +1,91 @@
+"""Models of raw tables as files: no rare word, no row; and plans that nobody made are refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.estimators import TableEncoder, TableModel
+from fairtransport.persistence import ModelFileError
+from fairtransport.persistence.files import _model_of, pack_model
+from fairtransport.storage import pack_container, unpack_container
+
+from .models import fitted, table
+
+CANARY = "Zebulon"
+DATA = Path(__file__).parent / "data"
+
+
+def test_no_word_that_few_people_have_is_in_the_file(tmp_path):
+    frame, y, group = table()
+    raw = frame.assign(sex=group, hired=y, city=np.where(np.arange(len(y)) < 4, CANARY, "Bath"))
+    raw["name"] = [f"{CANARY} {k}" for k in range(len(y))]
+    model = TableModel(LogisticRegression(), label="hired", sensitive=["sex"]).fit(raw)
+    path = ft.save(model, tmp_path / "model.ft")
+    content = path.read_bytes()
+    assert CANARY.encode() not in content
+    assert b"Bath" in content
+
+
+def test_files_of_every_released_version_are_read():
+    """Written once by scripts/make_model_files.py and never again; the scores beside it are those of that day."""
+    expected = json.loads((DATA / "version1-table.json").read_text())
+    model = ft.load(DATA / "version1-table.ft")
+    np.testing.assert_allclose(model.score_rows(pd.DataFrame(expected["rows"])).scores, expected["scores"], atol=1e-9)
+
+
+def test_an_encoder_alone_is_a_file_too(tmp_path):
+    frame, _, _ = table()
+    encoder = TableEncoder(sparse_output=True, max_categories=2).fit(frame)
+    again = ft.load(ft.save(encoder, tmp_path / "encoder.ft"))
+    assert again.get_params() == encoder.get_params()
+    assert (again.transform(frame) != encoder.transform(frame)).nnz == 0
+    plain = TableEncoder().fit(frame[["age", "hours"]].to_numpy())
+    matrix = ft.load(ft.save(plain, tmp_path / "matrix.ft")).transform(frame[["age", "hours"]].to_numpy())
+    np.testing.assert_array_equal(matrix, plain.transform(frame[["age", "hours"]].to_numpy()))
+
+
+def test_what_scoring_refuses_it_refuses_after_loading(tmp_path):
+    model, raw, _ = fitted("repair of a raw table")
+    again = ft.load(ft.save(model, tmp_path / "model.ft"))
+    assert again.columns == model.columns
+    new = pd.concat([raw[:3], raw[3:6].assign(sex="other")])
+    assert np.isnan(again.score_rows(new).scores).tolist() == [False] * 3 + [True] * 3
+
+
+def _forge(change):
+    model, _, _ = fitted("raw table to COT")
+    held = unpack_container(pack_model(model)[0], kind="model")
+    plans = held.schema["model"]["fitted"]["encoder_"]["fitted"]["plans_"]
+    change(held.schema["model"], plans)
+    return lambda: _model_of(unpack_container(pack_container("model", held.schema, held.arrays), kind="model"))
+
+
+def _words(plans):
+    return next(plan for plan in plans if plan["kind"] == "words")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _, plans: plans[0].update(kind="code"),
+        lambda _, plans: plans[0].update(pattern="%c"),
+        lambda _, plans: plans[0].update(name=3),
+        lambda _, plans: plans[0].update(other=1),
+        lambda _, plans: plans[0].update(more=1),
+        lambda _, plans: _words(plans)["words"].update(items=["a", "a", "b"]),
+        lambda _, plans: plans.pop(),
+        lambda model, _: model["params"].update(sensitive=["other"]),
+        lambda model, _: model["params"].update(missing="keep"),
+        lambda model, _: model["fitted"].pop("encoder_"),
+        lambda model, _: model["fitted"]["encoder_"]["fitted"].update(n_features_in_=2**62),
+    ],
+)
+def test_plans_that_nobody_made_are_refused(change):
+    load = _forge(change)
+    with pytest.raises(ModelFileError):
+        load()
