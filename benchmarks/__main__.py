@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets")
-QUALITY = ("frontier", "robustness", "dask_scaling")  # long, or of a cluster: only when named
+NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets", "boosting")
+QUALITY = ("frontier", "robustness", "trees", "dask_scaling")  # long, or of a cluster: only when named
 
 
 def main() -> int:

@@ -71,6 +71,7 @@ _HOMES = {
 _ROOMS = frozenset(
     {
         "auditing",
+        "boosting",
         "checks",
         "datasets",
         "estimators",

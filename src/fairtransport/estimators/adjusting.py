@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.estimators.adjustment import Adjustment, Batch, Rule, adjust, widened_weights
 from fairtransport.estimators.problem import sigmoid
-from fairtransport.estimators.pulls import Pulls, problems_of
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.sketches import POINTS, Sketches
 from fairtransport.estimators.start import starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.groups import Groups
+from fairtransport.penalties.pulls import Pulls, problems_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.estimators.problem import sigmoid
-from fairtransport.estimators.pulls import NODES, Pulls, problems_of
+from fairtransport.penalties.pulls import NODES, Pulls, problems_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

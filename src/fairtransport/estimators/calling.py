@@ -60,7 +60,7 @@ def model_scores(model: Any, X: Any, *, sensitive_features: Any = None) -> NDArr
 
 def n_rows(X: Any) -> int:
     """Count the rows of a matrix or table."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X if hasattr(X, "__len__") else np.asarray(X))
 
 
 def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.estimators._linear import LinearTransportClassifier
-from fairtransport.estimators.pulls import Pulls
+from fairtransport.penalties.pulls import Pulls
 from fairtransport.transport.dual import PAIRS, DualProblem
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import get_regularizer

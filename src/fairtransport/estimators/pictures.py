@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.estimators.course import Course, Objective
-from fairtransport.estimators.pulls import NODES, Pulls
+from fairtransport.penalties.pulls import CLIMBS, FIRST_CLIMBS, NODES, Pulls
 from fairtransport.transport.kernels import draw_rows
 from fairtransport.transport.slopes import follow_slopes, scores_of
 
@@ -24,8 +24,6 @@ __all__ = ["PictureTrainer"]
 _ROWS = 2048  # of a group, looked at for each picture
 _QUANTILES = 64  # of a picture for dual variables, which are smooth
 _FINE = 256  # of a picture for couplings
-_CLIMBS = 5  # steps of the duals for each picture
-_FIRST_CLIMBS = 50
 _NEW = 0.1  # share of the newest coupling in the slopes that are followed
 _FEWEST = 6  # updates between pictures when batches have no noise
 _DRAWN = 2000  # rows of a group drawn between pictures, at least
@@ -101,7 +99,7 @@ class PictureTrainer(Course):
             slopes = self.pulls.coupled(pictures, target)
             self._slopes = slopes if self._pictures == 0 else (1.0 - _NEW) * self._slopes + _NEW * slopes
         else:
-            n_climbs = _CLIMBS if self._pictures else _FIRST_CLIMBS
+            n_climbs = CLIMBS if self._pictures else FIRST_CLIMBS
             self._slopes = self.pulls.climbed(pictures, target, dual=dual, step=step, n_climbs=n_climbs)
         self._pictures += 1
 

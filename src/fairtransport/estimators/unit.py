@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,12 +12,32 @@ from fairtransport.transport.line import Sample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.estimators.problem import TrainingProblem
+    from fairtransport.groups import Groups
 
-__all__ = ["parity_unit"]
+__all__ = ["MeasuredRows", "parity_unit"]
 
 
-def parity_unit(problem: TrainingProblem, scores: NDArray[np.float64], *, each_other: bool) -> tuple[float, float]:
+class MeasuredRows(Protocol):
+    """What the unit is measured on."""
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """0 and 1."""
+
+    @property
+    def groups(self) -> Groups:
+        """Those of the rows."""
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Those of the rows, where there are any."""
+
+    @property
+    def target(self) -> NDArray[Any]:
+        """Scores that groups are moved to, where they are not moved to each other."""
+
+
+def parity_unit(problem: MeasuredRows, scores: NDArray[np.float64], *, each_other: bool) -> tuple[float, float]:
     """Return what the features are worth, and the factor of the sum of distances at parity weight 1.
 
     At weight 1 the whole disparity of the initial model counts as much as the whole worth of the features; what
@@ -25,7 +45,7 @@ def parity_unit(problem: TrainingProblem, scores: NDArray[np.float64], *, each_o
 
     Parameters
     ----------
-    problem : TrainingProblem
+    problem : MeasuredRows
     scores : ndarray
         Of the initial model.
     each_other : bool

@@ -15,6 +15,7 @@ from fairtransport.persistence import (  # noqa: F401 - they add their recipes
     of_sklearn,
     of_tables,
     of_transport,
+    of_trees,
 )
 from fairtransport.persistence.objects import ObjectReader, ObjectWriter
 from fairtransport.persistence.summaries import Change
@@ -37,6 +38,10 @@ _REVEALS = (
     "share. No row, and no single person's score. It is no guarantee: a category or a group that only one person has "
     "is in the file, and weights can tell about people with rare features. Keep it as you keep aggregate statistics."
 )
+_REVEALS_TREES = (
+    " Of boosted trees: the values of columns at which they split, and how many training rows, or what weight, came to "
+    "each leaf."
+)
 _REVEALS_SCORES = (
     "Saved with people_per_point=1: the scores of single training rows, group by group, are in the file as they were. "
     "Weights of the model. Names of columns, labels and sizes of groups, categories, means, deviations and imputed "
@@ -57,7 +62,9 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
         `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
         around one of these or of scikit-learn's `LogisticRegression`, alone or in a `Pipeline` with
         `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`, `OrdinalEncoder` and `SimpleImputer`. These can be saved
-        by themselves, too. Or `fairtransport.estimators.TableModel`, a classifier of raw tables.
+        by themselves, too. `TransportBoostingClassifier`, and `LGBMClassifier` or `XGBClassifier` inside a
+        `QuantileRepairClassifier`, are held as settings and the library's own text of the trees. Or
+        `fairtransport.estimators.TableModel`, a classifier of raw tables.
     path : path
         The file, for instance ``"model.ft"``. One that is there is replaced: after a crash, a kill or on a full disk
         the old file is there in full, or the new one.
@@ -133,6 +140,8 @@ def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[by
         "changes": {name: list(change) for name, change in changes.items()},
     }
     reveals = _REVEALS_SCORES if people == 1 else _REVEALS.format(people=people)
+    if any(name.endswith(f".{of_trees.BOOSTER}") for name in writer.arrays):
+        reveals += _REVEALS_TREES
     versions = {"scikit-learn": sklearn.__version__} if writer.uses_sklearn else {}
     return pack_container(_KIND, schema, writer.arrays, reveals=reveals, versions=versions), changes
 
@@ -155,7 +164,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     ------
     ModelFileError
         A ValueError: when the file is damaged, not one of ours, or of a version that this one does not know. No
-        file can run code: it names classes from a fixed list, and arrays are read without pickle.
+        file can run code: it names classes from a fixed list, and arrays are read without pickle. Texts of boosted
+        trees are looked through before their library reads them.
 
     Warns
     -----

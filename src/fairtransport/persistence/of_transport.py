@@ -22,7 +22,7 @@ from fairtransport.transport.line import QuantileMap, Sample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["is_array_of_scores", "summarised_target"]
+__all__ = ["is_array_of_scores", "is_history", "summarised_target"]
 
 _TARGET_SIZE = 4096
 
@@ -87,7 +87,8 @@ def _is_of(state: Adjustment, model: Any) -> bool:
     )
 
 
-def _is_history(value: Any) -> bool:
+def is_history(value: Any) -> bool:
+    """Whether this is a table of numbers, by column."""
     return isinstance(value, dict) and all(isinstance(k, str) and numbers(1, finite=False)(v) for k, v in value.items())
 
 
@@ -102,7 +103,7 @@ _FITTED = {
     "coef_": numbers(2),
     "group_sizes_": numbers(1),
     "groups_": of_type(Groups),
-    "history_": _is_history,
+    "history_": is_history,
     "initial_estimator_": _is_linear_model,
     "intercept_": numbers(1),
     "n_iter_": count,

@@ -29,14 +29,17 @@ _NUMPY = (
 _TEXT_DTYPE = re.compile(r"<U([1-9][0-9]{0,5})")
 _DEEPEST = 60  # values within values; far below what a file may have
 
-_tags: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {}
+_tags: dict[type | str, tuple[str, Callable[[Any], dict[str, Any]]]] = {}
 _makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
 def add_value_type(
-    tag: str, kind: type, to_parts: Callable[[Any], dict[str, Any]], from_parts: Callable[[dict[str, Any]], Any]
+    tag: str, kind: type | str, to_parts: Callable[[Any], dict[str, Any]], from_parts: Callable[[dict[str, Any]], Any]
 ) -> None:
-    """Let files hold values of one more type: as a dict of values that they can hold already."""
+    """Let files hold values of one more type: as a dict of values that they can hold already.
+
+    The type of a library that need not be installed is told by name, ``"module.Name"``.
+    """
     _tags[kind], _makers[tag] = (tag, to_parts), from_parts
 
 
@@ -69,8 +72,10 @@ class Writer:
         return self._write_special(value, path)
 
     def _write_special(self, value: Any, path: str) -> Any:
-        if type(value) in _tags:
-            tag, to_parts = _tags[type(value)]
+        kind = type(value)
+        known = _tags.get(kind, _tags.get(f"{kind.__module__}.{kind.__qualname__}"))
+        if known is not None:
+            tag, to_parts = known
             return {"$": tag, **{key: self.write(part, f"{path}.{key}") for key, part in to_parts(value).items()}}
         if type(value).__name__ == "Index" and type(value).__module__.partition(".")[0] == "pandas":
             return self.write(value.tolist(), path)  # a selection of columns

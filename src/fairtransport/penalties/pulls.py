@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = ["NODES", "Pulls", "problems_of"]
+__all__ = ["CLIMBS", "FIRST_CLIMBS", "NODES", "Pulls", "problems_of"]
 
-#: Where slopes are tabulated.
+#: Where slopes are tabulated, unless others are named.
 NODES = np.linspace(0.0, 1.0, 257)
+
+#: Steps of the duals for each picture, and for the first.
+CLIMBS, FIRST_CLIMBS = 5, 50
 
 _REST = 0.02  # scores closer than this pull on each other in proportion
 _HARDEST = 2.0  # pull of one problem; unregularized transport pulls with 1 at most
@@ -31,6 +34,16 @@ def problems_of(n_groups: int, *, each_other: bool) -> list[tuple[int, int]]:
 class Pulls:
     """The transport problems between groups, or of groups and a target, and their dual variables.
 
+    Parameters
+    ----------
+    n_groups : int
+    dual : DualProblem or None
+        Features, regularizer, strength and constraint; None for DOT.
+    each_other : bool
+        Whether groups are moved to each other, not to a target.
+    nodes : ndarray, optional
+        Where slopes are tabulated.
+
     Attributes
     ----------
     problems : list of pairs
@@ -41,14 +54,16 @@ class Pulls:
         Those of each group and itself.
     """
 
-    def __init__(self, n_groups: int, dual: DualProblem | None, *, each_other: bool) -> None:
-        self.n_groups, self.dual, self.each_other = n_groups, dual, each_other
+    def __init__(
+        self, n_groups: int, dual: DualProblem | None, *, each_other: bool, nodes: NDArray[np.float64] = NODES
+    ) -> None:
+        self.n_groups, self.dual, self.each_other, self.nodes = n_groups, dual, each_other, nodes
         self.problems = problems_of(n_groups, each_other=each_other)
         width = 0 if dual is None else len(dual.features)
         self.f, self.h = np.zeros((len(self.problems), width)), np.zeros((len(self.problems), width))
         self.selves = np.zeros((n_groups, width))
         if dual is not None:
-            self._on_nodes = dual.features(NODES), dual.features.slope(NODES)
+            self._on_nodes = dual.features(nodes), dual.features.slope(nodes)
 
     def coupled(self, pictures: list[NDArray[np.float64]], target: NDArray[np.float64]) -> NDArray[np.float64]:
         """Slopes of the optimal couplings: the i-th quantile is drawn to the other's i-th."""
@@ -59,7 +74,7 @@ class Pulls:
             pull[a] += gap
             if self.each_other:
                 pull[b] -= gap
-        return np.array([np.interp(NODES, own, force) for own, force in zip(pictures, pull, strict=False)])
+        return np.array([np.interp(self.nodes, own, force) for own, force in zip(pictures, pull, strict=False)])
 
     def climbed(
         self,
@@ -85,7 +100,7 @@ class Pulls:
             if not dual.opposite:  # otherwise zero is the best dual of a distribution and itself
                 climb(pictures[a], pictures[a], psi[a], psi[a], own, own, n_climbs, step, strength, kind, SAME)
             selves.append(self._slope(dual, own, pictures[a], psi[a] @ own))
-        slopes = np.zeros((n_groups, len(NODES)))
+        slopes = np.zeros((n_groups, len(self.nodes)))
         for i, (a, b) in enumerate(self.problems):
             f, h = self.f[i], self.h[i]
             tie = OPPOSITE if dual.opposite else FREE
@@ -103,9 +118,9 @@ class Pulls:
         points: NDArray[np.float64],
         values: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        table = np.zeros(len(NODES))
+        table = np.zeros(len(self.nodes))
         value, rise = (part @ own for part in self._on_nodes)
-        add_slopes(NODES, value, rise, points, values, dual.strength, dual.regularizer.code, table)
+        add_slopes(self.nodes, value, rise, points, values, dual.strength, dual.regularizer.code, table)
         return table
 
     def sum_of_duals(self, side: int) -> NDArray[np.float64]:

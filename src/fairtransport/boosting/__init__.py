@@ -1,0 +1,11 @@
+"""Boosted trees with strong demographic parity: an objective for XGBoost and LightGBM, and a classifier around them.
+
+Needs the extra: ``pip install "fairtransport[boosting]"``.
+"""
+
+from __future__ import annotations
+
+from fairtransport.boosting.classifier import TransportBoostingClassifier
+from fairtransport.boosting.objective import TransportObjective
+
+__all__ = ["TransportBoostingClassifier", "TransportObjective"]

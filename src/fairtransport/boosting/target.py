@@ -1,0 +1,37 @@
+"""The distribution that groups are moved to, where they are not moved to each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+
+__all__ = ["fixed_target"]
+
+_TARGET_SIZE = 4096  # scores of equal mass that stand for it
+
+
+def fixed_target(
+    target: Any, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return scores of equal mass that stand for the distribution that groups are moved to."""
+
+    def sample(rows: Any) -> Sample:
+        return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+
+    resolved = resolve_target(
+        target,
+        [sample(rows) for rows in groups.rows],
+        [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
+        labels=groups.labels,
+        names=groups.names,
+        everyone=sample(slice(None)),
+    )
+    return resolved.equal_mass(_TARGET_SIZE)

@@ -1,0 +1,33 @@
+"""What docs/boosting.md shows works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fairtransport as ft
+
+pytestmark = pytest.mark.models
+PAGE = Path(__file__).parents[2] / "docs" / "boosting.md"
+
+
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    text = PAGE.read_text(encoding="utf-8")
+    # One thread: small trees on a shared machine wait for each other otherwise.
+    text = text.replace("verbose=-1)", "verbose=-1, n_jobs=1)").replace(
+        '"verbose": -1}', '"verbose": -1, "num_threads": 1}'
+    )
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own text
+    told = capsys.readouterr().out
+    assert "Audit of 16,281 rows in 2 groups" in told
+    assert "Trade-off of TransportBoostingClassifier" in told
+    found = names["curve"].table()
+    assert found["strong_pairwise_disparity"][-1] < 0.3 * found["strong_pairwise_disparity"][0]
+    assert 0 < names["fair"].parity_weight < 1
+    assert ((names["scores"] >= 0) & (names["scores"] <= 1)).all()
+    assert names["margins"].min() < 0
+    assert names["again"].predict_proba(names["X"]).shape == (48842, 2)
+    assert isinstance(ft.load(tmp_path / "model.ft"), type(names["model"]))

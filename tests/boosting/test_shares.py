@@ -1,0 +1,55 @@
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+from fairtransport.boosting.given import Given
+from fairtransport.boosting.libraries import library_of
+from fairtransport.boosting.shares import group_shares
+from fairtransport.groups import make_groups
+
+LIGHT = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1)
+XG = xgboost.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
+
+
+def shares_of(trees, X, groups, weights=None):
+    return group_shares(library_of(trees), trees, Given(X, np.zeros(len(X), int), groups, weights), 0)
+
+
+@pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
+def test_shares_are_probabilities_of_groups_given_the_features(trees):
+    """Two groups, normal with means 0 and 1: the probability is a logistic function of the feature."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=6000)
+    X = rng.normal(size=(6000, 2)) + np.outer(codes, [1.0, 0.0])
+    shares = shares_of(trees, X, make_groups(codes))
+    truth = 1.0 / (1.0 + np.exp(0.5 - X[:, 0]))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
+    assert np.abs(shares[:, 1] - truth).mean() < 0.06
+
+
+def test_a_row_is_not_told_by_a_model_that_saw_it():
+    """Groups by chance: a model of the same rows would know them, one of others says one half."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(2000, 5)), rng.integers(2, size=2000)
+    shares = shares_of(LIGHT, X, make_groups(codes))
+    own = shares[np.arange(2000), codes]
+    assert own.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_overlapping_groups_have_shares_of_each_column():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    groups = make_groups(np.column_stack((X[:, 0] > 0, X[:, 1] > 0)).astype(int), grouping="each")
+    shares = shares_of(LIGHT, X, groups)
+    assert shares.shape == (1000, 4)
+    np.testing.assert_allclose(shares.sum(axis=1), 2.0, atol=1e-5)
+    assert (shares.argmax(axis=1) // 2 < 2).all()
+
+
+def test_a_group_that_one_half_lacks_is_told_by_the_other():
+    codes = np.zeros(100, int)
+    codes[3] = 1
+    X = np.random.default_rng(0).normal(size=(100, 1))
+    shares = shares_of(XG, X, make_groups(codes))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
