@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import _timing
 
 NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets", "boosting")
-QUALITY = ("frontier", "robustness", "trees", "dask_scaling")  # long, or of a cluster: only when named
+QUALITY = ("frontier", "robustness", "trees", "dask_scaling", "stream")  # long, or of a cluster: only when named
 
 
 def main() -> int:

@@ -83,6 +83,7 @@ _ROOMS = frozenset(
         "persistence",
         "report",
         "storage",
+        "stream",
         "tables",
         "transport",
     }

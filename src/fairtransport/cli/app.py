@@ -14,6 +14,7 @@ from fairtransport.cli.demo import run_demo
 from fairtransport.cli.repair import run_repair
 from fairtransport.cli.reproduce import run_reproduce
 from fairtransport.cli.score import run_score
+from fairtransport.cli.stream import run_stream
 from fairtransport.cli.train import run_train
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "train": run_train,
     "score": run_score,
     "repair": run_repair,
+    "stream": run_stream,
     "reproduce": run_reproduce,
     "datasets": show_datasets,
 }
-_OWN_STATUSES = {"audit"}  # their help lists them
+_OWN_STATUSES = {"audit", "stream"}  # their help lists them
 for _name, _run in _COMMANDS.items():
     app.command(_name, cls=GuardedCommand, epilog=ON_DEBUG if _name in _OWN_STATUSES else STATUSES)(_run)
 

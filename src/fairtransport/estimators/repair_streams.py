@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["RepairsStreams"]
+__all__ = ["RepairsStreams", "widened_counts"]
 
 _BINS = 1024
 
@@ -73,11 +73,27 @@ class RepairsStreams:
             counted = self._first_counts(scores, sensitive_features, sample_weight)
         else:
             counted = self._next_counts(scores, sensitive_features, sample_weight)
+        return self.follow_counts(counted)
+
+    def follow_counts(self: Any, counted: GroupHistograms) -> Any:
+        """Make the maps those of these counts, which a stream goes on from; `partial_fit` ends with it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairtransport import QuantileRepair
+        >>> scores, sex = np.linspace(0, 1, 200), ["F", "M"] * 100
+        >>> repair = QuantileRepair().fit(scores, sensitive_features=sex).partial_fit(scores, sensitive_features=sex)
+        >>> repair = repair.follow_counts(repair.counted_.forget(0.5))
+        >>> bool(repair.counted_.weights.sum() < 200)
+        True
+        """
         # A copy of the estimator must not be moved along: everything is made anew.
         self._learn(counted.samples(), counted.weights, counted.groups, counted.sample_of_everyone())
         self.rows_at_knots_ = tuple(rows_at(counted, group, carry.knots) for group, carry in enumerate(self.maps_))
         self.group_sizes_ = counted.rows
-        self.grid_, self.set_aside_, self.counted_ = counted.grid, vars(self).get("set_aside_", {}), counted
+        grid: Any = counted.grid
+        self.grid_, self.set_aside_, self.counted_ = grid, vars(self).get("set_aside_", {}), counted
         return self
 
     def _first_counts(self: Any, scores: ArrayLike, sensitive_features: Any, sample_weight: Any) -> GroupHistograms:
@@ -109,7 +125,7 @@ class RepairsStreams:
         if before is None:
             before = _counts_of_maps(self, grid)
             before = before.forget(min(1.0, self.half_life / np.log(2.0) / float(before.weights.sum())))
-        before = _widened(before, groups, self.target_)
+        before = widened_counts(before, groups, self.target_)
         size = float(values.size if weights is None else weights.sum())
         return _faded(before, 0.5 ** (size / self.half_life)) + new
 
@@ -128,7 +144,7 @@ def _counts_of_maps(repair: Any, grid: Grid) -> GroupHistograms:
     return replace(counts, rows=np.asarray(repair.group_sizes_, dtype=np.int64))
 
 
-def _widened(counts: GroupHistograms, groups: Groups, target: NDArray[np.float64]) -> GroupHistograms:
+def widened_counts(counts: GroupHistograms, groups: Groups, target: NDArray[np.float64]) -> GroupHistograms:
     """Make room for new groups, which begin like the target."""
     n_new = len(groups) - len(counts.groups)
     if n_new == 0:

@@ -1,6 +1,14 @@
 """Models as files: no pickle, checksummed, written atomically, and without anybody's score."""
 
-from fairtransport.persistence.files import PEOPLE_PER_POINT, ModelFileWarning, describe, load, pack_model, save
+from fairtransport.persistence.files import (
+    PEOPLE_PER_POINT,
+    ModelFileWarning,
+    describe,
+    load,
+    pack_model,
+    save,
+    unpack_model,
+)
 from fairtransport.persistence.recipes import Recipe, add_recipe
 from fairtransport.persistence.values import add_value_type
 from fairtransport.storage import ModelFileError
@@ -16,4 +24,5 @@ __all__ = [
     "load",
     "pack_model",
     "save",
+    "unpack_model",
 ]

@@ -19,13 +19,21 @@ from fairtransport.persistence import (  # noqa: F401 - they add their recipes
 )
 from fairtransport.persistence.objects import ObjectReader, ObjectWriter
 from fairtransport.persistence.summaries import Change
-from fairtransport.storage import MAX_BYTES, Container, ModelFileError, pack_container, read_container, write_atomically
+from fairtransport.storage import (
+    MAX_BYTES,
+    Container,
+    ModelFileError,
+    pack_container,
+    read_container,
+    unpack_container,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-__all__ = ["PEOPLE_PER_POINT", "ModelFileWarning", "describe", "load", "pack_model", "save"]
+__all__ = ["PEOPLE_PER_POINT", "ModelFileWarning", "describe", "load", "pack_model", "save", "unpack_model"]
 
 PEOPLE_PER_POINT = 5
 _KIND = "model"
@@ -144,6 +152,11 @@ def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[by
         reveals += _REVEALS_TREES
     versions = {"scikit-learn": sklearn.__version__} if writer.uses_sklearn else {}
     return pack_container(_KIND, schema, writer.arrays, reveals=reveals, versions=versions), changes
+
+
+def unpack_model(content: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
+    """Return the model of bytes that `pack_model` made; see `load` for what may be wrong with them."""
+    return _model_of(unpack_container(content, kind=_KIND, max_bytes=max_bytes))
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:

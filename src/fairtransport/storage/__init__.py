@@ -1,6 +1,6 @@
 """Files that are either the old ones or the new ones, and a container that trusts nothing it reads."""
 
-from fairtransport.storage.atomic import remove_leftovers, replacing, write_atomically
+from fairtransport.storage.atomic import remove_leftovers, replacing, sync_folder, write_atomically
 from fairtransport.storage.container import (
     FORMAT,
     FORMAT_VERSION,
@@ -22,6 +22,7 @@ __all__ = [
     "read_container",
     "remove_leftovers",
     "replacing",
+    "sync_folder",
     "unpack_container",
     "write_atomically",
     "write_container",

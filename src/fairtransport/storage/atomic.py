@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["remove_leftovers", "replacing", "write_atomically"]
+__all__ = ["remove_leftovers", "replacing", "sync_folder", "write_atomically"]
 
 _LEFTOVER_AGE = 3600.0  # seconds; no write takes so long
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # what some file systems answer
@@ -56,7 +56,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
         remove_leftovers(goal)
         _write_and_sync(temporary, content, like=goal)
         temporary.replace(goal)
-        _sync_folder(goal.parent)
+        sync_folder(goal.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None:
@@ -100,7 +100,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
         draft.replace(goal)
-        _sync_folder(goal.parent)
+        sync_folder(goal.parent)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -152,8 +152,13 @@ def _write_and_sync(temporary: Path, content: bytes, *, like: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last, too, where the system can."""
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder last, too, where the system can.
+
+    Parameters
+    ----------
+    folder : Path
+    """
     if not hasattr(os, "O_DIRECTORY"):
         return
     try:

@@ -1,0 +1,89 @@
+"""What ``fairtransport stream`` tells on standard error: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from fairtransport.cli._errors import complain
+from fairtransport.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fairtransport.stream import AdjustmentReport
+
+__all__ = ["StreamReporter", "make_reporter"]
+
+
+class StreamReporter:
+    """Tells of batches now and then, and of alarms at once.
+
+    Parameters
+    ----------
+    seconds : float
+        Between two lines.
+    show : callable, optional
+        Changes the live line; without one, lines are printed.
+    say : callable
+        Prints a line.
+    """
+
+    def __init__(
+        self, seconds: float, show: Callable[[str], None] | None = None, say: Callable[[str], None] = complain
+    ) -> None:
+        self._seconds, self._show, self._say = seconds, show, say
+        self._due = time.monotonic() + seconds
+        self._since, self._rows = time.monotonic(), 0
+        self._last = ""
+
+    def tell(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
+        """Hear of a batch."""
+        self._rows += len(report.scores)
+        if report.alarm:
+            self._say(f"alarm: batch {report.batch}: a group's scores have changed; adjusting")
+        if time.monotonic() < self._due and self._show is None and not report.alarm:
+            return
+        self._last = self._line(report, lines, rejected)
+        if self._show is not None:
+            self._show(self._last)
+        else:
+            self._say(self._last)
+        self._due = time.monotonic() + self._seconds
+
+    def warn(self, text: str) -> None:
+        """Hear of something strange."""
+        self._say(f"warning: {text}")
+
+    def end(self, *, rows: int, rejected: int, alarms: int) -> None:
+        """Say what it came to, when the live line is gone."""
+        complain(f"done: {rows:,} rows scored, {rejected:,} lines set aside, {alarms} alarms")
+
+    def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
+        spent = max(time.monotonic() - self._since, 1e-9)
+        state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
+        return (
+            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} set aside, {self._rows / spent:,.0f} rows/s; "
+            f"disparity {report.disparity_after:.3f} (before {report.disparity_before:.3f}, chance "
+            f"{report.noise_floor:.3f}); {state}, moved {report.moved:.3f}, agreement {report.agreement:.3f}"
+        )
+
+
+@contextlib.contextmanager
+def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
+    """Give a reporter for where standard error goes."""
+    console: Any = Console(stderr=True)
+    if not (console.is_terminal and sys.stderr.isatty()):
+        yield StreamReporter(seconds)
+        return
+    with console.status(Text("waiting for lines")) as status:
+        yield StreamReporter(
+            seconds,
+            show=lambda line: status.update(Text(one_line(line))),
+            say=lambda line: console.print(Text(one_line(line)), soft_wrap=True),
+        )

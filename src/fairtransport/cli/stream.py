@@ -1,0 +1,248 @@
+"""``fairtransport stream``: lines in, scored lines out, and the model is kept fair meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import threading
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtransport.cli._errors import complain
+from fairtransport.cli._limits import EXCEEDED
+from fairtransport.cli._stream_report import make_reporter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairtransport.stream import ContinualAdjuster
+    from fairtransport.stream.feeding import Feeding
+    from fairtransport.stream.run import Plan
+
+__all__ = ["run_stream"]
+
+
+def run_stream(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="JSON lines or CSV [default: standard input].")
+    ] = None,
+    *,
+    model: Annotated[Path, typer.Option("--model", metavar="PATH", help="Model file, as ft.save writes it.")],
+    sensitive: Annotated[
+        list[str],
+        typer.Option("--sensitive", metavar="COLUMNS", help="Columns of the groups, such as race,sex."),
+    ],
+    score: Annotated[
+        str | None, typer.Option("--score", metavar="COLUMN", help="Column of the scores, for a QuantileRepair.")
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option("--features", metavar="COLUMNS", help="Of a model that was fitted without names."),
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="DIR", help="Folder for checkpoints and the journal.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the store; begin, if it is empty.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="PATH", help="File for scored lines [default: standard output].")
+    ] = None,
+    rejected: Annotated[
+        Path | None,
+        typer.Option("--rejected", metavar="PATH", help="File for bad lines [default: in the store, or beside --out]."),
+    ] = None,
+    max_rejected: Annotated[
+        float, typer.Option("--max-rejected", metavar="SHARE", min=0, max=1, help="Stop when more lines are bad.")
+    ] = 0.05,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Lines of a batch.")] = 500,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Batches between two checkpoints.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of FILE.")] = False,
+    wait: Annotated[
+        float | None,
+        typer.Option("--wait", metavar="SECONDS", min=0, help="Do not wait longer than this for a batch to fill."),
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option("--column", metavar="NAME", help="Name of the score [default: score, SCORE_repaired].")
+    ] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--format", metavar="WORD", help="csv or jsonl, if the name does not say it.")
+    ] = None,
+    delimiter: Annotated[str, typer.Option("--delimiter", metavar="SIGN", help="Between the fields of CSV.")] = ",",
+    alarm_rate: Annotated[
+        float, typer.Option("--alarm-rate", metavar="X", min=0, max=1, help="False alarms a batch, at most.")
+    ] = 0.001,
+    trust: Annotated[
+        float | None, typer.Option("--trust", metavar="X", min=0, help="How far the model may move; see the docs.")
+    ] = None,
+    keep: Annotated[int, typer.Option("--keep", metavar="N", min=1, help="Checkpoints that are kept.")] = 5,
+    freeze: Annotated[bool, typer.Option("--freeze", help="Score and watch; do not adjust.")] = False,
+    page: Annotated[
+        int | None, typer.Option("--page", metavar="PORT", help="Show a live page on this port of this machine.")
+    ] = None,
+    report: Annotated[
+        float, typer.Option("--report", metavar="SECONDS", min=0, help="Between two lines on standard error.")
+    ] = 10.0,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Score a stream of rows, and keep the model fair while the world changes.
+
+    Each good line comes out once, in order, with its score. Bad lines are set aside with number and reason. SIGTERM and
+    Ctrl-C finish the batch and write a checkpoint; with --resume and --out each line is there exactly once even after
+    kill -9. Exit status: 0 at the end of the input or after SIGTERM, 1 for bad input or a failure, 2 for too many bad
+    lines, 64 for a wrong call, 130 after Ctrl-C.
+
+    \b
+    Example:
+      fairtransport stream --model model.ft --sensitive race,sex \\
+          --store run --resume --out scored.jsonl rows.jsonl
+      tail -n +1 -F rows.jsonl | fairtransport stream --model model.ft \\
+          --sensitive sex --batch 100
+    """  # noqa: D301 - \b keeps the lines of the example
+    if resume and store is None:
+        raise typer.BadParameter("--resume needs --store.")
+    if follow and file is None:
+        raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
+    from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.stream.feeding import feeding_of  # noqa: PLC0415
+    from fairtransport.stream.run import Plan, StreamRun, TooManyRejectedError  # noqa: PLC0415
+    from fairtransport.stream.source import LineSource  # noqa: PLC0415
+
+    feeding = feeding_of(
+        load(model), sensitive=_split(sensitive), score=score, features=None if features is None else _split(features)
+    )
+    plan = Plan(
+        batch=batch,
+        every=every,
+        format=_format_of(file, file_format),
+        column=column or ("score" if score is None else f"{score}_repaired"),
+        delimiter="\t" if delimiter in {"tab", "\\t"} else delimiter,
+        out=out,
+        rejected=rejected or _place_for_rejected(store, out),
+        max_rejected=max_rejected,
+        wait=wait,
+        force=force,
+    )
+    _check_paths(file, plan)
+    with contextlib.ExitStack() as stack:
+        handle = stack.enter_context(_opened(file))
+        stop = stack.enter_context(_stopping())
+        options = {"alarm_rate": alarm_rate, "trust": trust, "keep": keep, "title": model.name}
+        adjuster = stack.enter_context(_adjuster(feeding, store, options, resume=resume))
+        if freeze and not adjuster.frozen:
+            adjuster.freeze()
+        if page is not None:
+            stack.enter_context(_page(adjuster, page))
+        source = LineSource(handle, follow=follow, stop=stop.is_set)
+        try:
+            with make_reporter(seconds=report) as reporter:
+                run = StreamRun(adjuster, feeding, source, plan, reporter)
+                run.run(stop.is_set)
+        except TooManyRejectedError as error:
+            complain(f"stopped: {error}")
+            raise typer.Exit(EXCEEDED) from None
+        reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms)
+        if stop.by == signal.SIGINT:
+            raise typer.Exit(130)
+
+
+class _Stop(threading.Event):
+    """Set by the first signal; remembers which it was."""
+
+    by: int | None = None
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[_Stop]:
+    """Let the first SIGTERM or Ctrl-C ask for a stop after the batch, and a second Ctrl-C end at once."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def ask(number: int, _frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.by = number
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _adjuster(
+    feeding: Feeding, store: Path | None, options: dict[str, Any], *, resume: bool
+) -> Iterator[ContinualAdjuster]:
+    """Begin or go on; warnings of the store become lines."""
+    import warnings  # noqa: PLC0415
+
+    from fairtransport.stream import ContinualAdjuster, StoreWarning  # noqa: PLC0415
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", StoreWarning)
+        if resume and store is not None and ContinualAdjuster.is_store(store):
+            adjuster = ContinualAdjuster.resume(store, model=feeding.model)
+        else:
+            adjuster = ContinualAdjuster(feeding.model, store=store, every=None, **options)
+    for warning in told:
+        complain(f"warning: {warning.message}")
+    with warnings.catch_warnings(), adjuster:
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # columns were taken by name
+        yield adjuster
+
+
+@contextlib.contextmanager
+def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
+    serve_page = importlib.import_module("fairtransport.stream.page").serve_page
+    handle = serve_page(adjuster.snapshot, port)
+    complain(f"page: {handle.url}")
+    try:
+        yield
+    finally:
+        handle.close()
+
+
+@contextlib.contextmanager
+def _opened(file: Path | None) -> Iterator[int]:
+    if file is None:
+        yield sys.stdin.fileno()
+        return
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _check_paths(file: Path | None, plan: Plan) -> None:
+    written = [path for path in (plan.out, plan.rejected) if path is not None]
+    if file is not None and any(path.exists() and path.samefile(file) for path in written):
+        raise ValueError("The input would be overwritten; choose another name for the output.")
+    if len({path.resolve() for path in written}) < len(written):
+        raise ValueError("--out and --rejected are the same file; name another one.")
+
+
+def _split(names: list[str]) -> list[str]:
+    return [part.strip() for name in names for part in name.split(",") if part.strip()]
+
+
+def _format_of(file: Path | None, given: str | None) -> str:
+    if given is not None:
+        if given not in {"csv", "jsonl"}:
+            raise typer.BadParameter("--format must be csv or jsonl.")
+        return given
+    return "csv" if file is not None and file.suffix.lower() in {".csv", ".tsv"} else "jsonl"
+
+
+def _place_for_rejected(store: Path | None, out: Path | None) -> Path | None:
+    if store is not None:
+        return store / "rejected.jsonl"
+    return None if out is None else out.with_name(f"{out.name}.rejected.jsonl")

@@ -1,0 +1,363 @@
+"""``fairtransport stream``: lines in, scored lines out, once each; signals, bad lines, resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import ModuleType
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport.stream import read_journal
+
+CANARY = "CANARY"
+ROWS = 230
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Model files: COT with names of columns, and a repair."""
+    folder, rng = tmp_path_factory.mktemp("models"), np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], 2000)
+    X = pl.DataFrame({"a": rng.normal(size=2000), "b": rng.normal(size=2000) + (sex == "M")}).to_pandas()
+    y = (X["a"] + X["b"] + rng.logistic(size=2000) > 0.5).astype(int)
+    cot = ft.ContinuousTransportClassifier(n_updates=300, random_state=0).fit(X, y, sensitive_features={"sex": sex})
+    ft.save(cot, folder / "cot.ft")
+    scores = 1 / (1 + np.exp(-X["a"] - X["b"]))
+    ft.save(ft.QuantileRepair().fit(scores, sensitive_features={"sex": sex}), folder / "repair.ft")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    sex = rng.choice(["F", "M"], ROWS)
+    table = pl.DataFrame({"id": np.arange(ROWS), "a": rng.normal(size=ROWS), "b": rng.normal(size=ROWS), "sex": sex})
+    table.write_csv("rows.csv")
+    table.select("sex", "b", "a", "id").write_ndjson("rows.jsonl")
+    table.select("id", "sex", s=1 / (1 + (-pl.col("a")).exp())).write_ndjson("scores.jsonl")
+    return tmp_path
+
+
+@pytest.fixture
+def stream(run, models, here):
+    def call(*arguments, model="cot.ft"):
+        return run("stream", "--model", models / model, "--sensitive", "sex", "--batch", 20, *arguments)
+
+    return call
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def error(result, status=1):
+    assert result.exit_code == status, result.output
+    assert CANARY not in result.output
+    return result.stderr.splitlines()[-1]
+
+
+def test_each_line_once_in_order_with_the_score_of_the_library(stream, models, here):
+    assert stream("rows.jsonl", "--out", "out.jsonl", "--store", "st").exit_code == 0
+    found, given = read(here / "out.jsonl"), read(here / "rows.jsonl")
+    assert [{name: row[name] for name in row if name != "score"} for row in found] == given
+    adjuster = ft.stream.ContinualAdjuster(ft.load(models / "cot.ft"), every=None)
+    table, expected = pl.DataFrame(given), []
+    for begin in range(0, ROWS, 20):
+        part = table[begin : begin + 20]
+        report = adjuster.adjust(part.select("a", "b").to_pandas(), sensitive_features=part.select("sex"))
+        expected += report.scores.tolist()
+    assert [row["score"] for row in found] == expected
+    assert len(read_journal(here / "st")) == 12
+
+
+def test_csv_and_json_lines_give_the_same(stream, here):
+    stream("rows.jsonl", "--out", "out.jsonl")
+    result = stream("rows.csv", "--out", "out.csv")
+    assert result.stderr.count("not used: 'id'") == 1
+    csv = pl.read_csv(here / "out.csv")
+    assert csv["score"].to_list() == [row["score"] for row in read(here / "out.jsonl")]
+    assert csv.columns == ["id", "a", "b", "sex", "score"]
+
+
+def test_a_repair_of_a_column_of_scores(stream, here, models):
+    result = stream("scores.jsonl", "--score", "s", "--out", "out.jsonl", model="repair.ft")
+    assert result.exit_code == 0, result.output
+    found = read(here / "out.jsonl")
+    repair = ft.load(models / "repair.ft")
+    first = repair.transform([row["s"] for row in found[:20]], sensitive_features=[row["sex"] for row in found[:20]])
+    assert [row["s_repaired"] for row in found[:20]] == pytest.approx(first.tolist())
+
+
+def spoil(here):
+    lines = (here / "rows.jsonl").read_text().splitlines()
+    lines[3] = CANARY
+    lines[30] = '{"a": 1, "sex": "F"}'
+    lines[31] = json.dumps({"a": 1, "b": 2, "sex": CANARY})
+    lines[229] = '{"a": NaN, "b": 1, "sex": "F"}'
+    (here / "bad.jsonl").write_text("\n".join(lines) + "\n")
+    return [4, 31, 32, 230]
+
+
+@pytest.mark.parametrize(("where", "place"), [("--store", "st/rejected.jsonl"), ("--out", "st.rejected.jsonl")])
+def test_bad_lines_are_set_aside_with_number_and_reason(stream, here, where, place):
+    numbers = spoil(here)
+    result = stream("bad.jsonl", where, "st")
+    assert result.exit_code == 0, result.output
+    aside = read(here / place)
+    assert [entry["line"] for entry in aside] == numbers
+    assert aside[1] == {"line": 31, "reason": "missing column 'b'"}
+    assert CANARY not in (here / place).read_text()
+    assert "4 lines set aside" in result.stderr
+
+
+def test_bad_lines_that_cannot_be_set_aside_end_the_run(stream, here):
+    spoil(here)
+    assert "Line 4 cannot be used: not JSON" in error(stream("bad.jsonl"))
+
+
+def test_too_many_bad_lines_end_the_run_with_status_2(stream, here):
+    spoil(here)
+    result = stream("bad.jsonl", "--store", "st", "--max-rejected", "0.01")
+    assert "3 of 100 lines were set aside, more than --max-rejected 0.01" in error(result, status=2)
+    assert len(read(here / "st" / "rejected.jsonl")) == 3
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+@pytest.mark.parametrize("growing", [False, True])
+def test_going_on_with_a_file_that_has_grown(stream, here, name, growing):
+    out = f"out.{name.split('.')[1]}"
+    stream(name, "--out", f"whole.{name.split('.')[1]}", "--store", "whole", "--every", 2)
+    lines = (here / name).read_bytes().splitlines(keepends=True)
+    part = here / f"part.{name.split('.')[1]}"
+    part.write_bytes(b"".join(lines[: 100 + name.endswith("csv")]))
+    first = stream(part.name, "--out", out, "--store", "st", "--every", 2, "--resume")
+    assert first.exit_code == 0, first.output
+    part.write_bytes(b"".join(lines))
+    if growing:  # what was written after the last checkpoint is cut and written again
+        with (here / out).open("ab") as file:
+            file.write(b"half a li")
+        with (here / "st" / "journal.jsonl").open("ab") as file:
+            file.write(b'{"half": ')
+    again = stream(part.name, "--out", out, "--store", "st", "--every", 2, "--resume")
+    assert again.exit_code == 0, again.output
+    assert (here / out).read_bytes() == (here / f"whole.{name.split('.')[1]}").read_bytes()
+    assert (here / "st/journal.jsonl").read_bytes() == (here / "whole/journal.jsonl").read_bytes()
+
+
+def test_a_finished_run_that_is_started_again_changes_nothing(stream, here):
+    arguments = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume")
+    stream(*arguments)
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file() and path.name != "clock.json"}
+    assert stream(*arguments).exit_code == 0
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_damaged_checkpoint_is_told(stream, here):
+    stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--every", 3)
+    whole = (here / "out.jsonl").read_bytes()
+    newest = max((here / "st").glob("checkpoint-*.ft"))
+    newest.write_bytes(newest.read_bytes()[:-5])
+    result = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--every", 3)
+    assert result.exit_code == 0, result.output
+    assert "warning: 1 checkpoint(s) of the store were damaged" in result.stderr
+    assert (here / "out.jsonl").read_bytes() == whole
+
+
+def test_what_does_not_fit_is_refused(stream, run, here, models):
+    stream("rows.jsonl", "--out", "out.jsonl", "--store", "st")
+    again = ("rows.jsonl", "--out", "out.jsonl", "--store", "st")
+    assert "has been used" in error(stream(*again))
+    assert "another model" in error(stream("scores.jsonl", "--score", "s", *again[1:], "--resume", model="repair.ft"))
+    assert "another batch" in error(stream(*again, "--resume", "--batch", 30))
+    assert "another column" in error(stream(*again, "--resume", "--column", "p"))
+    (here / "short.jsonl").write_bytes((here / "rows.jsonl").read_bytes()[:5000])
+    assert "fewer bytes" in error(stream("short.jsonl", *again[1:], "--resume"))
+    (here / "out.jsonl").write_bytes(b"x")
+    assert "were written" in error(stream(*again, "--resume"))
+    assert "give --force" in error(stream("rows.jsonl", "--out", "out.jsonl"))
+    assert stream("rows.jsonl", "--out", "out.jsonl", "--force").exit_code == 0
+    assert "overwritten" in error(stream("rows.jsonl", "--out", "rows.jsonl", "--force"))
+    assert "same file" in error(stream("rows.jsonl", "--out", "x", "--rejected", "x"))
+    assert "--resume needs --store" in error(stream("rows.jsonl", "--resume"), status=64)
+    assert "--follow needs a FILE" in error(stream("--follow"), status=64)
+    assert "No such file" in error(stream("nowhere.jsonl"))
+    assert "made of 'sex'" in error(run("stream", "rows.jsonl", "--model", models / "cot.ft", "--sensitive", "race"))
+
+
+def test_columns_are_needed_by_name(stream, here):
+    (here / "few.csv").write_text("a,sex\n1,F\n")
+    assert "lacks 1 of 3 columns" in error(stream("few.csv"))
+    (here / "empty.csv").write_text("")
+    assert stream("empty.csv").exit_code == 0
+
+
+def test_a_model_file_of_another_version_and_a_file_that_is_none(stream, here, models):
+    (here / "odd.ft").write_bytes(b"CANARY")
+    result = stream("rows.jsonl", model=here / "odd.ft")
+    assert error(result).startswith("error: ")
+
+
+def test_the_page_gets_snapshots_and_is_closed(stream, here, monkeypatch):
+    told = []
+
+    class Handle:
+        url = "http://127.0.0.1:8010/"
+
+        def close(self):
+            told.append("closed")
+
+    def serve_page(snapshot, port):
+        told.extend([port, snapshot()["title"]])
+        return Handle()
+
+    module = ModuleType("fairtransport.stream.page")
+    module.serve_page = serve_page
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    result = stream("rows.jsonl", "--out", "out.jsonl", "--page", 8010)
+    assert result.exit_code == 0, result.output
+    assert told == [8010, "cot.ft", "closed"]
+    assert "page: http://127.0.0.1:8010/" in result.stderr
+
+
+def test_freezing_and_reports(stream, here):
+    result = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--freeze", "--report", 0)
+    assert result.exit_code == 0, result.output
+    assert {entry["updates"] for entry in read_journal(here / "st") if "updates" in entry} == {0}
+    lines = [line for line in result.stderr.splitlines() if line.startswith("batch ")]
+    assert len(lines) == 12
+    assert all("frozen" in line and "disparity" in line for line in lines)
+
+
+# ---------------------------------------------------------------- processes
+
+
+def start(models, here, *arguments, stdin=None, model="cot.ft"):
+    command = [sys.executable, "-m", "fairtransport.cli", "stream", "--model", models / model, "--sensitive", "sex"]
+    return subprocess.Popen(
+        [*map(str, command), *map(str, arguments)],
+        cwd=here,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def count(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, status):
+    how = ("rows.jsonl", "--follow", "--store", "st", "--out", "out.jsonl", "--batch", 50, "--resume")
+    process = start(models, here, *how)
+    wait_for(lambda: count(here / "out.jsonl") == 200)
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == status, told
+    assert count(here / "out.jsonl") == 200  # the last 30 lines are no batch yet, and stay in the file
+    adjuster = ft.stream.ContinualAdjuster.resume(here / "st")
+    assert (adjuster.rows, adjuster.extra["lines"]) == (200, 200)
+    adjuster.close()
+    with (here / "rows.jsonl").open("ab") as file:
+        file.write(b'{"a":1,"b":1,"sex":"F"}\n' * 20)
+    process = start(models, here, *how)
+    wait_for(lambda: count(here / "out.jsonl") == 250)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+
+
+@pytest.mark.trust
+def test_a_pipe_and_a_kill(models, here):
+    content = (here / "rows.jsonl").read_bytes()
+    how = ("--store", "st", "--out", "out.jsonl", "--batch", 10, "--every", 3, "--resume")
+    process = start(models, here, *how, stdin=subprocess.PIPE)
+    process.stdin.write(b"".join(content.splitlines(keepends=True)[:100]))
+    process.stdin.flush()
+    wait_for(lambda: count(here / "out.jsonl") == 100)
+    process.kill()
+    process.communicate(timeout=120)
+    process = start(models, here, *how, stdin=subprocess.PIPE)  # the sender begins again
+    _, told = process.communicate(content, timeout=120)
+    assert process.returncode == 0, told
+    whole = start(models, here, "--batch", 10, stdin=subprocess.PIPE)
+    out, _ = whole.communicate(content, timeout=120)
+    assert (here / "out.jsonl").read_bytes() == out
+    assert out.count(b"\n") == ROWS
+
+
+@pytest.mark.trust
+def test_a_full_disk_stops_the_run_and_loses_nothing(models, here):
+    """The system itself refuses to let a file grow beyond 16 KiB."""
+    code = (
+        "import resource, signal, sys; from fairtransport.cli import main\n"
+        "import fairtransport.stream.adjuster, fairtransport.stream.journal as j\n"
+        "real = j.LineFile.add\n"
+        "def add(self, content):\n"
+        "    if self.path.name == 'out.jsonl': resource.setrlimit(resource.RLIMIT_FSIZE, (16384, -1))\n"
+        "    real(self, content)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))\n"
+        "j.LineFile.add = add\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "main()\n"
+    )
+    how = ["rows.jsonl", "--store", "st", "--out", "out.jsonl", "--batch", "10", "--every", "2", "--resume"]
+    arguments = ["stream", "--model", str(models / "cot.ft"), "--sensitive", "sex", *how]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=here, capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 1
+    told = done.stderr.decode().splitlines()[-1]
+    assert "is whole. Make room, then resume: out.jsonl" in told
+    process = start(models, here, *how)  # room was made
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    whole = start(models, here, "rows.jsonl", "--batch", 10)
+    assert (here / "out.jsonl").read_bytes() == whole.communicate(timeout=120)[0]
+
+
+@pytest.mark.trust
+def test_a_second_process_is_refused(models, here, stream):
+    process = start(models, here, "rows.jsonl", "--follow", "--store", "st", "--out", "o")
+    wait_for((here / "st" / "checkpoint-000000001.ft").exists)
+    assert "in use by another process" in error(stream("rows.jsonl", "--store", "st", "--out", "p", "--resume"))
+    process.kill()
+    process.communicate(timeout=120)
+
+
+@pytest.mark.trust
+def test_waiting_no_longer_than_told_and_the_same_batches_after_a_kill(models, here):
+    lines = (here / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (here / "slow.jsonl").write_bytes(b"".join(lines[:30]))
+    how = ("slow.jsonl", "--follow", "--store", "st", "--out", "out.jsonl", "--batch", 100, "--wait", "0.2", "--resume")
+    process = start(models, here, *how)
+    wait_for(lambda: count(here / "out.jsonl") == 30)
+    with (here / "slow.jsonl").open("ab") as file:
+        file.write(b"".join(lines[30:45]))
+    wait_for(lambda: count(here / "out.jsonl") == 45)
+    before = (here / "out.jsonl").read_bytes()
+    process.kill()
+    process.communicate(timeout=120)
+    process = start(models, here, *how)
+    wait_for(lambda: count(here / "out.jsonl") == 45)
+    process.terminate()
+    process.communicate(timeout=120)
+    assert (here / "out.jsonl").read_bytes() == before
+    assert [entry["lines"] for entry in read_journal(here / "st")] == [30, 15]

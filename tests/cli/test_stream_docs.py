@@ -1,0 +1,86 @@
+"""Every command of docs/stream.md runs, in the order of the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fairtransport as ft
+
+pytestmark = pytest.mark.trust
+
+PAGE = (Path(__file__).parents[2] / "docs" / "stream.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("monday")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A program of that name, whichever way the package is installed."""
+    programs = tmp_path_factory.mktemp("programs")
+    program = programs / "fairtransport"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairtransport.cli "$@"\n')
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
+def test_the_page_from_top_to_bottom(folder, environment):
+    for language, text in BLOCKS:
+        command = {"python": [sys.executable, "-c", text], "sh": ["bash", "-euo", "pipefail", "-c", text]}.get(language)
+        if language == "python" and not text.startswith("import"):
+            command[-1] = f"import fairtransport as ft\n{text}"
+        if language == "ini":
+            start_and_stop(text, folder, environment)
+        if command is None:
+            continue
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, (text, done.stderr)
+    for name, lines in {"scored": 4000, "piped": 1000, "service": 4000, "some-scored": 200, "second": 4000}.items():
+        rows = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+        assert len(rows) == lines, name
+        assert all(0.0 < row["score"] < 1.0 for row in rows)
+    assert "score_repaired" in rows[-1]
+    assert json.loads((folder / "some-scored.jsonl.rejected.jsonl").read_text()) == {"line": 201, "reason": "not JSON"}
+    told = [entry["operator"] for entry in ft.stream.read_journal(folder / "run") if "operator" in entry]
+    assert [what.split(" to ")[0] for what in told] == ["roll back", "thaw", "accept"]
+
+
+def start_and_stop(unit, folder, environment):
+    """What systemd would do: start, later SIGTERM."""
+    command = shlex.split(re.search(r"^ExecStart=(.*)$", unit, flags=re.MULTILINE)[1])
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE) as process:
+        end, out = time.monotonic() + 60, folder / "service.jsonl"
+        while not (out.exists() and out.read_bytes().count(b"\n") == 4000):
+            assert time.monotonic() < end
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+
+
+def test_every_option_that_the_page_names_exists(environment):
+    text = subprocess.run(
+        ["fairtransport", "stream", "--help"],
+        env={**environment, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    for option in set(re.findall(r"--[a-z][a-z-]+", PAGE)):
+        assert option in text, option

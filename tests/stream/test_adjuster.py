@@ -1,0 +1,293 @@
+"""The adjuster follows the world, stays where it is told to stay, and goes on exactly after a stop."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.stream import ContinualAdjuster, StoreError, read_journal
+
+from .worlds import cot, features, raw_scores, repair
+
+
+def batches(seed, n, rows=100, gap=0.0, later=1.5, change=10):
+    rng = np.random.default_rng(seed)
+    for batch in range(n):
+        X, sex = features(rng, rows, gap if batch < change else later)
+        yield X, {"sex": sex}
+
+
+def score_batches(seed, n, rows=100, change=10):
+    rng = np.random.default_rng(seed)
+    for batch in range(n):
+        scores, sex = raw_scores(rng, rows, 1.0 if batch < change else 5.0)
+        yield scores, {"sex": sex}
+
+
+MODELS = {
+    "COT": (cot, batches),
+    "DOT": (lambda: cot(kind=ft.DiscreteTransportClassifier), batches),
+    "COT, own weights": (lambda: cot(group_specific=True), batches),
+    "repair": (repair, score_batches),
+}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {name: make() for name, (make, _) in MODELS.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_change_is_heard_and_followed(made, name):
+    adjuster = ContinualAdjuster(made[name])
+    reports = [adjuster.adjust(X, sensitive_features=sex) for X, sex in MODELS[name][1](0, 60, change=20)]
+    rung = [report.batch for report in reports if report.alarm]
+    assert rung
+    assert 20 < rung[0] < 40
+    last = reports[-1]
+    assert last.disparity_after < 0.6 * last.disparity_before
+    assert last.agreement < 1.0
+    assert last.mean_change > 0.01
+    assert last.moved > 0.0
+    quiet, busy = ({report.updates for report in part} for part in (reports[: rung[0] - 1], reports[rung[0] :]))
+    assert (quiet, busy) == ({1}, {10})
+    assert [group.name for group in last.groups] == ["F", "M"]
+    assert sum(group.after for group in last.groups) == pytest.approx(last.disparity_after)
+
+
+def test_scores_are_those_of_the_model_before_the_batch(made):
+    adjuster = ContinualAdjuster(made["COT"])
+    for X, sex in batches(0, 5):
+        expected = adjuster.model.predict_proba(X)[:, 1]
+        report = adjuster.adjust(X, sensitive_features=sex)
+        assert (report.scores == expected).all()
+    assert (adjuster.model.coef_ != made["COT"].coef_).any()  # ours has moved, the user's has not
+
+
+def test_nothing_is_spent_while_frozen(made):
+    for name in ("COT", "repair"):
+        adjuster = ContinualAdjuster(made[name])
+        adjuster.freeze()
+        feed = list(MODELS[name][1](0, 30, change=5))
+        reports = [adjuster.adjust(X, sensitive_features=sex) for X, sex in feed]
+        assert any(report.alarm for report in reports)  # still watched
+        assert {report.updates for report in reports} == {0}
+        assert {report.moved for report in reports} == {0.0}
+        assert reports[-1].disparity_after == reports[-1].disparity_before
+        assert reports[-1].frozen
+        adjuster.thaw()
+        assert adjuster.adjust(feed[-1][0], sensitive_features=feed[-1][1]).moved > 0.0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_trust_region_is_never_left_until_the_model_is_accepted(made, name):
+    free, held = ContinualAdjuster(made[name], trust=np.inf), ContinualAdjuster(made[name], trust=0.02)
+    feed = list(MODELS[name][1](0, 16, change=3))
+    loose, tight = ([one.adjust(X, sensitive_features=sex) for X, sex in feed] for one in (free, held))
+    assert max(report.moved for report in loose) > 0.04
+    assert max(report.moved for report in tight) <= 0.02 * (1 + 1e-9)
+    assert tight[-1].at_border
+    before = held._state.current.score(feed[0][0], held._state.current.encode(feed[0][1]))
+    held.accept()
+    assert held._state.moved <= 0.02
+    after = held.adjust(feed[0][0], sensitive_features=feed[0][1]).scores
+    assert np.abs(after - before).max() < 0.05  # accepting moves nobody far
+    more = [held.adjust(X, sensitive_features=sex) for X, sex in feed]
+    assert max(report.moved for report in more) <= 0.02 * (1 + 1e-9)
+    assert more[-1].mean_change > tight[-1].mean_change
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("name", ["COT", "repair"])
+def test_rolling_back(made, name, stored, tmp_path):
+    adjuster = ContinualAdjuster(made[name], store=tmp_path / "store" if stored else None, every=5, keep=3)
+    feed = list(MODELS[name][1](0, 30, change=3))
+    probe, sex = feed[0]
+    scores = {}
+    for X, own in feed:
+        report = adjuster.adjust(X, sensitive_features=own)
+        if report.batch % 5 == 0:
+            current = adjuster._state.current
+            scores[adjuster.versions()[-1].version] = current.score(probe, current.encode(sex))
+    kept = adjuster.versions()
+    assert [version.batch for version in kept] == [20, 25, 30]
+    assert kept[-1].disparity == pytest.approx(report.disparity_after)
+    target = kept[0].version
+    adjuster.roll_back(target)
+    assert adjuster.frozen
+    assert (adjuster.adjust(probe, sensitive_features=sex).scores == scores[target]).all()
+    with pytest.raises(StoreError, match="Version 0 is not kept"):
+        adjuster.roll_back(0)
+    adjuster.close()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_resumed_run_is_the_run_that_was_not_stopped(made, name, tmp_path):
+    feed = list(MODELS[name][1](0, 20, rows=37, change=8))
+    with ContinualAdjuster(made[name], store=tmp_path / "whole", every=4, trust=0.05) as whole:
+        expected = [whole.adjust(X, sensitive_features=sex).scores for X, sex in feed]
+    scores = []
+    adjuster = ContinualAdjuster(made[name], store=tmp_path / "parts", every=4, trust=0.05)
+    while adjuster.batches < len(feed):
+        for X, sex in feed[adjuster.batches : adjuster.batches + 7]:
+            place = adjuster.batches
+            scores[place:] = [adjuster.adjust(X, sensitive_features=sex).scores]
+        if adjuster.batches == len(feed):
+            break
+        adjuster._store.close()  # as a kill would: no checkpoint
+        adjuster = ContinualAdjuster.resume(tmp_path / "parts")
+    adjuster.close()
+    assert all((one == other).all() for one, other in zip(scores, expected, strict=True))
+    assert (tmp_path / "parts/journal.jsonl").read_bytes() == (tmp_path / "whole/journal.jsonl").read_bytes()
+    for path in (tmp_path / "whole").glob("checkpoint-*.ft"):
+        assert (tmp_path / "parts" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_accepting_and_freezing_survive_a_resume(made, tmp_path):
+    feed = list(batches(0, 6))
+    with ContinualAdjuster(made["COT"], store=tmp_path / "s", trust=0.3) as adjuster:
+        for X, sex in feed:
+            report = adjuster.adjust(X, sensitive_features=sex)
+        adjuster.accept()
+        adjuster.freeze()
+        assert adjuster._state.moved == 0.0
+    assert report.moved > 0.0
+    with ContinualAdjuster.resume(tmp_path / "s") as adjuster:
+        assert adjuster.frozen
+        assert adjuster.adjust(feed[0][0], sensitive_features=feed[0][1]).moved == 0.0
+        adjuster.thaw()
+    told = [entry["operator"] for entry in read_journal(tmp_path / "s") if "operator" in entry]
+    assert told == ["accept", "freeze", "thaw"]
+
+
+@pytest.mark.parametrize("name", ["COT", "COT, own weights", "repair"])
+def test_a_new_group_raises_or_is_adopted(name, tmp_path):
+    make, source = MODELS[name]
+    feed = list(source(0, 8, rows=60))
+    X, sex = feed[4]
+    strange = {"sex": np.where(np.arange(60) % 3, sex["sex"], "X")}
+    adjuster = ContinualAdjuster(make())
+    adjuster.adjust(*feed[0][:1], sensitive_features=feed[0][1])
+    with pytest.raises(ValueError, match="known groups") as caught:
+        adjuster.adjust(X, sensitive_features=strange)
+    assert "'X'" not in str(caught.value)
+    assert adjuster.batches == 1
+    model = make()
+    model.set_params(new_groups="adopt")
+    with ContinualAdjuster(model, store=tmp_path / "s", every=1) as adopting:
+        adopting.adjust(feed[0][0], sensitive_features=feed[0][1])
+        report = adopting.adjust(X, sensitive_features=strange)
+        assert [group.name for group in report.groups] == ["F", "M", "X"]
+    with ContinualAdjuster.resume(tmp_path / "s") as again:
+        assert len(again.adjust(X, sensitive_features=strange).groups) == 3
+        again.roll_back(1)  # a version that did not know the group
+        assert again.adjust(X, sensitive_features=strange).scores.shape == (60,)
+
+
+def test_a_classifier_behind_a_repair(tmp_path):
+    rng = np.random.default_rng(0)
+    X, sex = features(rng, 2000)
+    y = (X.sum(axis=1) + rng.logistic(size=2000) > 0.5).astype(int)
+    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features={"sex": sex})
+    with ContinualAdjuster(model, store=tmp_path / "s") as adjuster:
+        for X_new, sex_new in batches(0, 40):
+            report = adjuster.adjust(X_new, sensitive_features=sex_new)
+    assert report.disparity_after < report.disparity_before
+    with ContinualAdjuster.resume(tmp_path / "s", model=model) as again:
+        assert again.batches == 40
+
+
+def test_scores_of_another_range():
+    rng = np.random.default_rng(0)
+    scores, sex = raw_scores(rng, 3000)
+    table = pl.DataFrame({"s": 300 + 550 * scores, "sex": sex})
+    adjuster = ContinualAdjuster(ft.QuantileRepair().fit_table(table, score="s", sensitive="sex", range=(300, 850)))
+    for _ in range(3):
+        scores, sex = raw_scores(rng, 100)
+        report = adjuster.adjust(300 + 550 * scores, sensitive_features={"sex": sex})
+    assert report.scores.min() >= 300
+    assert 0.0 < report.disparity_before < 0.3  # a share of the range
+    assert adjuster.snapshot()["edges"][0] == 300
+    assert adjuster.snapshot()["edges"][-1] == 850
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_snapshot_is_json_and_says_what_was_seen(made, name):
+    adjuster = ContinualAdjuster(made[name], title="loans")
+    assert json.dumps(adjuster.snapshot(), allow_nan=False)  # before the first batch, too
+    for X, sex in MODELS[name][1](0, 12, change=12):
+        report = adjuster.adjust(X, sensitive_features=sex)
+    shown = json.loads(json.dumps(adjuster.snapshot(), allow_nan=False))
+    assert (shown["title"], shown["rows"], shown["batches"]) == ("loans", 1200, 12)
+    assert shown["groups"] == ["F", "M"]
+    assert len(shown["edges"]) == 51
+    for shares in shown["histograms"].values():
+        assert len(shares) == 50
+        assert sum(shares) == pytest.approx(1.0)
+    assert len(shown["history"]) == 12
+    assert shown["history"][-1]["disparity"] == report.disparity_after
+    assert set(shown["history"][-1]) == {
+        *("batch", "rows", "time", "disparity", "noise_floor", "alarm", "updates", "moved", "agreement")
+    }
+    assert shown["spent"]["updates"] == 12
+    assert shown["spent"]["batches_adjusted"] == 12
+    assert shown["alarm_rate"] == 0.001
+    if name in {"DOT", "repair"}:
+        assert shown["duals"] is None
+    else:
+        assert np.shape(shown["duals"]["values"]) == (2, 51)
+
+
+def test_a_fixed_target_is_shown():
+    model = cot(target="M")
+    adjuster = ContinualAdjuster(model)
+    X, sex = next(iter(batches(0, 1)))
+    adjuster.adjust(X, sensitive_features=sex)
+    target = adjuster.snapshot()["target"]
+    expected = np.histogram(model.target_, bins=np.linspace(0, 1, 51))[0] / model.target_.size
+    assert target == pytest.approx(expected.tolist(), abs=0.01)
+    assert adjuster.snapshot()["spent"]["updates"] == 1
+
+
+def test_memory_does_not_grow(tmp_path):
+    """What is kept has one size for every stream but for the maps, which have up to 1,025 knots a group."""
+    with ContinualAdjuster(repair(), store=tmp_path / "s", every=None) as adjuster:
+        sizes = []
+        for X, sex in score_batches(0, 80, rows=100):
+            adjuster.adjust(X, sensitive_features=sex)
+            arrays = adjuster._state.arrays() if adjuster.batches % 20 == 0 else {}
+            sizes += [sum(held.nbytes for name, held in arrays.items() if name != "history")] if arrays else []
+    assert sizes[-1] <= sizes[-2] * 1.1
+    assert sizes[-1] < 200_000
+
+
+def test_wrong_calls(made, tmp_path):
+    with pytest.raises(TypeError, match="stream needs a fitted"):
+        ContinualAdjuster(LogisticRegression())
+    with pytest.raises(ValueError, match="not fitted"):
+        ContinualAdjuster(ft.QuantileRepair())
+    with pytest.raises(ValueError, match="alarm_rate"):
+        ContinualAdjuster(made["COT"], alarm_rate=0.0)
+    with pytest.raises(ValueError, match="trust"):
+        ContinualAdjuster(made["COT"], trust=0.0)
+    adjuster = ContinualAdjuster(made["COT"], store=tmp_path / "s")
+    with pytest.raises(ValueError, match="empty"):
+        adjuster.adjust(np.empty((0, 3)), sensitive_features={"sex": np.array([], dtype=str)})
+    with pytest.raises(ValueError, match="NaN"):
+        adjuster.adjust(np.full((2, 3), np.nan), sensitive_features={"sex": ["F", "M"]})
+    assert adjuster.batches == 0
+    adjuster.close()
+    adjuster.close()
+    with pytest.raises(StoreError, match="closed"):
+        adjuster.adjust(np.zeros((1, 3)), sensitive_features={"sex": ["F"]})
+
+
+def test_no_score_in_a_repr(made):
+    adjuster = ContinualAdjuster(made["COT"])
+    X, sex = next(iter(batches(0, 1)))
+    report = adjuster.adjust(X, sensitive_features=sex)
+    assert "array" not in repr(report)
+    assert "'F'" not in json.dumps(report.to_dict())

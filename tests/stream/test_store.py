@@ -1,0 +1,265 @@
+"""A store is whole after whatever happens to it, is used by one process only, and belongs to one model."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fairtransport as ft
+from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
+from fairtransport.stream.journal import LineFile, journal_line
+from fairtransport.stream.store import Store, digest_of
+
+from .worlds import raw_scores, repair
+
+
+def feed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        scores, sex = raw_scores(rng, 50)
+        yield scores, {"sex": sex}
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store of three batches with a checkpoint after each."""
+    with ContinualAdjuster(repair(), store=tmp_path / "store", every=1) as adjuster:
+        for scores, sex in feed(3):
+            adjuster.adjust(scores, sensitive_features=sex)
+    return tmp_path / "store"
+
+
+def checkpoints(store):
+    return sorted(store.glob("checkpoint-*.ft"))
+
+
+def flip(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+DAMAGES = {
+    "empty": lambda content: b"",  # noqa: ARG005
+    "truncated": lambda content: content[: len(content) // 2],
+    "one byte short": lambda content: content[:-1],
+    "a bit of the model": lambda content: flip(content, content.index(b"arrays/model.npy") + 5000),
+    "a bit of the end": lambda content: flip(content, len(content) - 30),
+    "not ours": lambda content: b"x" * len(content),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(store, name):
+    newest = checkpoints(store)[-1]
+    newest.write_bytes(DAMAGES[name](newest.read_bytes()))
+    with pytest.warns(StoreWarning, match=r"1 checkpoint\(s\).*version 2"):
+        adjuster = ContinualAdjuster.resume(store)
+    with adjuster:
+        assert adjuster.batches == 2
+        assert len(read_journal(store)) == 2
+        scores, sex = list(feed(3))[-1]
+        adjuster.adjust(scores, sensitive_features=sex)
+    assert newest.with_suffix(".ft.damaged").exists()
+    with ContinualAdjuster.resume(store) as again:  # and what follows is sound
+        assert again.batches == 3
+
+
+def test_every_single_bit_counts(store):
+    """A checkpoint with any one of its bits flipped is refused, or says the same."""
+    newest = checkpoints(store)[-1]
+    content, rng = newest.read_bytes(), np.random.default_rng(0)
+    with_lock = Store(store)
+    whole = with_lock.read(3)
+    for place in rng.integers(0, len(content), 60):
+        newest.write_bytes(flip(content, int(place)))
+        try:
+            held = with_lock.read(3)
+        except ValueError:
+            continue
+        assert held.schema == whole.schema
+        assert all((held.arrays[name] == whole.arrays[name]).all() for name in whole.arrays)
+    with_lock.close()
+
+
+def test_all_damaged(store):
+    for path in checkpoints(store):
+        path.write_bytes(b"")
+    with pytest.raises(StoreError, match="None of the 4 checkpoints"):
+        ContinualAdjuster.resume(store)
+
+
+def test_a_damaged_model_says_what_to_do(store, tmp_path):
+    (store / "model.ft").write_bytes(b"x")
+    with pytest.raises(StoreError, match=r"model\.ft cannot be used"):
+        ContinualAdjuster.resume(store)
+    ft.save(repair(), store / "model.ft")  # a copy of what it was started with
+    ContinualAdjuster.resume(store).close()
+
+
+def test_only_the_last_few_are_kept(tmp_path):
+    with ContinualAdjuster(repair(), store=tmp_path / "s", every=1, keep=2) as adjuster:
+        for scores, sex in feed(6):
+            adjuster.adjust(scores, sensitive_features=sex)
+        assert [version.version for version in adjuster.versions()] == [5, 6]
+    assert [path.name for path in checkpoints(tmp_path / "s")] == ["checkpoint-000000005.ft", "checkpoint-000000006.ft"]
+
+
+def test_a_torn_journal_line_is_cut(store):
+    whole = (store / "journal.jsonl").read_bytes()
+    with (store / "journal.jsonl").open("ab") as file:
+        file.write(journal_line({"batch": 4}) + journal_line({"batch": 5})[:-7])
+    assert [entry["batch"] for entry in read_journal(store)] == [1, 2, 3, 4]
+    with ContinualAdjuster.resume(store) as adjuster:
+        assert [entry["batch"] for entry in adjuster.lost] == [4]
+    assert (store / "journal.jsonl").read_bytes() == whole
+
+
+def test_a_changed_journal_line_ends_what_is_read(store):
+    lines = (store / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"alarm":false', b'"alarm":true')
+    (store / "journal.jsonl").write_bytes(b"".join(lines))
+    assert [entry["batch"] for entry in read_journal(store)] == [1]
+
+
+def test_a_lost_journal_is_told(store):
+    (store / "journal.jsonl").write_bytes(b"")
+    with pytest.warns(StoreWarning, match="journal lacks"):
+        ContinualAdjuster.resume(store).close()
+
+
+def test_the_journal_has_no_person_and_no_time(store):
+    text = (store / "journal.jsonl").read_text()
+    entry = json.loads(text.splitlines()[0])
+    assert set(entry) == {
+        *("batch", "rows", "disparity_before", "disparity_after", "noise_floor", "alarm", "evidence", "updates"),
+        *("moved", "at_border", "mean_change", "agreement", "frozen", "sizes", "check"),
+    }
+
+
+def test_a_second_process_is_refused(store):
+    code = "import sys; from fairtransport.stream import ContinualAdjuster as A; A.resume(sys.argv[1])"
+    with ContinualAdjuster.resume(store):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 1
+        assert "in use by another process" in done.stderr.splitlines()[-1]
+        with pytest.raises(StoreError, match="in use"):
+            ContinualAdjuster.resume(store)
+    ContinualAdjuster.resume(store).close()  # free again
+
+
+def test_a_store_belongs_to_one_model(store):
+    other = repair(seed=1)
+    with pytest.raises(StoreError, match="another model"):
+        ContinualAdjuster(other, store=store)
+    with pytest.raises(StoreError, match="another model"):
+        ContinualAdjuster.resume(store, model=other)
+    with pytest.raises(StoreError, match="has been used"):
+        ContinualAdjuster(repair(), store=store)
+    ContinualAdjuster.resume(store, model=repair()).close()
+
+
+def test_a_digest_is_that_of_the_model_not_of_the_libraries(tmp_path, monkeypatch):
+    one = ft.save(repair(), tmp_path / "a.ft").read_bytes()
+    monkeypatch.setattr("fairtransport.__version__", "99.0")
+    other = ft.save(repair(), tmp_path / "b.ft").read_bytes()
+    assert one != other
+    assert digest_of(one) == digest_of(other)
+    assert digest_of(one) != digest_of(ft.save(repair(seed=1), tmp_path / "c.ft").read_bytes())
+
+
+def test_what_is_no_store(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is a file"):
+        ContinualAdjuster.resume(tmp_path / "file")
+    with pytest.raises(StoreError, match="no store"):
+        ContinualAdjuster.resume(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="no store"):
+        ContinualAdjuster.resume(tmp_path / "empty")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "file"]  # nothing was made
+
+
+def test_a_kill_before_the_first_checkpoint(tmp_path):
+    with ContinualAdjuster(repair(), store=tmp_path / "s"):
+        pass
+    for path in checkpoints(tmp_path / "s"):
+        path.unlink()
+    assert not ContinualAdjuster.is_store(tmp_path / "s")
+    with pytest.raises(StoreError, match="Begin again"):
+        ContinualAdjuster.resume(tmp_path / "s")
+    ContinualAdjuster(repair(), store=tmp_path / "s").close()
+    assert ContinualAdjuster.is_store(tmp_path / "s")
+
+
+def test_a_full_disk_at_a_checkpoint_leaves_the_last_one(store, monkeypatch):
+    adjuster = ContinualAdjuster.resume(store)
+    scores, sex = next(feed(1, seed=9))
+    before = [path.read_bytes() for path in checkpoints(store)]
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            adjuster.adjust(scores, sensitive_features=sex)
+    adjuster._store.close()
+    assert [path.read_bytes() for path in checkpoints(store)] == before
+    with ContinualAdjuster.resume(store) as again:
+        assert again.batches == 3
+
+
+def test_a_full_disk_in_the_journal_ends_the_run_and_loses_nothing(store, monkeypatch):
+    adjuster = ContinualAdjuster.resume(store)
+    real, (scores, sex) = os.write, next(feed(1, seed=9))
+
+    def full(handle, content):
+        if len(content) < 100:
+            return real(handle, content)
+        real(handle, content[:40])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(OSError, match=r"No space left on device; .* is whole\. Make room, then resume"):
+            adjuster.adjust(scores, sensitive_features=sex)
+    with pytest.raises(StoreError, match="closed"):
+        adjuster.adjust(scores, sensitive_features=sex)
+    with ContinualAdjuster.resume(store) as again:
+        assert again.batches == 3
+        assert len(read_journal(store)) == 3
+        again.adjust(scores, sensitive_features=sex)
+    assert len(read_journal(store)) == 4
+
+
+def test_times_are_kept_beside_and_may_be_lost(store):
+    with ContinualAdjuster.resume(store) as adjuster:
+        assert all(point["time"] for point in adjuster.snapshot()["history"])
+    (store / "clock.json").write_text("{")
+    with ContinualAdjuster.resume(store) as adjuster:
+        assert [point["time"] for point in adjuster.snapshot()["history"]] == [None] * 3
+
+
+def test_a_line_file_is_cut_and_goes_on(tmp_path):
+    file = LineFile(tmp_path / "lines")
+    file.add(b"one\ntwo\n")
+    file.cut(4)
+    file.add(b"three\n")
+    file.sync()
+    file.close()
+    file.close()
+    assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
+    assert LineFile(tmp_path / "lines").length == 10
+
+
+def test_the_name_of_a_new_file_is_made_to_last(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("fairtransport.stream.journal.sync_folder", synced.append)
+    LineFile(tmp_path / "lines").add(b"one\n")
+    LineFile(tmp_path / "lines").close()
+    assert synced == [tmp_path]
