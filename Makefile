@@ -5,11 +5,12 @@ PYTHON ?= python3
 DEMO := .venv-demo
 TEST := .venv-test
 BENCH := .venv-bench
+DOCS := .venv-docs
 RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable.
 WORKERS ?= 2
 
-.PHONY: demo test lint types layers unit test-paper test-trust test-engines test-models test-browser bench bench-quality table1 reproduce clean help
+.PHONY: demo test lint types layers unit test-paper test-trust test-engines test-models test-browser test-docs docs bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,7 +31,7 @@ layers: $(TEST)/.ready  ## import-linter: the one-way street of docs/architectur
 	$(RUN)/lint-imports
 
 unit: $(TEST)/.ready  ## pytest with coverage; warnings are errors
-	$(RUN)/pytest -n $(WORKERS) -m "not (paper or trust or engines or models or browser)" --cov --cov-report=term
+	$(RUN)/pytest -n $(WORKERS) -m "not (paper or trust or engines or models or browser or docs)" --cov --cov-report=term
 
 test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full length (minutes)
 	$(RUN)/pytest -m paper
@@ -47,6 +48,12 @@ test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Ad
 test-browser: $(TEST)/.ready  ## the report page in a real Chromium
 	$(RUN)/pytest -m browser
 
+test-docs: $(TEST)/.ready  ## the site is built, links and pages are checked, every block of the tours is run
+	$(RUN)/pytest -m docs
+
+docs: $(DOCS)/.ready  ## the documentation site, out/docs/index.html; runs the examples of the gallery
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
 table1: $(TEST)/.ready  ## the paper's Table 1, ours beside the published figures
 	$(RUN)/fairtransport reproduce table1 --out out/table1
 
@@ -60,7 +67,7 @@ bench-quality: $(BENCH)/.ready  ## the trade-off against peers and the defaults 
 	$(BENCH)/bin/python -m benchmarks frontier robustness
 
 clean:  ## remove environments, caches and results
-	rm -rf .venv-demo .venv-test .venv-bench out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv-demo .venv-test .venv-bench .venv-docs out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 $(DEMO)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
@@ -70,6 +77,11 @@ $(DEMO)/.ready: pyproject.toml constraints.txt
 $(TEST)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TEST)
 	$(TEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 $(BENCH)/.ready: pyproject.toml constraints.txt

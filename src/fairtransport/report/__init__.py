@@ -11,6 +11,7 @@ from fairtransport.report.page import write_comparison
 from fairtransport.report.verdict import verdict
 
 if TYPE_CHECKING:
+    from fairtransport.report.adjustment_display import AdjustmentDisplay
     from fairtransport.report.cdf_display import CdfDisplay
     from fairtransport.report.distribution_display import GroupDistributionDisplay
     from fairtransport.report.dual_display import DualDisplay
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METRICS",
+    "AdjustmentDisplay",
     "CdfDisplay",
     "Comparison",
     "DualDisplay",
@@ -37,6 +39,7 @@ __all__ = [
 
 # They bring the estimators, which commands that train nothing do not need: loaded when first used.
 _HOMES = {
+    "AdjustmentDisplay": "adjustment_display",
     "CdfDisplay": "cdf_display",
     "DualDisplay": "dual_display",
     "FrontierDisplay": "frontier",

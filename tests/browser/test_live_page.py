@@ -1,0 +1,276 @@
+"""The live page of a stream in a real browser: it follows, says when the stream stops, and asks nobody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from scipy.stats import wasserstein_distance
+
+from fairtransport.stream.page import serve_page
+
+from .conftest import Seen
+from .streams import NAMES, snapshot
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "=cmd()",
+    "\U0001f600 \U0001f469\u200d\U0001f680",
+    "x" * 300,
+    "\u05e9\u05dc\u05d5\u05dd \u202eevil",
+    '"><img src=x onerror=alert(2)>',
+    "__proto__",
+)
+MANY = tuple(f"Region {k}, people with a rather long name" for k in range(60))
+SNAPSHOTS = {
+    "four": {},
+    "sixty": {"names": MANY},
+    "hostile": {"names": HOSTILE, "title": "<img src=x onerror=alert(3)>"},
+    "repair": {"duals": False, "target": False},
+    "one batch": {"batches": 1, "jump": None},
+    "empty": {"batches": 0},
+}
+
+
+@pytest.fixture
+def watch(chromium):
+    """Open the page of a box whose ``now`` is the snapshot; nothing may go wrong unless it was expected."""
+
+    @contextmanager
+    def opened(box, *, width=1280, dark=False, expect_messages=False):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light"
+        )
+        page, seen = context.new_page(), Seen()
+        page.on("console", lambda message: seen.messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: seen.messages.append(f"error: {error}"))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
+        page.seen = seen
+        with serve_page(lambda: box["now"]) as live:
+            page.live = live
+            page.goto(live.url)
+            expect(page.locator('[data-card="rows"] strong')).to_have_text(f"{box['now']['rows']:,}")
+            yield page
+            context.close()
+        assert seen.dialogs == []
+        assert {request for request in seen.requests if not request.startswith((live.url, "data:"))} == set()
+        if not expect_messages:
+            assert seen.messages == []
+
+    return opened
+
+
+def state(page):
+    return page.locator(".state")
+
+
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_opens_quietly_and_is_never_wider_than_the_screen(watch, kind, width, dark):
+    with watch({"now": snapshot(**SNAPSHOTS[kind])}, width=width, dark=dark) as page:
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        for figure in page.locator(".chart .plot").all():  # each draws something, or says that there is nothing
+            assert figure.locator("path.curve, path.bars, text.nothing").count() >= 1
+        assert {request.rpartition("/")[2] for request in page.seen.requests} == {"", "page.css", "page.js", "events"}
+
+
+def test_shows_the_figures_of_the_snapshot(watch):
+    now = snapshot(400)
+    with watch({"now": now}) as page:
+        last = now["history"][-1]
+        card = lambda name: page.locator(f'[data-card="{name}"]').inner_text()  # noqa: E731
+        assert f"{last['disparity']:.3f}" in card("disparity")
+        assert f"{last['noise_floor']:.3f}" in card("disparity")
+        assert "batch 255" in card("alarms")
+        assert "one in 10,000 batches" in card("alarms")
+        assert "3 rows set aside" in card("rows")
+        assert "12,345" in card("spent")
+        assert "4.2 s in 81 of 400" in card("spent")
+        assert f"{100 * last['agreement']:.1f}%" in card("agreement")
+        assert [int(one.get_attribute("data-batch")) for one in page.locator(".plot .sign").all()] == [251, 255]
+        assert "no more than chance" in page.locator("#verdict").inner_text()
+        first = page.locator("#batches tbody tr").first.inner_text().split()
+        assert first[0] == "400"
+        assert f"{last['disparity']:.3f}" in first
+
+
+def test_distances_in_the_table_are_those_of_scipy(watch):
+    now = snapshot()
+    with watch({"now": now}) as page:
+        fine = (np.arange(32 * 200) + 0.5) / (32 * 200)  # bins filled evenly, as the page has them
+        target = np.repeat(now["target"], 200)
+        for row, name in zip(page.locator("#groups tbody tr").all(), NAMES, strict=True):
+            shares = now["histograms"][name]
+            expected = wasserstein_distance(fine, fine, np.repeat(shares, 200), target)
+            middles = (now["edges"][1:] + now["edges"][:-1]) / 2
+            cells = row.locator("td").all_inner_texts()
+            assert float(cells[2]) == pytest.approx(expected, abs=6e-4)
+            assert float(cells[1]) == pytest.approx(middles @ shares, abs=6e-4)
+
+
+def test_without_a_target_groups_are_held_against_everyone(watch):
+    now = snapshot(target=False)
+    with watch({"now": now}) as page:
+        assert page.locator("#groups thead").inner_text().strip().endswith("Distance to everyone")
+        assert "over everyone" in page.locator('[data-chart="histograms"] h3').inner_text()
+        everyone = now["sizes"] @ np.array([now["histograms"][name] for name in NAMES]) / now["sizes"].sum()
+        fine, shares = (np.arange(6400) + 0.5) / 6400, now["histograms"][NAMES[0]]
+        expected = wasserstein_distance(fine, fine, np.repeat(shares, 200), np.repeat(everyone, 200))
+        shown = page.locator("#groups tbody tr").first.locator("td").last.inner_text()
+        assert float(shown) == pytest.approx(expected, abs=6e-4)
+
+
+def test_curves_have_the_colours_of_every_other_picture(watch):
+    with watch({"now": snapshot()}) as page:
+        for kind in ("histograms", "duals"):
+            found = [one.get_attribute("stroke") for one in page.locator(f'[data-chart="{kind}"] .curve').all()]
+            assert found == ["#0072b2", "#e08a00", "#009e73", "#cc5c9c"]
+
+
+def test_follows_a_stream_that_goes_on(watch):
+    box = {"now": snapshot(249)}
+    with watch(box) as page:
+        expect(state(page)).to_have_attribute("data-state", "running")
+        before = page.locator('[data-chart="disparity"] .plot .curve').get_attribute("d")
+        assert page.locator(".plot .sign").count() == 0
+        box["now"] = snapshot(251)
+        expect(page.locator('[data-card="rows"] strong')).to_have_text("25,100")
+        expect(page.locator(".plot .sign")).to_have_count(1)
+        expect(page.locator("#verdict")).to_contain_text("raised an alarm")
+        expect(page.locator("#spoken")).to_contain_text("Alarm")
+        assert page.locator('[data-chart="disparity"] .plot .curve').get_attribute("d") != before
+        box["now"] = snapshot(252, names=(*NAMES, "adopted"))  # a new group
+        expect(page.locator("#groups tbody tr")).to_have_count(5)
+        box["now"] = snapshot(253, frozen=True)
+        expect(state(page)).to_contain_text("frozen")
+
+
+def test_pause_holds_the_page_and_not_the_stream(watch):
+    box = {"now": snapshot(100)}
+    with watch(box) as page:
+        page.get_by_role("button", name="Pause this page").press("Enter")
+        expect(state(page)).to_contain_text("paused")
+        box["now"] = snapshot(120)
+        page.wait_for_timeout(2500)  # two looks
+        expect(page.locator('[data-card="rows"] strong')).to_have_text("10,000")
+        page.get_by_role("button", name="Pause this page").click()
+        expect(page.locator('[data-card="rows"] strong')).to_have_text("12,000")
+
+
+def test_says_when_the_stream_has_ended(watch):
+    box = {"now": snapshot(100)}
+    with watch(box) as page:
+        box["now"] = snapshot(101)
+        page.live.close("too many <b>bad</b> lines")
+        expect(state(page)).to_have_attribute("data-state", "ended")
+        expect(page.locator("#notice")).to_contain_text("has ended: too many <b>bad</b> lines")
+        expect(page.locator('[data-card="rows"] strong')).to_have_text("10,100")  # the very last batch is shown
+        page.wait_for_timeout(4000)  # no attempt to reach what is gone: it would leave a message
+
+
+def test_says_when_no_rows_arrive_and_when_they_do_again(watch):
+    box = {"now": snapshot(100, gap=2.0, end=time.time() - 45)}
+    with watch(box) as page:
+        expect(state(page)).to_have_attribute("data-state", "stalled")
+        expect(page.locator("#notice")).to_contain_text("as a rule there is one every 2 s")
+        box["now"] = snapshot(101, gap=2.0)
+        expect(state(page)).to_have_attribute("data-state", "running")
+        expect(page.locator("#notice")).to_be_hidden()
+    merged = snapshot(100, gap=60.0, end=time.time() - 45)  # points that stand for 50 batches each
+    for point in merged["history"]:
+        point["batch"] *= 50
+    with watch({"now": merged}) as page:
+        expect(page.locator("#notice")).to_contain_text("as a rule there is one every 1.2 s")
+    with watch({"now": snapshot(100, gap=60.0, end=time.time() - 45)}) as page:  # slow by nature
+        expect(state(page)).to_have_attribute("data-state", "running")
+
+
+PROGRAM = """
+from fairtransport.stream.page import serve_page
+import sys, time
+page = serve_page(lambda: {"batches": 1, "rows": 1, "updated": "2026-01-01T00:00:00+00:00"})
+print(page.url, flush=True)
+time.sleep(120)
+"""
+
+
+def test_says_when_the_program_is_gone(chromium):
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
+    try:
+        page = chromium.new_page()
+        page.goto(program.stdout.readline().strip())
+        expect(state(page)).to_have_attribute("data-state", "stalled")  # it has no history of today
+        program.kill()
+        expect(state(page)).to_have_attribute("data-state", "lost", timeout=20_000)
+        expect(page.locator("#notice")).to_contain_text("does not answer")
+        page.close()
+    finally:
+        program.kill()
+        program.communicate(timeout=20)
+
+
+def test_a_snapshot_that_fails_is_told_without_its_words(watch):
+    class Box(dict):
+        fail = False
+
+        def __getitem__(self, key):
+            if self.fail:
+                raise RuntimeError("secret of row 7")
+            return super().__getitem__(key)
+
+    box = Box(now=snapshot(100))
+    with watch(box) as page:
+        box.fail = True
+        expect(page.locator("#notice")).to_contain_text("cannot give its figures")
+        assert "secret" not in page.content()
+        expect(page.locator('[data-card="rows"] strong')).to_have_text("10,000")  # what was known stays
+        box.fail = False
+        expect(state(page)).to_have_attribute("data-state", "running")
+
+
+def test_hostile_names_are_text(watch):
+    with watch({"now": snapshot(**SNAPSHOTS["hostile"])}) as page:
+        names = page.locator("#groups tbody bdi").all_inner_texts()
+        assert names[0] == HOSTILE[0]
+        assert names[5] == HOSTILE[5]
+        assert "\u202e" not in "".join(names)
+        assert names[6] == "__proto__"
+        assert page.locator("#groups tbody tr").last.locator("td").last.inner_text() != "\u2013"
+        assert page.locator("main img, main script, header img").count() == 0
+        assert page.locator("h1").inner_text() == SNAPSHOTS["hostile"]["title"]
+
+
+def test_points_are_read_by_keyboard_and_pointer(watch):
+    now = snapshot(400)
+    with watch({"now": now}) as page:
+        plot = page.locator('[data-chart="disparity"] .plot')
+        plot.focus()
+        for key, place in (("ArrowLeft", 398), ("Home", 0), ("ArrowRight", 1), ("End", 399)):
+            page.keyboard.press(key)
+            expect(plot.locator(".readout")).to_contain_text(f"{now['history'][place]['disparity']:.3f}")
+            expect(page.locator("#spoken")).to_contain_text(f"Batch {place + 1}")
+        page.keyboard.press("Escape")
+        expect(plot.locator(".readout")).to_be_hidden()
+        page.locator('[data-chart="histograms"] .plot').hover()
+        readout = page.locator('[data-chart="histograms"] .readout')
+        expect(readout).to_contain_text("Black, Female")
+        expect(readout).to_contain_text("Target")
+
+
+def test_every_control_is_reached_and_named(watch):
+    with watch({"now": snapshot()}) as page:
+        tree = page.locator("body").aria_snapshot()
+        for words in ("Pause this page", "Disparity over time", "Latest batches", "Dual variables"):
+            assert words in tree
+        for one in page.locator("[tabindex]").all():
+            assert one.get_attribute("aria-label") or one.get_attribute("aria-labelledby")
+        page.keyboard.press("Tab")
+        assert page.evaluate("() => document.activeElement.id") == "pause"

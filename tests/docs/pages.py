@@ -1,0 +1,77 @@
+"""Run a page as a reader would: its blocks in order, in an empty folder; what it says they print is printed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_DECIMAL = re.compile(r"\d*\.\d+(?:e-?\d+)?")
+
+
+def blocks(page):
+    """The page's blocks: language and text."""
+    return _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+def run_page(page, folder, monkeypatch):
+    """Run all blocks of a page; return how many were run and how many printed what they should."""
+    monkeypatch.chdir(folder)
+    names = {"__name__": "page"}
+    printed, ran, compared = "", 0, 0
+    for number, (language, text) in enumerate(blocks(page)):
+        if language == "python":
+            caught = io.StringIO()
+            with contextlib.redirect_stdout(caught):
+                exec(compile(text, f"{page}, block {number}", "exec"), names)  # noqa: S102 - our own text
+            printed, ran = caught.getvalue(), ran + 1
+        elif language == "sh":
+            printed, ran = shell(text, folder), ran + 1
+        elif language == "text":
+            assert alike(text, printed), f"{page}, block {number} prints:\n{printed}"
+            compared += 1
+        else:
+            raise AssertionError(f"{page}, block {number}: nobody runs {language or 'a block without language'}")
+    return ran, compared
+
+
+def alike(told, printed):
+    """Whether two texts have the same words; decimals may differ by a tenth or .015: machines round differently."""
+    words = [_DECIMAL.sub("#", " ".join(text.split())) for text in (told, printed)]
+    figures = [[float(found) for found in _DECIMAL.findall(text)] for text in (told, printed)]
+    return words[0] == words[1] and all(
+        abs(one - other) <= max(0.015, 0.1 * abs(one)) for one, other in zip(*figures, strict=True)
+    )
+
+
+def shell(text, folder):
+    """Run commands in bash, with this library's program on the path; the last one has to succeed, as all before."""
+    home = folder / ".bin"
+    if not home.exists():
+        home.mkdir()
+        program = home / "fairtransport"
+        program.write_text(
+            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairtransport.cli "$@"\n', encoding="utf-8"
+        )
+        program.chmod(0o755)
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PATH": f"{home}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "80"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

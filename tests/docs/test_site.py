@@ -1,0 +1,210 @@
+"""The site is built with warnings as errors; links and anchors lead somewhere; nothing is fetched from elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.docs
+
+
+class Page(HTMLParser):
+    """What a page links to, loads, and can be linked to by."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loaded, self.ids, self.pictures = [], [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids |= {found[key] for key in ("id", "name") if found.get(key)}
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        elif tag == "link" and found.get("rel") in {"stylesheet", "icon", "preload", "prefetch", "preconnect"}:
+            self.loaded.append(found["href"])
+        elif found.get("src"):
+            self.loaded.append(found["src"])
+        if tag == "img":
+            self.pictures.append((found.get("src"), found.get("alt")))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--site-dir",
+            str(folder),
+        ],  # --quiet would let warnings pass
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """All pages of the site; those that an example wrote are whole documents of their own."""
+    return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "docs"))
+    return importlib.import_module
+
+
+def test_every_link_and_anchor_leads_somewhere(site, pages):
+    broken = []
+    for path, page in pages.items():
+        for address in [*page.links, *page.loaded]:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if goal.is_dir():
+                goal /= "index.html"
+            if (
+                not goal.is_relative_to(site)
+                or not goal.exists()
+                or (parts.fragment and goal in pages and unquote(parts.fragment) not in pages[goal].ids)
+            ):
+                broken.append((path.name, address))
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site, pages):
+    outside = {address for page in pages.values() for address in page.loaded if urlsplit(address).netloc}
+    assert outside == set()
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert "url(http" not in text
+        assert "@import" not in text
+
+
+def test_every_page_of_docs_is_in_the_site_and_reachable(site, pages):
+    linked = {
+        (path.parent / unquote(urlsplit(link).path)).resolve() for path, page in pages.items() for link in page.links
+    }
+    for path in (ROOT / "docs").rglob("*.md"):
+        built = site / path.relative_to(ROOT / "docs").with_suffix(".html")
+        assert built in pages
+        assert built in linked
+
+
+def test_every_exported_name_is_in_the_reference(site, pages, tool):
+    api = tool("api_pages")
+    checked = 0
+    for module, (title, _) in api.ROOMS.items():
+        names = api.exports(ROOT, module)
+        for name in names:
+            assert any(one.rpartition(".")[2] == name for one in pages[site / "api" / f"{title}.html"].ids), name
+        checked += len(names)
+    assert checked > 60
+
+
+def test_gallery_has_every_example_with_what_it_wrote(site, pages, tool):
+    found = tool("gallery").examples(ROOT)
+    assert len(found) >= 14
+    index = pages[site / "gallery" / "index.html"]
+    for example in found:
+        assert f"{example.name}.html" in index.links
+        for result in example.results:
+            assert (site / "gallery" / result).stat().st_size > 5000
+        if example.name.startswith("plot_"):
+            assert any(source == f"{example.name}.png" for source, _ in index.pictures)
+
+
+def test_pictures_are_told_to_those_who_do_not_see_them(pages):
+    for path, page in pages.items():
+        if path.parent.name != "gallery":
+            assert all(alt for _, alt in page.pictures), path.name
+
+
+def test_formulas_are_drawn_by_the_browser_alone(site):
+    text = (site / "method.html").read_text(encoding="utf-8")
+    assert text.count("<math") == text.count('class="arithmatex"') > 50
+    assert 'arithmatex">\\' not in text
+    assert "$$" not in text
+
+
+def test_docstrings_are_in_the_notation_of_the_site(site):
+    for path in (site / "api").glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert ".. math::" not in text
+        assert not re.search(r":(math|class|func|meth):<code>", text)
+    assert "<math" in (site / "api" / "metrics.html").read_text(encoding="utf-8")
+
+
+def test_links_that_leave_docs(tool, caplog):
+    resolve = tool("outside_links").resolve
+    docs = ROOT / "docs"
+    text = "[a](../examples/audit_page.py) [b `c`](../Makefile) [e](../README.md#install) [d](method.md) ![p](../x.png)"
+    assert resolve(text, "tables.md", docs) == "[a](gallery/audit_page.md) b `c` `e` [d](method.md) ![p](../x.png)"
+    assert caplog.records == []
+    resolve("[gone](../no/such/file.py)", "tables.md", docs)
+    assert "does not exist" in caplog.text
+
+
+def test_a_command_that_the_formulas_do_not_know_is_a_warning(tool, caplog):
+    to_mathml = tool("formulas").to_mathml
+    assert "<math" in to_mathml('<span class="arithmatex">\\(x_1\\)</span>')
+    assert caplog.records == []
+    to_mathml('<span class="arithmatex">\\(\\nosuchcommand x\\)</span>')
+    assert "not known" in caplog.text
+
+
+def test_in_a_browser(site):
+    playwright = importlib.import_module("playwright.sync_api")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    home = f"http://127.0.0.1:{server.server_address[1]}/"
+    shutil = importlib.import_module("shutil")
+    own = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    messages, outside = [], []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=own, args=["--no-sandbox", "--disable-gpu"])
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            page = context.new_page()
+            page.on("console", lambda message: messages.append(message.text))
+            page.on("pageerror", lambda error: messages.append(str(error)))
+            page.on("request", lambda request: outside.append(request.url))
+            for name in ("index", "method", "tour_auditor", "gallery/index", "gallery/plot_stream", "api/report"):
+                page.goto(f"{home}{name}.html")
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            context.close()
+        browser.close()
+    server.shutdown()
+    server.server_close()
+    assert messages == []
+    assert {address for address in outside if not address.startswith((home, "data:", "blob:"))} == set()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass

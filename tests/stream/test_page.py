@@ -1,0 +1,261 @@
+"""The server of the live page: only reads, only on this machine, and tells of every change."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from fairtransport.report.style import THEMES
+from fairtransport.stream.page import serve_page
+from fairtransport.stream.page_board import MOST_POINTS, Board
+from fairtransport.stream.page_files import page_files
+
+NOW = {
+    "title": "Scores",
+    "updated": "2026-01-02T03:04:05+00:00",
+    "rows": 10,
+    "batches": 1,
+    "groups": ["a", "b"],
+    "sizes": np.array([4.0, 6.0]),
+    "edges": np.linspace(0, 1, 3),
+    "histograms": {"a": np.array([0.5, 0.5]), "b": [np.nan, 1.0]},
+    "target": None,
+    "history": [{"batch": 1, "rows": 10, "time": 1e9, "disparity": np.float64(0.25), "alarm": np.True_}],
+    "duals": None,
+    "spent": {"updates": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def page():
+    with serve_page(lambda: NOW) as found:
+        yield found
+
+
+def ask(page, path="/", method="GET", host=None, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
+    connection.putrequest(method, path, skip_host=True)
+    for one in [f"127.0.0.1:{page.port}"] if host is None else host:
+        connection.putheader("Host", one)
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer, content
+
+
+def events(page, count, timeout=10):
+    """Read so many events; None for one that does not come."""
+    with socket.create_connection(("127.0.0.1", page.port), timeout=timeout) as link:
+        link.sendall(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode())
+        text = link.makefile(encoding="utf-8", newline="\n")
+        while text.readline().strip():
+            pass
+        found = []
+        while len(found) < count:
+            name, data, _ = text.readline(), text.readline(), text.readline()
+            found.append((name.removeprefix("event: ").strip(), json.loads(data.removeprefix("data: "))))
+        return found
+
+
+# ------------------------------------------------------------------------------------------------- who may do what
+
+
+def test_listens_on_the_loopback_address_only(page):
+    assert page.url == f"http://127.0.0.1:{page.port}/"
+    assert page._server.socket.getsockname()[0] == "127.0.0.1"
+    assert page._thread.daemon
+
+
+@pytest.mark.parametrize("path", ["/", "/page.css", "/page.js", "/snapshot.json"])
+def test_get_and_head_agree(page, path):
+    got, content = ask(page, path)
+    head, nothing = ask(page, path, "HEAD")
+    assert (got.status, head.status, nothing) == (200, 200, b"")
+    assert int(head.headers["Content-Length"]) == len(content) > 20
+    assert got.headers["Content-Type"] == head.headers["Content-Type"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
+def test_anything_else_is_refused(page, method):
+    answer, _ = ask(page, "/snapshot.json", method)
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        ["evil.example"],
+        ["evil.example:{port}"],
+        ["127.0.0.1"],
+        ["127.0.0.1:1"],
+        [],
+        ["127.0.0.1:{port}", "evil.example"],
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/snapshot.json", "/events"])
+def test_a_name_pointed_at_this_machine_reads_nothing(page, host, path):
+    answer, content = ask(page, path, host=[one.format(port=page.port) for one in host])
+    assert answer.status == 403
+    assert b"Scores" not in content
+
+
+def test_localhost_is_this_machine(page):
+    assert ask(page, host=[f"localhost:{page.port}"])[0].status == 200
+
+
+@pytest.mark.parametrize("path", ["/../page.py", "/page.html", "/%2e%2e/page.py", "/templates/page.css", "*"])
+def test_there_is_nothing_else_to_read(page, path):
+    assert ask(page, path)[0].status == 404
+
+
+def test_a_strict_policy_and_no_inline_code(page):
+    answer, content = ask(page)
+    policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    for name, value in {
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+        "Server": "fairtransport",
+    }.items():
+        assert answer.headers[name] == value
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    text = content.decode()
+    assert not re.search(r"<script(?! src=)|\son\w+=|\sstyle=|https?://", text)
+    assert "innerHTML" not in ask(page, "/page.js")[1].decode()
+
+
+def test_colours_are_those_of_the_other_pages():
+    style = page_files()["/page.css"][1].decode()
+    for theme in THEMES.values():
+        for colour in (theme.paper, theme.ink, theme.quiet, theme.line, theme.target):
+            assert colour in style
+
+
+# ------------------------------------------------------------------------------------------------------ what is told
+
+
+def test_snapshot_is_plain_json(page):
+    told = json.loads(ask(page, "/snapshot.json")[1])
+    assert told["updated"] == 1e9  # of the latest batch
+    assert told["histograms"] == [[0.5, 0.5], [None, 1.0]]
+    assert told["history"]["disparity"] == [0.25]
+    assert told["history"]["alarm"] == [1]
+    assert told["history"]["agreement"] == [None]
+    assert [style["colour"] for style in told["styles"]] == ["#0072b2", "#e08a00"]
+
+
+def test_time_is_that_of_the_latest_batch():
+    def told(**changes):
+        return json.loads(Board(lambda: {**NOW, **changes}).look())["updated"]
+
+    assert told(history=[]) == 1767323045.0  # date -d 2026-01-02T03:04:05Z +%s
+    assert told(history=[], updated="2026-01-02T04:04:05.5+01:00") == 1767323045.5
+    assert told(history=[], updated="2026-01-02T03:04:05") == 1767323045.0  # without a zone: UTC
+    assert told(history=[{"batch": 1, "time": "2026-01-02T03:04:06Z"}]) == 1767323046.0
+    assert told(history=[{"batch": 1, "time": None}]) is None  # the page then counts from what it hears
+    assert told(history=[], updated="yesterday") is None
+
+
+def test_events_tell_of_changes_and_of_the_end():
+    box = {"now": NOW}
+    page = serve_page(lambda: box["now"])
+    found = []
+    reader = threading.Thread(target=lambda: found.extend(events(page, 3)))
+    reader.start()
+    deadline = time.monotonic() + 10
+    while page._server.viewers == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.6)  # one look serves half a second
+    box["now"] = {**NOW, "rows": 20}
+    page.close("enough")
+    reader.join(10)
+    assert [name for name, _ in found] == ["snapshot", "snapshot", "end"]
+    assert [found[0][1]["rows"], found[1][1]["rows"]] == [10, 20]
+    assert found[2][1] == {"told": "enough"}
+
+
+def test_viewers_share_a_look_and_are_limited(page):
+    calls = []
+    page._server.board = Board(lambda: calls.append(1) or NOW)
+    for _ in range(20):
+        page._server.board.look()
+    assert len(calls) < 5
+    while page._server.enter():
+        pass
+    assert page._server.viewers == 16
+    assert ask(page, "/events")[0].status == 503
+    for _ in range(16):
+        page._server.leave()
+
+
+def test_a_snapshot_that_fails_tells_nothing_of_why():
+    def broken():
+        raise RuntimeError("row 7")
+
+    assert json.loads(Board(broken).look()) == {"failed": True}
+
+
+def test_long_histories_are_cut_and_names_made_safe():
+    points = [{"batch": k, "time": "nonsense"} for k in range(3000)]
+    told = json.loads(Board(lambda: {"groups": ["\u202e\x1b[31mred"], "history": points, "title": "a\nb"}).look())
+    assert told["history"]["batch"] == list(range(3000 - MOST_POINTS, 3000))
+    assert told["history"]["time"][0] is None
+    assert told["groups"] == ["[31mred"]
+    assert told["title"] == "a b"
+
+
+def test_colours_stay_while_sizes_change_a_little():
+    names = [f"g{k}" for k in range(14)]
+    box = {"groups": names, "sizes": np.arange(14.0), "rows": 1000}
+    board = Board(lambda: box)
+    first = json.loads(board.look(fresh=True))["styles"]
+    assert [style["named"] for style in first] == [False] * 2 + [True] * 12
+    box |= {"sizes": np.arange(14.0)[::-1], "rows": 1010}
+    assert json.loads(board.look(fresh=True))["styles"] == first
+    box |= {"rows": 3000}
+    assert json.loads(board.look(fresh=True))["styles"] != first
+
+
+# ------------------------------------------------------------------------------------------------------- wrong input
+
+
+def test_a_port_in_use_is_told(page):
+    with pytest.raises(OSError, match=f"Port {page.port} is in use by another program; choose another, or 0"):
+        serve_page(dict, page.port)
+
+
+@pytest.mark.parametrize(
+    ("port", "error"), [(-1, ValueError), (65536, ValueError), ("80", TypeError), (True, TypeError)]
+)
+def test_ports_that_do_not_exist(port, error):
+    with pytest.raises(error, match="port must be"):
+        serve_page(dict, port)
+
+
+def test_close_frees_the_port_and_may_be_called_twice():
+    page = serve_page(lambda: NOW)
+    page.close()
+    page.close()
+    with serve_page(lambda: NOW, page.port) as again:
+        assert ask(again)[0].status == 200
+
+
+def test_nonsense_and_silence_do_no_harm(page, capfd):
+    for words in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /events HTTP/1.1\r\n"):
+        with socket.create_connection(("127.0.0.1", page.port), timeout=10) as link:
+            link.sendall(words)
+    assert ask(page)[0].status == 200
+    assert capfd.readouterr() == ("", "")
