@@ -64,7 +64,7 @@ bench: $(BENCH)/.ready  ## speed, as ratios to peers in the same run
 	$(BENCH)/bin/python -m benchmarks
 
 bench-quality: $(BENCH)/.ready  ## the trade-off against peers and the defaults over many seeds; takes an hour
-	$(BENCH)/bin/python -m benchmarks frontier robustness
+	$(BENCH)/bin/python -m benchmarks frontier robustness trees
 
 clean:  ## remove environments, caches and results
 	rm -rf .venv-demo .venv-test .venv-bench .venv-docs out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
