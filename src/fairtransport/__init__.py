@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from fairtransport.groups import Groups, make_groups
     from fairtransport.persistence import load, save
+    from fairtransport.persistence.onnx import to_onnx
     from fairtransport.transport import solve_dual
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "metrics",
     "save",
     "solve_dual",
+    "to_onnx",
 ]
 
 _HOMES = {
@@ -67,6 +69,7 @@ _HOMES = {
     "make_groups": "groups",
     "save": "persistence",
     "solve_dual": "transport",
+    "to_onnx": "persistence.onnx",
 }
 _ROOMS = frozenset(
     {

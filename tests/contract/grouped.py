@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import fairtransport as ft
 
@@ -92,3 +93,47 @@ class GroupedDOT(GroupedClassifier, ft.DiscreteTransportClassifier):
 
 class GroupedRepairClassifier(GroupedClassifier, ft.QuantileRepairClassifier):
     """Repair around a classifier: groups at prediction, too."""
+
+
+class GroupedRepair(ft.QuantileRepair):
+    """Repair of scores as a transformer of a matrix: the first column, squeezed into [0, 1], is the score."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        return self._learn_from(X, sample_weight, reset=True)
+
+    def partial_fit(self, X, y=None):
+        return self._learn_from(X, None, reset=not hasattr(self, "maps_"))
+
+    def _learn_from(self, X, sample_weight, *, reset):
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, reset=reset)
+        width, names = X.shape[1], getattr(self, "feature_names_in_", None)
+        GroupedClassifier._find_groups(self, X, None)
+        super().fit(self._scores(X), sensitive_features=self._codes(X), sample_weight=sample_weight)
+        self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
+
+    def transform(self, X):
+        check_is_fitted(self)
+        given, X = X, validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self._scores(X)
+        if hasattr(given, "iloc"):  # of pandas: rows keep their names
+            scores = type(given)({"score": scores}, index=given.index)["score"]
+        made = super().transform(scores, sensitive_features=self._codes(X))
+        return made if hasattr(made, "columns") else made.reshape(-1, 1)
+
+    def fit_transform(self, X, y=None, **options):
+        return self.fit(X, y, **options).transform(X)
+
+    @staticmethod
+    def _scores(X):
+        return 0.5 + np.arctan(X[:, 0] / 50.0) / np.pi
+
+    def _codes(self, X):
+        return _side(X.sum(axis=1), self._salt)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = False, True
+        return tags

@@ -16,7 +16,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
@@ -100,6 +100,26 @@ def test_grid_search(routing, name):
     assert next(iter(search.best_params_)) in grid
     # A search does not hand metadata on to predict_proba (scikit-learn 1.9); the estimator that it found takes them.
     assert search.best_estimator_.predict_proba(X, sensitive_features=group).shape == (600, 2)
+
+
+def test_repair_of_scores_in_a_pipeline(routing):
+    """A transformer, behind a transformer that makes scores: groups go to both fit and transform."""
+    X, _, group = people()
+    squeeze = FunctionTransformer(lambda X: 1 / (1 + np.exp(-X[:, 0])))
+    repair = ft.QuantileRepair().set_fit_request(sensitive_features=True).set_transform_request(sensitive_features=True)
+    pipe = make_pipeline(squeeze, repair).fit(X, sensitive_features=group)
+    scores = squeeze.transform(X)
+    alone = ft.QuantileRepair().fit(scores, sensitive_features=group).transform(scores, sensitive_features=group)
+    np.testing.assert_array_equal(pipe.transform(X, sensitive_features=group), alone)
+    assert pipe[-1].get_feature_names_out().tolist() == ["repaired"]
+
+
+@every
+def test_requests_survive_clone_and_are_shown(routing, name):
+    model = clone(asking(name))
+    asked = model.get_metadata_routing()
+    for method in METHODS:
+        assert getattr(asked, method).requests["sensitive_features"] is True
 
 
 @pytest.mark.parametrize("name", ["COT", "DOT"])
@@ -210,6 +230,32 @@ def test_every_wrong_parameter_is_refused_in_fit(name, parameter, place):
         model.fit(X, y, sensitive_features=group)
     if parameter not in {"estimator", "random_state", "cv"}:  # scikit-learn words the last two
         assert parameter in str(caught.value)
+
+
+REPAIR = [(parameter, place) for parameter in ft.QuantileRepair().get_params() for place in range(len(BAD[parameter]))]
+
+
+@pytest.mark.parametrize(("parameter", "place"), REPAIR)
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
+def test_every_wrong_parameter_of_the_repair_of_scores_is_refused(method, parameter, place):
+    scores, group = np.linspace(0, 1, 40), np.arange(40) % 2
+    repair = ft.QuantileRepair().set_params(**{parameter: BAD[parameter][place]})
+    with pytest.raises((TypeError, ValueError), match=parameter):
+        getattr(repair, method)(scores, sensitive_features=group)
+
+
+@every
+def test_wrong_parameters_are_refused_in_partial_fit(name):
+    """In the first call, which is a fit, and in a later one where a parameter of the stream was set in between."""
+    X, y, group = people(60)
+    for parameter in ("half_life", "new_groups"):
+        for wrong in BAD[parameter]:
+            for fitted in (False, True):
+                model = CLASSIFIERS[name]()
+                if fitted:
+                    model.fit(X, y, sensitive_features=group)
+                with pytest.raises((TypeError, ValueError), match=parameter):
+                    model.set_params(**{parameter: wrong}).partial_fit(X, y, sensitive_features=group)
 
 
 # ----------------------------------------------------------------------------------------------- tables coming out

@@ -24,6 +24,7 @@ from fairtransport.estimators.start import Start, default_start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.estimators.trainer import Trainer
 from fairtransport.estimators.unit import parity_unit
+from fairtransport.estimators.unquoted import unquoted
 from fairtransport.groups import Groups, make_groups
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target, w2_barycenter
@@ -193,15 +194,10 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         return np.column_stack((self.coef_, self.intercept_))
 
     def _features(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        try:
+        with unquoted():
             return validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
             )
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-        # scikit-learn's text would quote the cell, which may be somebody's name.
-        raise ValueError("X has text; encode it as numbers first, for instance with OneHotEncoder.")
 
     def _objective(
         self, problem: TrainingProblem, start: Start, scores: NDArray[np.float64], rng: np.random.Generator
@@ -389,7 +385,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         """
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with unquoted():
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         moved = self._moved_logits(X, sensitive_features)
         if amount == 1.0:
             return moved
@@ -422,7 +419,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        with unquoted():
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

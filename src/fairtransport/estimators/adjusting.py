@@ -18,6 +18,7 @@ from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.sketches import POINTS, Sketches
 from fairtransport.estimators.start import starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
+from fairtransport.estimators.unquoted import unquoted
 from fairtransport.groups import Groups
 from fairtransport.penalties.pulls import Pulls, problems_of
 
@@ -133,12 +134,8 @@ class AdjustsLinearModel:
     # ---------------------------------------------------------------- what a batch is
 
     def _batch_features(self: Any, X: Any, *, reset: bool) -> Any:
-        try:
+        with unquoted():
             return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-        raise ValueError("X has text; encode it as numbers first, for instance with OneHotEncoder.")
 
     def _initial_scores(self: Any, X: Any) -> NDArray[np.float64]:
         model = self.initial_estimator_

@@ -9,7 +9,7 @@ import numpy as np
 from numba import config
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_scores, check_weights
 from fairtransport.estimators.adjusting import check_stream_parameters
@@ -259,9 +259,20 @@ class QuantileRepair(  # type: ignore[call-arg]
         keeps = chosen == "pandas" and isinstance(given, (library.Series, library.DataFrame))
         return library.DataFrame({"repaired": repaired}, **({"index": given.index} if keeps else {}))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002 - scikit-learn's place
-        """Return the name of the one column that ``transform`` makes."""
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the name of the one column that ``transform`` makes.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Not used for the name; more than the one column of scores raises ValueError.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
         return np.array(["repaired"], dtype=object)
 
     def __sklearn_tags__(self) -> Any:

@@ -19,6 +19,7 @@ from fairtransport.estimators.adjusting import check_stream_parameters
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
+from fairtransport.estimators.unquoted import unquoted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -159,7 +160,7 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         # Checked before the classifier is fitted, which may take long.
         groups = groups_to_repair(sensitive_features, n_rows=n_rows, weights=weights, **how)
         self._check_estimator()
-        with config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
+        with unquoted(), config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
             model, scores = self._model_and_scores(X, labels, classes, weights)
         self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
         self.estimator_ = model
@@ -215,12 +216,12 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
                         "partial_fit, call fit before it, or give a fitted classifier as estimator."
                     )
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            scores, repair = _scores(self.estimator.predict_proba(X)), self._new_repair()
+            scores, repair = _scores_by(self.estimator, X), self._new_repair()
             repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
             self.repair_, self.estimator_ = repair, self.estimator
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
-        scores = _scores(self.estimator_.predict_proba(X))
+        scores = _scores_by(self.estimator_, X)
         self.repair_.set_params(half_life=self.half_life, new_groups=self.new_groups)
         self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
@@ -268,7 +269,7 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
                 "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
-        scores = _scores(self.estimator_.predict_proba(X))
+        scores = _scores_by(self.estimator_, X)
         positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
@@ -282,7 +283,8 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
     ) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        with unquoted():
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -318,6 +320,11 @@ def _weight_option(model: Any) -> str:
             "the weights are used for the repair only."
         )
     return "__".join([*path, "sample_weight"])
+
+
+def _scores_by(model: Any, X: Any) -> NDArray[np.float64]:
+    with unquoted():
+        return _scores(model.predict_proba(X))
 
 
 def _scores(probabilities: ArrayLike) -> NDArray[np.float64]:

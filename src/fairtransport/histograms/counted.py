@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["GroupHistograms"]
 
 
+_MOST_STORED = 1 << 27  # numbers, 1 GiB, that histograms from a file may take
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
     r"""How much weight each group has at each node of a grid; no one's row, and a size that does not grow with rows.
@@ -296,23 +299,27 @@ class GroupHistograms:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Return the histograms that `to_arrays` gave away."""
+        """Return the histograms that `to_arrays` gave away; arrays that it did not give are refused."""
         try:
             spec = json.loads(str(arrays["spec"]))
             grid = Grid.over(spec["range"], spec["n_bins"])
-            groups, n_classes = Groups.from_spec(spec["groups"]), int(spec["n_classes"])
-            rows = np.asarray(arrays["rows"], dtype=np.int64)
-            at = np.asarray(arrays["at"], dtype=np.int64)
-            masses = np.zeros((n_classes, rows.size, grid.n_nodes))
-            masses.ravel()[at] = arrays["masses"]
-            squares = None
-            if "squares" in arrays:
-                squares = np.zeros_like(masses)
-                squares.ravel()[at] = arrays["squares"]
+            groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
+            rows, at = (_whole_numbers(arrays[name]) for name in ("rows", "at"))
             members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
-        except (KeyError, TypeError, IndexError, json.JSONDecodeError):
+            n_cells = len(groups) if members is None else members.shape[1]
+            size = n_classes * n_cells * grid.n_nodes
+            if n_classes not in (1, 2) or rows.size != n_cells or size > _MOST_STORED:
+                raise ValueError  # noqa: TRY301 - before room is made for it
+            if np.any((at < 0) | (at >= size)) or np.unique(at).size < at.size:
+                raise ValueError  # noqa: TRY301
+            filled = {}
+            for name in ("masses", "squares"):
+                if name == "masses" or name in arrays:
+                    filled[name] = np.zeros((n_classes, n_cells, grid.n_nodes))
+                    filled[name].ravel()[at] = _weights(arrays[name], at.size)
+        except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
             raise ValueError("These arrays are not those of GroupHistograms.to_arrays.") from None
-        return cls(grid, groups, masses, squares, rows, members)
+        return cls(grid, groups, filled["masses"], filled.get("squares"), rows, members)
 
     # ----------------------------------------------------------------------------------------------- what is in them
 
@@ -490,3 +497,17 @@ def _cumulative_shares(held: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cumulative shares of each row, the last exactly 1; 0 throughout for a row without weight."""
     total = np.cumsum(held, axis=1)
     return np.divide(total, total[:, -1:], out=np.zeros_like(total), where=total[:, -1:] > 0)
+
+
+def _whole_numbers(values: Any) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
+        raise ValueError
+    return numbers.astype(np.int64)
+
+
+def _weights(values: Any, size: int) -> NDArray[np.float64]:
+    weights = np.asarray(values, dtype=np.float64)
+    if weights.shape != (size,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError
+    return weights

@@ -50,19 +50,33 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     >>> folder.cleanup()
     """
     goal = Path(path)
-    temporary = _beside(goal)
     try:
         _refuse_folder(goal)
         remove_leftovers(goal)
+        # When the clock leaps ahead, another writer may take ours for a leftover and remove it: then once more.
+        if not _write_beside(goal, content) and not _write_beside(goal, content):
+            raise FileNotFoundError(errno.ENOENT, "The temporary file was removed, twice")
+        sync_folder(goal.parent)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, _told(error, goal), str(goal)) from error
+    return goal
+
+
+def _write_beside(goal: Path, content: bytes) -> bool:
+    """Write and rename; return whether the file was still there to be renamed."""
+    temporary = _beside(goal)
+    try:
         _write_and_sync(temporary, content, like=goal)
         temporary.replace(goal)
-        sync_folder(goal.parent)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, _told(error, goal), str(goal)) from error
-        raise
-    return goal
+    except FileNotFoundError:
+        if not goal.parent.is_dir():
+            raise
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)  # nothing, after it was renamed
+    return True
 
 
 @contextlib.contextmanager

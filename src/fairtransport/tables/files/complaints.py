@@ -108,7 +108,7 @@ def _broken_line(file: FoundFile, line: int) -> int:
         before = next(islice(lines, line - 2, None), b"{}") if line > 1 else b"{}"
     try:
         json.loads(before)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line - 1
     return line
 

@@ -107,7 +107,7 @@ def _check_keys(file: FoundFile) -> None:
     """Raise when the first objects have keys that differ in case only: the engine renames one, and reads nothing."""
     keys: set[str] = set()
     for line in first_bytes(file, _LOOKED_AT).splitlines():
-        with contextlib.suppress(ValueError):  # broken: the engine says so
+        with contextlib.suppress(ValueError, RecursionError):  # broken, or too deep: the engine says so
             found = json.loads(line)
             keys.update(found if isinstance(found, dict) else ())
     if len({key.casefold() for key in keys}) < len(keys):

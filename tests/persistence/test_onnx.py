@@ -1,0 +1,236 @@
+"""Models as ONNX graphs: onnxruntime gives our scores, and refuses what we refuse."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import fairtransport as ft
+
+from .models import N, cot, dot, people, table
+
+_ERRORS = onnxruntime.capi.onnxruntime_pybind11_state
+REFUSES = (_ERRORS.InvalidArgument, _ERRORS.Fail)
+EXACT = 1e-12  # of doubles on both sides
+SINGLE = 2e-6  # where a converted part of scikit-learn works in single precision
+
+
+def run(made, **inputs):
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    return dict(zip([one.name for one in session.get_outputs()], session.run(None, inputs), strict=True))
+
+
+def agree(made, model, X, *, inputs, tolerance=EXACT, **keys):
+    given = run(made, **inputs)
+    expected = model.predict_proba(X, **keys)
+    np.testing.assert_allclose(given["probabilities"], expected, rtol=0, atol=tolerance)
+    sure = np.abs(expected[:, 1] - 0.5) > tolerance
+    assert given["label"][sure].tolist() == model.predict(X, **keys)[sure].tolist()
+    assert 0.1 < expected[:, 1].std() < 0.5
+
+
+X, Y, GROUP = people()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [cot(), cot(amount=0.5), cot(parity_weight=np.inf), dot(), cot(estimator=LogisticRegression(C=0.1))],
+    ids=str,
+)
+def test_blind_linear_models(model):
+    model.fit(X, Y, sensitive_features=GROUP)
+    made = ft.to_onnx(model)
+    assert [one.name for one in made.graph.input] == ["X"]
+    agree(made, model, X, inputs={"X": X})
+
+
+@pytest.mark.parametrize("amount", [1.0, 0.3])
+def test_weights_of_each_group_take_the_group(amount):
+    model = dot(group_specific=True, amount=amount).fit(X, Y, sensitive_features=pd.Series(GROUP, name="sex"))
+    made = ft.to_onnx(model)
+    keys = {"sensitive_features": pd.Series(GROUP, name="sex")}
+    agree(made, model, X, inputs={"X": X, "sex": GROUP}, **keys)
+    swapped = np.where(GROUP == "Male", "Female", "Male")
+    assert (
+        np.abs(run(made, X=X, sex=swapped)["probabilities"] - run(made, X=X, sex=GROUP)["probabilities"]).max() > 0.01
+    )
+    spec = {entry.key: entry.value for entry in made.metadata_props}
+    assert json.loads(spec["fairtransport.groups"])["labels"] == ["Female", "Male"]
+    assert spec["fairtransport.version"] == ft.__version__
+
+
+def test_several_sensitive_columns_are_inputs_of_their_own():
+    columns = {"sex": GROUP, "young": (X[:, 2] > 0), "region": np.arange(N) % 3 - 1}
+    kept = ~(columns["young"] & (columns["region"] == 1))  # a combination that nobody has
+    columns = {name: column[kept] for name, column in columns.items()}
+    model = cot(group_specific=True).fit(X[kept], Y[kept], sensitive_features=columns)
+    made = ft.to_onnx(model)
+    inputs = {"X": X[kept], **columns, "young": columns["young"].astype(np.int64)}
+    agree(made, model, X[kept], inputs=inputs, sensitive_features=columns)
+    one = {"X": X[:1], "sex": np.array(["Male"]), "young": np.array([1]), "region": np.array([1])}
+    for change in ({}, {"sex": np.array(["CANARY"])}, {"region": np.array([7])}, {"young": np.array([-1])}):
+        with pytest.raises(REFUSES, match=r"out of data bounds|Out of range value") as caught:
+            run(made, **{**one, **change})
+        assert "CANARY" not in str(caught.value)
+    assert run(made, **{**one, "region": np.array([0])})["probabilities"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("amount", [1.0, 0.4])
+@pytest.mark.parametrize("people_per_point", [1, 5])
+def test_repair_of_scores(amount, people_per_point, tmp_path):
+    scores = 1 / (1 + np.exp(-X[:, 0])).round(2)  # ties, too
+    group = np.where(np.arange(N) < 9, "few", GROUP)
+    repair = ft.QuantileRepair(amount=amount).fit(scores, sensitive_features=group)
+    made = ft.to_onnx(repair, people_per_point=people_per_point)
+    kept = (
+        ft.load(ft.save(repair, tmp_path / "repair.ft", people_per_point=people_per_point))
+        if people_per_point == 1
+        else (_loaded(repair, tmp_path))
+    )
+    new = np.concatenate([scores, np.linspace(0, 1, 500), scores])
+    groups = np.concatenate([group, np.resize(["few", "Female", "Male"], 500), np.roll(group, 1)])
+    found = run(made, scores=new, sensitive_feature_0=groups)["repaired"]
+    np.testing.assert_allclose(found, kept.transform(new, sensitive_features=groups), rtol=0, atol=EXACT)
+    if people_per_point == 1:
+        np.testing.assert_allclose(found, repair.transform(new, sensitive_features=groups), rtol=0, atol=EXACT)
+    else:
+        assert not np.isin(np.unique(scores[:9]), _numbers(made)).all()  # nobody's own score
+
+
+def _loaded(repair, folder):
+    with pytest.warns(ft.persistence.ModelFileWarning):
+        return ft.load(ft.save(repair, folder / "repair.ft"))
+
+
+def _numbers(made):
+    return np.concatenate([onnx.numpy_helper.to_array(one).ravel() for one in made.graph.initializer
+                           if one.data_type == onnx.TensorProto.DOUBLE])  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1, 1.5, np.inf])
+def test_scores_that_are_none_are_refused(bad):
+    repair = ft.QuantileRepair().fit(np.linspace(0, 1, 100), sensitive_features=np.arange(100) % 2)
+    made = ft.to_onnx(repair)
+    assert 0 < run(made, scores=np.array([0.5]), sensitive_feature_0=np.array([1]))["repaired"][0] < 1
+    for scores, code in ((bad, 1), (0.5, 2), (0.5, -1)):
+        with pytest.raises(REFUSES):
+            run(made, scores=np.array([scores]), sensitive_feature_0=np.array([code]))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        dot(amount=0.5).fit(X, Y, sensitive_features=GROUP),
+        make_pipeline(StandardScaler(), dot()).fit(X, Y, discretetransportclassifier__sensitive_features=GROUP),
+    ],
+    ids=str,
+)
+def test_repair_around_a_classifier(inner):
+    keys = {"sensitive_features": GROUP}
+    model = ft.QuantileRepairClassifier(inner).fit(X, Y, **keys)
+    made = ft.to_onnx(model, people_per_point=1)
+    agree(made, model, X, inputs={"X": X, "sensitive_feature_0": GROUP}, tolerance=1e-9, **keys)
+
+
+def test_repair_around_a_forest_is_as_good_as_single_precision():
+    keys = {"sensitive_features": GROUP}
+    model = ft.QuantileRepairClassifier(
+        RandomForestClassifier(n_estimators=20, min_samples_leaf=20, random_state=0), cv=3
+    )
+    model.fit(X.astype(np.float32), Y, **keys)
+    made = ft.to_onnx(model, people_per_point=1)
+    given = run(made, X=X.astype(np.float32).astype(np.float64), sensitive_feature_0=GROUP)["probabilities"]
+    inner = model.estimator_.predict_proba(X.astype(np.float32))[:, 1]
+    # A map may be steep: the change of the score, times the steepest line between two knots nearby.
+    nudged = [model.repair_.transform(np.clip(inner + shift, 0, 1), **keys) for shift in (-SINGLE, 0, SINGLE)]
+    assert (given[:, 1] >= nudged[0] - SINGLE).all()
+    assert (given[:, 1] <= nudged[2] + SINGLE).all()
+
+
+def tables():
+    frame, y, group = table()
+    frame["work"] = frame["work"].fillna("?")
+    frame["age"] = frame["age"].fillna(0.0)
+    columns = ["age", "hours", "work", "level"]
+    rows = {name: frame[[name]].to_numpy(dtype=object if name in {"work", "level"} else np.float64) for name in columns}
+    words = ColumnTransformer([("n", StandardScaler(), ["age", "hours"]),
+                               ("w", OneHotEncoder(sparse_output=False), ["work", "level"])])  # fmt: skip
+    return frame[columns], y, group, rows, words
+
+
+def test_pipelines_of_tables_take_columns():
+    frame, y, group, rows, words = tables()
+    model = Pipeline([("table", words), ("model", cot(group_specific=True))]).fit(
+        frame, y, model__sensitive_features=group
+    )
+    made = ft.to_onnx(model, frame[:3])
+    features = model[:-1].transform(frame)
+    given = run(made, **rows, sensitive_feature_0=group)
+    np.testing.assert_allclose(
+        given["probabilities"], model[-1].predict_proba(features, sensitive_features=group), rtol=0, atol=EXACT
+    )
+    with pytest.raises(ValueError, match="pass some of its rows as X"):
+        ft.to_onnx(model)
+
+
+def test_repair_around_a_pipeline_of_tables():
+    frame, y, group, rows, words = tables()
+    model = ft.QuantileRepairClassifier(Pipeline([("table", words), ("model", LogisticRegression())]))
+    model.fit(frame, y, sensitive_features=group)
+    made = ft.to_onnx(model, frame[:3], people_per_point=1)
+    given = run(made, **rows, sensitive_feature_0=group)["probabilities"]
+    np.testing.assert_allclose(given, model.predict_proba(frame, sensitive_features=group), rtol=0, atol=1e-6)
+
+
+def _fitted_groups(values):
+    return ft.QuantileRepair(missing="group").fit(np.linspace(0, 1, 60), sensitive_features=values)
+
+
+REFUSED = {
+    "not fitted": (cot, ValueError, "is not fitted"),
+    "not ours": (lambda: LogisticRegression().fit(X, Y), TypeError, "LogisticRegression cannot be exported by to_onnx"),
+    "groups of fractions": (lambda: _fitted_groups(np.resize([0.5, 1.5], 60)), ValueError, "fractions, missing or"),
+    "missing groups": (lambda: _fitted_groups(np.resize(np.array(["a", None]), 60)), ValueError, "fractions, missing"),
+    "mixed groups": (lambda: _fitted_groups(np.resize(np.array(["a", 1], dtype=object), 60)), ValueError, "or mixed"),
+    "a step of one's own": (
+        lambda: Pipeline([("f", FunctionTransformer(np.tanh)), ("m", cot())]).fit(X, Y, m__sensitive_features=GROUP),
+        TypeError, "skl2onnx cannot convert this Pipeline"),
+    "a repair behind a step": (
+        lambda: Pipeline([("s", StandardScaler()), ("m", ft.QuantileRepairClassifier(LogisticRegression()))]).fit(
+            X, Y, m__sensitive_features=GROUP),
+        TypeError, "QuantileRepairClassifier behind other steps cannot be exported"),
+    "no classifier": (lambda: LocalOutlierFactor().fit(X), TypeError, "cannot be exported"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_exported_is_said(case):
+    make, error, words = REFUSED[case]
+    with pytest.raises(error, match=words):
+        ft.to_onnx(make())
+
+
+def test_classes_of_every_kind():
+    for labels in (Y, Y == "yes", (Y == "yes") * 2 - 1, (Y == "yes") * 2.0):
+        model = dot().fit(X, labels, sensitive_features=GROUP)
+        given = run(ft.to_onnx(model), X=X)["label"]
+        assert given.tolist() == model.predict(X).tolist()
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'fairtransport\[onnx\]'"):
+        ft.to_onnx(dot())

@@ -1,0 +1,121 @@
+"""W1 is a metric, the barycenter of equals is itself, and the metrics see distributions, not rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtransport import metrics
+from fairtransport.transport import Sample, w1_barycenter, w2_barycenter, wasserstein
+
+from .drawn import GRID, brief, samples, scored
+
+METRICS = ["strong_demographic_disparity", "strong_pairwise_disparity", "wasserstein_disparity"]
+every = pytest.mark.parametrize("name", METRICS)
+
+
+@brief
+@given(samples(), samples(), samples())
+def test_w1_is_a_metric(x, y, z):
+    assert wasserstein(x, x) == 0
+    assert wasserstein(x, y) == wasserstein(y, x)
+    assert wasserstein(x, z) <= wasserstein(x, y) + wasserstein(y, z) + 1e-9
+    same = x.size == y.size and np.array_equal(np.sort(x), np.sort(y))
+    if wasserstein(x, y) == 0 and x.size == y.size:
+        np.testing.assert_allclose(np.sort(x), np.sort(y), atol=1e-12)
+    if same:
+        assert wasserstein(x, y) == 0
+
+
+@brief
+@given(samples(), samples(), st.floats(0.1, 10), st.floats(-10, 10))
+def test_w1_follows_the_line(x, y, scale, shift):
+    """Affine equivariance: scaled with the scale, and blind to shifts of both and to turning the line round."""
+    np.testing.assert_allclose(wasserstein(scale * x + shift, scale * y + shift), scale * wasserstein(x, y), atol=1e-9)
+    np.testing.assert_allclose(wasserstein(-x, -y), wasserstein(x, y), atol=1e-9)
+    np.testing.assert_allclose(wasserstein(x + shift, x), abs(shift), atol=1e-9)
+
+
+@brief
+@given(samples(), st.integers(1, 5), st.integers(1, 3), st.sampled_from([w1_barycenter, w2_barycenter]))
+def test_the_barycenter_of_equal_distributions_is_that_distribution(x, many, times, barycenter):
+    """Also where one is there in copies: a distribution is no list of rows."""
+    same = [Sample.from_values(np.tile(x, times if place % 2 else 1)) for place in range(many)]
+    assert wasserstein(barycenter(same), Sample.from_values(x)) <= 1e-12
+
+
+@brief
+@given(samples(), samples(), st.floats(-3, 3), st.sampled_from([w1_barycenter, w2_barycenter]))
+def test_barycenters_follow_shifts(x, y, shift, barycenter):
+    plain = barycenter([Sample.from_values(x), Sample.from_values(y)])
+    moved = barycenter([Sample.from_values(x + shift), Sample.from_values(y + shift)])
+    np.testing.assert_allclose(wasserstein(plain, moved), abs(shift), atol=1e-9)
+
+
+@every
+@brief
+@given(one=scored(), random=st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(name, one, random):
+    order = list(range(one.scores.size))
+    random.shuffle(order)
+    metric = getattr(metrics, name)
+    assert metric(one.scores[order], sensitive_features=one.group[order]) == pytest.approx(
+        metric(one.scores, sensitive_features=one.group), abs=1e-12
+    )
+
+
+@every
+@brief
+@given(one=scored(), random=st.randoms(use_true_random=False))
+def test_the_names_of_groups_do_not_matter(name, one, random):
+    names = np.array(random.sample(["x", "a", "", "Ω", "1", "z z", "<b>"], 4), dtype=object)
+    metric = getattr(metrics, name)
+    assert metric(one.scores, sensitive_features=names[one.group]) == pytest.approx(
+        metric(one.scores, sensitive_features=one.group), abs=1e-12
+    )
+
+
+@every
+@brief
+@given(one=scored(), times=st.integers(2, 5))
+def test_doubling_all_rows_changes_nothing(name, one, times):
+    metric = getattr(metrics, name)
+    assert metric(np.tile(one.scores, times), sensitive_features=np.tile(one.group, times)) == pytest.approx(
+        metric(one.scores, sensitive_features=one.group), abs=1e-12
+    )
+
+
+@every
+@brief
+@given(one=scored(elements=GRID), scale=st.floats(0.05, 1.0), place=st.floats(0, 1))
+def test_metrics_scale_with_scores(name, one, scale, place):
+    """Affine equivariance within [0, 1]; turned round, too."""
+    metric = getattr(metrics, name)
+    before = metric(one.scores, sensitive_features=one.group)
+    moved = np.clip(scale * one.scores + place * (1 - scale), 0, 1)
+    assert metric(moved, sensitive_features=one.group) == pytest.approx(scale * before, abs=1e-9)
+    assert metric(1 - one.scores, sensitive_features=one.group) == pytest.approx(before, abs=1e-9)
+
+
+@every
+@brief
+@given(one=scored(), data=st.data())
+def test_weights_equal_repetition(name, one, data):
+    times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=one.scores.size, max_size=one.scores.size)))
+    copies = np.repeat(np.arange(one.scores.size), times)
+    metric = getattr(metrics, name)
+    assert metric(one.scores, sensitive_features=one.group, sample_weight=times) == pytest.approx(
+        metric(one.scores[copies], sensitive_features=one.group[copies]), abs=1e-9
+    )
+
+
+@brief
+@given(scored())
+def test_error_rate_sees_no_order_and_no_copies(one):
+    y = one.group % 2
+    order = np.argsort(one.scores, kind="stable")[::-1]
+    first = metrics.error_rate(y, one.scores)
+    assert metrics.error_rate(y[order], one.scores[order]) == pytest.approx(first, abs=1e-12)
+    assert metrics.error_rate(np.tile(y, 3), np.tile(one.scores, 3)) == pytest.approx(first, abs=1e-12)

@@ -1,0 +1,123 @@
+"""Three ways to one answer on the line: quantile functions, the discrete coupling, and stochastic duals."""
+
+from __future__ import annotations
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.transport import coupling, wasserstein
+
+from .drawn import UNIT, brief, samples
+
+#: How far the value of the stochastic dual (l2, strength .02, opposite duals, 2,000 updates of 100 pairs) may be from
+#: W1. The regularizer lets duals be a little steeper than 1, which raises the value by a share of it; noise and the
+#: finite space of duals do the rest.
+STOCHASTIC = {"share": 0.06, "plus": 0.012}
+#: How far, on average, the scores of two solvers may lie apart, after full parity with weights for each group.
+SCORES = 0.02
+#: What may be left of the disparity: the models shift and stretch logits, and have no more to move with.
+LEFT = 0.15
+
+
+@brief
+@given(samples(), samples())
+def test_quantile_and_discrete_answers_are_equal(x, y):
+    pairs = coupling(x, y)
+    by_coupling = float(np.sum(pairs.mass * np.abs(x[pairs.rows] - y[pairs.columns])))
+    assert by_coupling == pytest.approx(wasserstein(x, y), abs=1e-9)
+    assert float(ot.emd2_1d(x, y, metric="euclidean")) == pytest.approx(by_coupling, abs=1e-9)  # a peer says so, too
+
+
+@brief
+@given(samples(elements=UNIT), samples(elements=UNIT))
+def test_the_discrete_penalty_is_the_distance(x, y):
+    penalty = DiscretePenalty(y)
+    groups = ft.make_groups(np.zeros(x.size, dtype=int))
+    assert penalty.value_and_gradient(x, groups).value == pytest.approx(wasserstein(x, y), abs=1e-9)
+
+
+def two_samples(seed):
+    rng = np.random.default_rng(seed)
+    first, second = rng.uniform(1, 5, size=(2, 2))
+    return rng.beta(*first, 2000), rng.beta(*second, 2000)
+
+
+def gap(seed):
+    """By how much the stochastic answer exceeds, or falls short of, the exact one, as a share of what is allowed."""
+    x, y = two_samples(seed)
+    exact = wasserstein(x, y)
+    found = ft.solve_dual(
+        x, y, strength=0.02, opposite_duals=True, kernel_variance=0.1, n_updates=2000, random_state=seed
+    ).value
+    return abs(found - exact) / (STOCHASTIC["share"] * exact + STOCHASTIC["plus"])
+
+
+def test_the_stochastic_answer_agrees():
+    assert gap(0) < 1
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_the_stochastic_answer_agrees_for_seeds_0_to_99(first):
+    assert {seed: share for seed in range(first, first + 10) if (share := gap(seed)) >= 1} == {}
+
+
+def solved(seed):
+    """Scores of one feature, moved to one target by each solver."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=2000)
+    X = rng.normal(size=(2000, 1)) * np.where(group, 1.0, 0.8)[:, None] + group[:, None] * 0.8
+    y = (X[:, 0] + rng.logistic(size=2000) > 0.4).astype(int)
+    keys = {"sensitive_features": group}
+    how = {
+        "target": "barycenter_w2",
+        "group_specific": True,
+        "n_updates": 2000,
+        "random_state": seed,
+    }
+    models = {
+        "initial": LogisticRegression().fit(X, y),
+        "quantile": ft.QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2").fit(X, y, **keys),
+        "stochastic": ft.ContinuousTransportClassifier(**how).fit(X, y, **keys),
+        "discrete": ft.DiscreteTransportClassifier(**how).fit(X, y, **keys),
+    }
+    return {
+        name: model.predict_proba(X, **({} if name == "initial" else keys))[:, 1] for name, model in models.items()
+    }, group
+
+
+def apart(seed):
+    """Mean distances between the scores of the three, and to those before; disparities after."""
+    scores, group = solved(seed)
+    start = scores.pop("initial")
+    names = sorted(scores)
+    distances = [np.abs(scores[a] - scores[b]).mean() for a in names for b in names if a < b]
+    left = [strong_pairwise_disparity(scores[name], sensitive_features=group) for name in names]
+    before = strong_pairwise_disparity(start, sensitive_features=group)
+    return max(distances), max(left) / before, np.abs(scores["quantile"] - start).mean()
+
+
+# COT says that it went back and on with smaller steps; where it ended is what is looked at.
+quiet = pytest.mark.filterwarnings("ignore:Training diverged")
+
+
+@quiet
+def test_three_models_agree():
+    between, left, moved = apart(0)
+    assert between < SCORES
+    assert left < LEFT
+    assert moved > 2 * between  # they went a long way, and to one place
+
+
+@quiet
+@pytest.mark.trust
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_three_models_agree_for_seeds_0_to_99(first):
+    found = {seed: apart(seed) for seed in range(first, first + 10)}
+    assert {seed: told for seed, told in found.items() if told[0] >= SCORES or told[1] >= LEFT} == {}
