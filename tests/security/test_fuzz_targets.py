@@ -17,7 +17,9 @@ every = pytest.mark.parametrize("name", targets.target_names())
 
 
 def test_every_reader_has_a_target():
-    assert {"group_names", "model_file", "table_file", "table_head"} <= set(targets.target_names())
+    assert {"group_names", "journal", "model_file", "stream_lines", "table_file", "table_head"} <= set(
+        targets.target_names()
+    )
 
 
 @every

@@ -8,12 +8,13 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.storage import sync_folder
+from fairtransport.storage import ModelFileError, sync_folder
+from fairtransport.storage.schema import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Journal", "LineFile", "journal_line", "read_journal"]
+__all__ = ["Journal", "LineFile", "journal_line", "read_journal", "whole_entries"]
 
 _MARK = b',"check":"'
 _WHOLE = "what the last checkpoint knows of is whole. Make room, then resume"
@@ -72,7 +73,7 @@ class Journal(LineFile):
         """Return what the whole lines behind so many bytes say."""
         with self.path.open("rb") as lines:
             lines.seek(length)
-            return _whole(lines)
+            return whole_entries(lines)
 
 
 def journal_line(entry: Mapping[str, Any]) -> bytes:
@@ -101,10 +102,11 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
         Up to the first line that is torn or changed.
     """
     with (Path(folder) / "journal.jsonl").open("rb") as lines:
-        return _whole(lines)
+        return whole_entries(lines)
 
 
-def _whole(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+def whole_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return what lines say, up to the first that is torn, changed or no entry."""
     entries = []
     for line in lines:
         entry = _checked(line)
@@ -119,5 +121,8 @@ def _checked(line: bytes) -> dict[str, Any] | None:
     text, check = line[: -_TAIL - 1] + b"}", line[-_TAIL - 1 :]
     if check != _MARK + b"%08x" % zlib.crc32(text) + b'"}\n':
         return None
-    entry: dict[str, Any] = json.loads(text)
-    return entry
+    try:
+        entry = from_json(text, name="journal")
+    except ModelFileError:  # a checksum keeps accidents out, not people
+        return None
+    return entry if isinstance(entry, dict) else None
