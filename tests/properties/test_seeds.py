@@ -11,9 +11,9 @@ from fairtransport.checks import FAIR_CHECKS
 
 pytestmark = pytest.mark.trust
 
-# Mean change of scores under other names of groups, or weights for copies: what one seed is held to. Of ten seeds of COT
-# up to two may differ by more, none by more than .1: once its groups differ by no more than chance, the objective of 800
-# people is flat, and other draws of rows end elsewhere in the valley (96 of 100 seeds are within .02, the worst is .083).
+# Mean change of scores under other names of groups, or weights for copies: what one seed is held to. Of ten seeds of
+# COT two may differ by more, none by more than .1: once its groups differ by no more than chance, the objective of 800
+# people is flat, and other draws of rows end elsewhere in the valley (96 of 100 seeds are within .02, the worst .083).
 TOLERANCE, WORST, ALLOWED = 0.02, 0.1, {"COT": 2, "DOT": 0, "repair": 0}
 BY_CHANCE = ("names of groups", "weights", "parity")
 ESTIMATORS = {
