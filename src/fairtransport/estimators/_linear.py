@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairtransport._validation import check_count, check_flag, check_length, check_real, check_weights
+from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
 from fairtransport.estimators.course import Course, Objective, Result
 from fairtransport.estimators.holding import hold_own_weights
@@ -20,6 +20,7 @@ from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.pictures import PictureTrainer
 from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
 from fairtransport.estimators.scaling import Scaling
+from fairtransport.estimators.spreading import spread_logits, spread_points
 from fairtransport.estimators.start import Start, default_start, starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.estimators.trainer import Trainer
@@ -41,6 +42,9 @@ __all__ = ["EACH_OTHER", "LinearTransportClassifier"]
 _TARGET_SIZE = 4096
 _PLAIN_UPDATES = 20_000
 _MOST_WHITENED = 800  # columns; a matrix of more does not stay in the cache
+
+#: Whose spread the scores have.
+SPREADS = ("trained", "initial")
 
 #: The target that is none: groups are moved to each other.
 EACH_OTHER = "each_other"
@@ -102,6 +106,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             self.outcome_ = f"the groups of the initial model differ no more than by chance; {result.outcome}"
         self.n_iter_ = result.n_updates
         self._keep(result)
+        self._keep_spread(trainer.problem)
         self._remember_training(trainer)
         return self
 
@@ -303,6 +308,16 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             rng=rng,
         )
 
+    def _keep_spread(self, problem: TrainingProblem) -> None:
+        """Keep the map that gives trained scores the initial spread, for `spread` to be set after ``fit``, too."""
+        trained = np.empty(len(problem.labels))
+        own = len(self.coef_) > 1
+        for a, rows in enumerate(problem.groups.rows if own else [np.arange(len(trained))]):
+            trained[rows] = problem.X[rows] @ self.coef_[a] + self.intercept_[a]
+        start = self.initial_estimator_
+        initial = np.asarray(problem.X @ np.ravel(start.coef_) + np.ravel(start.intercept_)[0], dtype=np.float64)
+        self.spread_ = spread_points(sigmoid(trained), sigmoid(initial), problem.groups.rows, problem.weights)
+
     def _keep(self, result: Result) -> None:
         """Keep what only a subclass has."""
 
@@ -315,6 +330,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         check_count(self.batch_size, name="batch_size")
         check_count(self.min_size, name="min_size")
         check_real(self.amount, name="amount", most=1.0)
+        check_choice(self.spread, SPREADS, name="spread")
         for name in ("average", "group_specific", "memory", "verbose", "warm_start"):
             check_flag(getattr(self, name), name=name)
         if self.parameter_step is not None:
@@ -388,11 +404,20 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         with unquoted():
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         moved = self._moved_logits(X, sensitive_features)
+        if check_choice(self.spread, SPREADS, name="spread") == "initial":
+            moved = spread_logits(moved, self._spread_points)
         if amount == 1.0:
             return moved
         model = self.initial_estimator_
         initial = np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
         return _mixed_logits(initial, moved, amount)
+
+    @property
+    def _spread_points(self) -> NDArray[np.float64]:
+        points = getattr(self, "spread_", None)
+        if points is None:
+            raise ValueError("This model was fitted before spread='initial' was known; fit it again.")
+        return np.asarray(points)
 
     def _moved_logits(self, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
         if len(self.coef_) == 1:

@@ -71,6 +71,11 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         How far the scores go from those of the initial model (0) to those of the trained one (1), as in
         `QuantileRepair`: the mean of the two, weighted. It matters at prediction only, so it can be set after ``fit``.
         A smaller amount costs less error at equal disparity than a smaller ``parity_weight`` (see Notes).
+    spread : {"trained", "initial"}, default="trained"
+        ``"initial"`` stretches the trained scores, by one map for everyone, to the spread of the initial model's: the
+        size-weighted Wasserstein-2 barycenter of its groups. Ranks and parity stay. Trained scores are nearer to the
+        middle, as befits what they still know; at a threshold of one half, and with an ``amount`` below 1, the wider
+        ones err less (see Notes).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
         Where the groups are moved. ``"each_other"``, the default with memory: to each other, all pairs of groups, and
         to no fixed shape. Anything else is a distribution that every group is moved to, kept fixed at the initial
@@ -239,6 +244,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         *,
         parity_weight: float = 3.0,
         amount: float = 1.0,
+        spread: str = "trained",
         target: Any = None,
         regularizer: str = "l2",
         strength: float = 0.1,
@@ -265,6 +271,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self.estimator = estimator
         self.parity_weight = parity_weight
         self.amount = amount
+        self.spread = spread
         self.target = target
         self.regularizer = regularizer
         self.strength = strength

@@ -26,6 +26,8 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         :class:`ContinuousTransportClassifier`. ``inf`` is the paper's method, which has no memory.
     amount : float, default=1.0
         How far the scores go from those of the initial model (0) to those of the trained one (1); at prediction only.
+    spread : {"trained", "initial"}, default="trained"
+        Whether the trained scores are stretched to the spread of the initial model's, by one map for everyone.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
         Where the groups are moved: to each other (the default with memory) or to a distribution; see
         :class:`ContinuousTransportClassifier`.
@@ -86,6 +88,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         *,
         parity_weight: float = 3.0,
         amount: float = 1.0,
+        spread: str = "trained",
         target: Any = None,
         group_specific: bool = False,
         parameter_step: float | None = None,
@@ -105,6 +108,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self.estimator = estimator
         self.parity_weight = parity_weight
         self.amount = amount
+        self.spread = spread
         self.target = target
         self.group_specific = group_specific
         self.parameter_step = parameter_step

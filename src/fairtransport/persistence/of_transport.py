@@ -70,8 +70,21 @@ def _fits_together(model: Any) -> bool:
     named = getattr(model, "feature_names_in_", None)
     state = getattr(model, "adjusting_", None)
     shaped = shaped and (state is None or _is_of(state, model))
+    spread = getattr(model, "spread_", None)
+    shaped = shaped and (spread is None or _is_rising_map(spread))
     return bool(
         shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
+    )
+
+
+def _is_rising_map(points: Any) -> bool:
+    return bool(
+        points.shape[0] == 2
+        and points.shape[1] >= 2
+        and (np.diff(points[0]) > 0.0).all()
+        and (np.diff(points[1]) >= 0.0).all()
+        and points.min() >= 0.0
+        and points.max() <= 1.0
     )
 
 
@@ -108,6 +121,7 @@ _FITTED = {
     "intercept_": numbers(1),
     "n_iter_": count,
     "outcome_": text,
+    "spread_": numbers(2),
     "target_": numbers(1),
 }
 _NEEDED = ("classes_", "coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")

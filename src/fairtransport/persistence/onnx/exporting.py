@@ -131,6 +131,8 @@ def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
         last = model[-1]
         steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
         front = front_of(Pipeline(steps), X, classifier=False) if steps else front
+    if last.spread != "trained":
+        raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
     features = front.begin(graph)
     codes = add_group_codes(graph, last.groups_) if len(last.coef_) > 1 else None
     moved = add_linear(graph, features, last.coef_, last.intercept_, codes)
