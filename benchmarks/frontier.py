@@ -98,6 +98,7 @@ PENALTIES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0, 2.0, 5.
 TRAINED = (
     f"all rows at once, {_fair_peers.N_STEPS} steps of Adam for each weight, ridge and start of LogisticRegression"
 )
+SPREADS = ({"spread": "trained"}, {"spread": "initial"})
 SHARED, OWN = {"model": "one set of weights"}, {"model": "weights for each group"}
 
 METHODS = (
@@ -107,15 +108,21 @@ METHODS = (
     ),
     Method("COT", COT, PARITY_WEIGHTS, "parity_weight", "defaults", ours=True, chance=True),
     Method("DOT", DOT, PARITY_WEIGHTS, "parity_weight", "defaults", ours=True, chance=True),
-    Method("COT, amount", COT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults", ours=True, chance=True),
-    Method("DOT, amount", DOT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults", ours=True, chance=True),
+    Method(
+        "COT, amount", COT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults, spread", ours=True, chance=True,
+        variants=SPREADS,
+    ),
+    Method(
+        "DOT, amount", DOT_AMOUNT, tuple(1 - e for e in AMOUNTS), "amount", "defaults, spread", ours=True, chance=True,
+        variants=SPREADS,
+    ),
     Method(
         "COT, group-specific, amount", partial(COT_AMOUNT, group_specific=True), tuple(1 - e for e in AMOUNTS),
-        "amount", "defaults", ours=True, situations=("aware",), chance=True,
+        "amount", "defaults, spread", ours=True, situations=("aware",), chance=True, variants=SPREADS,
     ),
     Method(
         "DOT, group-specific, amount", partial(DOT_AMOUNT, group_specific=True), tuple(1 - e for e in AMOUNTS),
-        "amount", "defaults", ours=True, situations=("aware",), chance=True,
+        "amount", "defaults, spread", ours=True, situations=("aware",), chance=True, variants=SPREADS,
     ),
     Method(
         "COT, group-specific", partial(COT, group_specific=True), PARITY_WEIGHTS, "parity_weight", "defaults",
