@@ -210,6 +210,7 @@ BAD = {
     "random_state": ["x", -1, 1.5],
     "verbose": ["no", 2],
     "amount": [-0.1, 1.1, None, "all"],
+    "spread": ["wide", 1, None],
     "cv": ["five", -1],
     "estimator": [3, "logistic", StandardScaler()],
 }

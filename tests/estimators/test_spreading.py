@@ -66,6 +66,7 @@ def test_points_are_nobodys_score():
     scores = np.sort(np.random.default_rng(0).random(60))
     points = spread_points(scores, scores, [np.arange(30), np.arange(30, 60)], None)
     assert points.shape[1] <= 60 // 5 + 2
+    assert np.intersect1d(points, scores).size == 0
     assert points[:, 0].tolist() == [0, 0]
     assert points[:, -1].tolist() == [1, 1]
 

@@ -51,7 +51,9 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_, adjusting_
+    coef_, intercept_, target_, groups_, group_sizes_, initial_estimator_, history_, outcome_, n_iter_
+        As in :class:`ContinuousTransportClassifier`.
+    spread_, adjusting_
         As in :class:`ContinuousTransportClassifier`; there are no dual variables.
 
     Notes
