@@ -116,6 +116,8 @@ def _factorize_series(series: nw.Series[Any]) -> Coded:
         return series[firsts.tolist()].to_list(), codes
     if (series.dtype.is_numeric() or series.dtype == nw.Boolean) and not series.is_null().any():
         return _factorize_array(series.to_numpy())
+    if isinstance(series.dtype, (nw.List, nw.Array, nw.Struct)):
+        raise TypeError("lists cannot be compared")
     values = series.drop_nulls().unique().to_list()
     if not values:
         return [], np.full(len(series), -1, dtype=np.int32)
