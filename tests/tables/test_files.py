@@ -644,3 +644,10 @@ def test_lists_and_dates_survive(tmp_path):
     assert pl.read_parquet(tmp_path / "y.parquet").rows() == frame.rows()
     assert pq.read_schema(tmp_path / "y.parquet").names == frame.columns
     assert json.loads(json.dumps(frame["l"].to_list())) == [[1, 2], []]
+
+
+def test_a_quote_that_is_not_closed_shows_no_rows(tmp_path):
+    (tmp_path / "open.csv").write_text('"s,g\n0.5,a\n0.25,CANARY7\n')
+    with pytest.raises(ValueError, match="not closed") as told, open_files([tmp_path / "open.csv"]) as table:
+        table.run(count_table, Columns.named(score="s", sensitive="g"))
+    assert "CANARY7" not in str(told.value)

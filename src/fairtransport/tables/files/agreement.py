@@ -36,10 +36,10 @@ def check_all(layouts: Sequence[Layout], columns: Columns | None) -> None:
     for layout in layouts:
         alike = [name for name, count in Counter(layout.names).items() if count > 1]
         if alike:
-            raise ValueError(f"{layout.files[0].path} has several columns named {alike[0]!r}; rename them.")
+            raise ValueError(f"{layout.files[0].path} has several columns named {_say(alike[0])}; rename them.")
         for name in sorted({*first.names} ^ {*layout.names}):
             with_it, without = (first, layout) if name in first.names else (layout, first)
-            raise ValueError(f"{with_it.files[0].path} has a column {name!r}, and {without.files[0].path} has not.")
+            raise ValueError(f"{with_it.files[0].path} has a column {_say(name)}, and {without.files[0].path} has not.")
     _check_kinds(layouts, first.names)
     for name in filter(None, (columns.score, columns.weight) if columns is not None else ()):
         kind = first.kind(name)
@@ -54,7 +54,7 @@ def _check_kinds(layouts: Sequence[Layout], names: Sequence[str]) -> None:
             ours, theirs = first.kind(name), layout.kind(name)
             if first.typed and ours != theirs:
                 raise ValueError(
-                    f"Column {name!r} holds {ours} in {first.files[0].path} and {theirs} in {layout.files[0].path}."
+                    f"Column {_say(name)} holds {ours} in {first.files[0].path} and {theirs} in {layout.files[0].path}."
                 )
 
 
@@ -62,7 +62,17 @@ def _say_absent(name: str, layout: Layout) -> str:
     told = f"{layout.files[0].path} has no column {name!r}"
     if any(_is_number(one) for one in layout.names):  # then it is a row, and rows are not shown
         return f"{told}; its first line holds numbers, and should hold the names of the columns."
+    if any(_is_long(one) for one in layout.names):  # then it may hold rows
+        return f"{told}; a name in its first line goes on over several lines: perhaps a quote is not closed."
     return f"{told}; {say_close(name, list(layout.names))}"
+
+
+def _say(name: str) -> str:
+    return "of several lines" if _is_long(name) else repr(name)
+
+
+def _is_long(name: str) -> bool:
+    return len(name.splitlines()) > 1
 
 
 def _is_number(text: str) -> bool:
