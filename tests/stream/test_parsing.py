@@ -156,6 +156,14 @@ def test_bad_csv_lines_are_named(line, reason):
     assert parser.unused == ("id",)
 
 
+def test_a_quote_at_the_end_of_a_batch_must_be_closed():
+    """Arrow closes it silently; whether a line is good would depend on its place in the batch."""
+    lines = [b"1,2,F", b'1,2,"M']
+    quick = CsvParser(feeding(), "score", b"a,b,sex").parse(lines)
+    same(quick, slow(CsvParser(feeding(), "score", b"a,b,sex"), lines))
+    assert list(quick.good) == [0]
+
+
 def test_headers():
     with pytest.raises(ValueError, match=r"lacks 1 of 3 columns.*'b'"):
         CsvParser(feeding(), "score", b"a,sex")
