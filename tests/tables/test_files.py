@@ -651,3 +651,9 @@ def test_a_quote_that_is_not_closed_shows_no_rows(tmp_path):
     with pytest.raises(ValueError, match="not closed") as told, open_files([tmp_path / "open.csv"]) as table:
         table.run(count_table, Columns.named(score="s", sensitive="g"))
     assert "CANARY7" not in str(told.value)
+
+
+def test_offsets_that_lie_do_not_end_the_process():
+    """Found by fuzzing: text whose offsets point beyond the file ended the engine, and Python with it."""
+    with pytest.raises(ValueError, match="damaged"):
+        count(Path(__file__).parent / "data" / "damaged_offsets.feather", Columns.named(score="s", sensitive="g"))

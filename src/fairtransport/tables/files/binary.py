@@ -110,5 +110,6 @@ class _Stream:
         column = load_extra("pyarrow.compute").field
         chosen = {f"c{place}": column(place) for place in self._places}
         for batch in self._dataset.to_batches(columns=chosen):
+            batch.validate(full=True)  # engines trust offsets and lengths: a damaged file would end the process
             self._done += batch.num_rows
             yield batch
