@@ -1,4 +1,4 @@
-"""The paper's four metrics and their relatives, exact: no threshold grid, no sampling."""
+"""The paper's four metrics, the rank disparity and their relatives, exact: no threshold grid, no sampling."""
 
 from fairtransport.metrics.disparity import (
     disparities,
@@ -9,6 +9,7 @@ from fairtransport.metrics.disparity import (
 )
 from fairtransport.metrics.errors import error_rate
 from fairtransport.metrics.noise import NoiseFloor, noise_floor
+from fairtransport.metrics.ranks import pooled_ranks, rank_disparity
 
 __all__ = [
     "NoiseFloor",
@@ -16,6 +17,8 @@ __all__ = [
     "error_rate",
     "noise_floor",
     "pairwise_distances",
+    "pooled_ranks",
+    "rank_disparity",
     "strong_demographic_disparity",
     "strong_pairwise_disparity",
     "wasserstein_disparity",

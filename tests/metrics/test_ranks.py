@@ -1,0 +1,134 @@
+"""Pooled ranks and their disparity: against scipy, invariant under increasing maps, with weights and ties."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata, wasserstein_distance
+
+from fairtransport.groups import make_groups
+from fairtransport.metrics import noise_floor, pooled_ranks, rank_disparity, strong_pairwise_disparity
+
+CANARY = 31.4159265
+patient = settings(deadline=None)  # a busy machine is no failure
+score = st.sampled_from([-2.0, 0.0, 0.5, 7.0]) | st.floats(-1e6, 1e6)
+
+
+@st.composite
+def scored(draw, elements=score):
+    """Scores of 2 to 5 groups, with ties."""
+    n_groups = draw(st.integers(2, 5))
+    scores = draw(st.lists(elements, min_size=n_groups, max_size=30))
+    more = len(scores) - n_groups
+    groups = [*range(n_groups), *draw(st.lists(st.integers(0, n_groups - 1), min_size=more, max_size=more))]
+    return np.array(scores, dtype=np.float64), np.array(groups)
+
+
+def by_scipy(scores, groups, weights=None):
+    """Ranks of rankdata, distances of wasserstein_distance, pair by pair."""
+    copies = np.ones(len(scores), dtype=int) if weights is None else np.asarray(weights)
+    scores, groups = np.repeat(scores, copies), np.repeat(groups, copies)
+    ranks = (rankdata(scores) - 0.5) / scores.size
+    pairs = combinations(np.unique(groups), 2)
+    return sum(wasserstein_distance(ranks[groups == one], ranks[groups == other]) for one, other in pairs)
+
+
+@patient
+@given(scored())
+def test_ranks_and_disparity_are_those_of_scipy(data):
+    scores, groups = data
+    assert pooled_ranks(scores) == pytest.approx((rankdata(scores) - 0.5) / scores.size, abs=1e-15)
+    assert rank_disparity(scores, sensitive_features=groups) == pytest.approx(by_scipy(scores, groups), abs=1e-12)
+
+
+@patient
+@given(scored(), st.data())
+def test_a_weight_of_k_equals_k_copies(data, more):
+    scores, groups = data
+    weights = np.array(more.draw(st.lists(st.integers(1, 4), min_size=scores.size, max_size=scores.size)))
+    copied = pooled_ranks(np.repeat(scores, weights))
+    assert np.repeat(pooled_ranks(scores, weights), weights) == pytest.approx(copied, abs=1e-14)
+    found = rank_disparity(scores, sensitive_features=groups, sample_weight=weights)
+    assert found == pytest.approx(by_scipy(scores, groups, weights), abs=1e-12)
+
+
+@patient
+@given(scored(st.integers(-50, 50)))
+def test_an_increasing_map_changes_nothing(data):
+    scores, groups = data
+    plain = rank_disparity(scores, sensitive_features=groups)
+    for moved in (scores * 0.5, scores / 50, np.exp(scores / 10), np.arctan(scores), scores**3 - 4.0):
+        assert rank_disparity(moved, sensitive_features=groups) == plain  # to the last bit
+
+
+def test_halving_the_scores_halves_spdd_and_leaves_the_ranks():
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b", "c"], 400)
+    scores = rng.beta(2, 3, 400) ** (1 + (groups == "b"))
+    halved = scores * 0.5
+    spdd = strong_pairwise_disparity(scores, sensitive_features=groups)
+    assert strong_pairwise_disparity(halved, sensitive_features=groups) == pytest.approx(spdd / 2)
+    assert rank_disparity(halved, sensitive_features=groups) == rank_disparity(scores, sensitive_features=groups)
+
+
+def test_it_is_the_mean_difference_of_selection_rates():
+    rng = np.random.default_rng(1)
+    groups = rng.choice(["a", "b"], 300)
+    scores = rng.normal(size=300) + (groups == "b")
+    ranks = pooled_ranks(scores)
+    shares = (np.arange(300_000) + 0.5) / 300_000
+    rates = [1 - np.searchsorted(np.sort(ranks[groups == name]), 1 - shares) / np.sum(groups == name) for name in "ab"]
+    mean = np.abs(rates[0] - rates[1]).mean()
+    assert rank_disparity(scores, sensitive_features=groups) == pytest.approx(mean, abs=1e-5)
+
+
+def test_values_by_hand():
+    assert pooled_ranks([5.0]).tolist() == [0.5]
+    assert pooled_ranks([1.0, 1.0, 1.0]).tolist() == [0.5, 0.5, 0.5]
+    assert pooled_ranks([2.0, 1.0], [3.0, 1.0]).tolist() == [0.625, 0.125]
+    assert pooled_ranks([-0.0, 0.0]).tolist() == [0.5, 0.5]
+    assert rank_disparity([4.0, 4.0, 4.0], sensitive_features=["a", "b", "b"]) == 0.0
+    assert rank_disparity([1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"]) == 0.5
+
+
+def test_rows_without_weight_change_no_rank():
+    ranks = pooled_ranks([1.0, 2.0, 9.0, -9.0], [1.0, 1.0, 0.0, 0.0])
+    assert ranks[:2].tolist() == pooled_ranks([1.0, 2.0]).tolist()
+
+
+def test_overlapping_groups_are_ranked_among_all_rows_once():
+    table = {"race": list("BWWBW"), "sex": list("FFMMF")}
+    scores = np.array([-3.0, 4.0, 10.0, 0.5, 4.0])
+    ranks = pooled_ranks(scores)
+    expected = strong_pairwise_disparity(ranks, sensitive_features=table, grouping="each")
+    assert rank_disparity(scores, sensitive_features=table, grouping="each") == expected
+
+
+def test_the_noise_floor_takes_any_score():
+    rng = np.random.default_rng(2)
+    groups = rng.choice(["a", "b", "c"], 300)
+    scores = rng.normal(50, 20, 300)
+    floor = noise_floor(rank_disparity, scores, sensitive_features=groups, random_state=0)
+    assert floor.observed == rank_disparity(scores, sensitive_features=groups)
+    assert floor.mean - 4 * floor.sd < floor.observed < floor.mean + 4 * floor.sd
+    assert noise_floor(rank_disparity, scores + 40 * (groups == "b"), sensitive_features=groups).p_value < 0.02
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ([1.0, np.nan], {}, "1 NaN or infinite"),
+        ([1.0, CANARY, 2.0], {}, "3 rows"),
+        ([1.0, 2.0], {"min_size": 2}, "min_size=2"),
+        ([1.0, 2.0], {"sample_weight": [1.0, 0.0]}, "zero in all rows of 1 of 2"),
+        ([1.0, 2.0], {"sample_weight": [1.0]}, "1 rows"),
+    ],
+)
+def test_bad_input_is_refused_without_a_score_in_the_message(scores, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        rank_disparity(scores, sensitive_features=make_groups(["a", "b"]), **options)
+    assert str(CANARY) not in str(caught.value)
