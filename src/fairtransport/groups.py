@@ -31,14 +31,25 @@ from fairtransport._columns import (
 from fairtransport._validation import check_choice, check_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["GroupLabel", "Groups", "make_groups"]
+__all__ = ["MIN_GROUP_SIZE", "SMALL_GROUPS", "SMALL_GROUP_POLICIES", "GroupLabel", "Groups", "make_groups"]
 
 GroupLabel: TypeAlias = Hashable
 """A column's value (str, int, float, bool; None when missing) or a tuple of such values."""
+
+SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
+"""What :meth:`Groups.settle` can do with groups of few rows."""
+
+MIN_GROUP_SIZE = 30
+"""The default size below which a group is small."""
+
+SMALL_GROUPS = "(small groups)"
+"""Label and name of the group that small groups are pooled into."""
+
+_SETTLED = ("pooled", "dropped", "pools")  # fields of Groups that say what became of small groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +71,12 @@ class Groups:
         Names of the sensitive columns; ``"sensitive_feature_0"`` and so on when they have none.
     grouping, missing : str
         As given to :func:`make_groups`.
+    pooled : tuple, default=()
+        Labels of the groups that :meth:`settle` has joined.
+    dropped : tuple, default=()
+        Labels of the groups that :meth:`settle` has dissolved: their rows are in no group.
+    pools : tuple, default=()
+        Labels of the groups that hold the ``pooled`` ones: one, or one for each column where ``grouping="each"``.
 
     Notes
     -----
@@ -80,6 +97,9 @@ class Groups:
     columns: tuple[str, ...]
     grouping: str
     missing: str
+    pooled: tuple[GroupLabel, ...] = ()
+    dropped: tuple[GroupLabel, ...] = ()
+    pools: tuple[GroupLabel, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -91,9 +111,13 @@ class Groups:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Groups):
             return NotImplemented
-        ours = (self.labels, self.n_rows, self.columns, self.grouping, self.missing)
-        theirs = (other.labels, other.n_rows, other.columns, other.grouping, other.missing)
-        return ours == theirs and all(map(np.array_equal, self.memberships, other.memberships))
+        if self._made_as() != other._made_as() or self.n_rows != other.n_rows:
+            return False
+        return all(map(np.array_equal, self.memberships, other.memberships))
+
+    def _made_as(self) -> tuple[Any, ...]:
+        settled = (self.pooled, self.dropped, self.pools)
+        return (self.labels, self.columns, self.grouping, self.missing, settled)
 
     __hash__ = None  # type: ignore[assignment]  # it holds arrays
 
@@ -158,20 +182,114 @@ class Groups:
         [0, 2]
         """
         given = self._read(sensitive_features)
-        own, memberships = {label: place for place, label in enumerate(self.labels)}, given.memberships
-        if given.labels != self.labels:
-            places = [own.get(label, len(self)) for label in given.labels]
-            table = np.array([*places, len(self)], dtype=short_type(len(self)))
+        known, memberships = self._known(given), given.memberships
+        if given.labels != self.labels or given.pools != self.pools:
+            codes_of_given = [known.get(label, len(self)) for label in given.labels]
+            table = np.array([*codes_of_given, len(self)], dtype=short_type(len(self)))
             memberships = tuple(recode(codes, table) for codes in given.memberships)
-        unseen = int(np.count_nonzero(np.any([codes == len(self) for codes in memberships], axis=0)))
+        unknown = [label not in known for label in given.labels]
+        strays = np.array([*unknown, not given.dropped or given.dropped != self.dropped])
+        unseen = int(np.count_nonzero(np.any([strays[codes] for codes in given.memberships], axis=0)))
         if unseen:
-            owners = self._owners(label for label in given.labels if label not in own)
+            owners = self._owners(label for label in given.labels if label not in known)
             raise ValueError(
                 f"sensitive_features has {unseen} of {given.n_rows} rows whose value, or combination of "
                 f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop them, "
                 "write values as the known ones are (spelling, type), or make groups from data that has them."
             )
         return replace(self, memberships=memberships)
+
+    def _known(self, given: Groups) -> dict[GroupLabel, int]:
+        """Map every label that rows may have to its code here; a value spelled like a pool is not the pool."""
+        own = {label: code for code, label in enumerate(self.labels)}
+        known = {label: code for label, code in own.items() if label not in self.pools or label in given.pools}
+        for label in self.pooled:
+            known[label] = own.get(_pool_of(label, self.pools, self.grouping), len(self))
+        return known | dict.fromkeys(self.dropped, len(self))
+
+    def settle(self, small_groups: str, min_group_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
+        """Return the groups with those of few rows kept, pooled into one group, or dropped.
+
+        Parameters
+        ----------
+        small_groups : {"keep", "pool", "drop"}
+            ``"keep"`` returns these groups. ``"pool"`` joins the small groups, even a single one, into one group
+            called "(small groups)", which comes last; where ``grouping="each"``, into one for each column.
+            ``"drop"`` takes their rows out of all groups: their membership is ``len(labels)``.
+        min_group_size : int, default=30
+            A group with fewer rows is small.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes to compare with ``min_group_size``, such as effective sizes or rows of positive weight; ``counts``
+            when omitted.
+
+        Returns
+        -------
+        Groups
+            With ``pooled``, ``dropped`` and ``pools``, which :meth:`encode` applies to new rows, too. Fewer than two
+            groups may be left; :meth:`require` checks that.
+
+        Examples
+        --------
+        >>> groups = make_groups(["a"] * 40 + ["b"] * 35 + ["c"] * 3 + ["d"] * 2)
+        >>> pooled = groups.settle("pool")
+        >>> pooled.names, pooled.counts.tolist(), pooled.pooled
+        (('a', 'b', '(small groups)'), [40, 35, 5], ('c', 'd'))
+        >>> pooled.encode(["d", "a"]).codes.tolist()
+        [2, 0]
+        >>> dropped = groups.settle("drop")
+        >>> dropped.names, dropped.counts.tolist(), dropped.encode(["d", "a"]).codes.tolist()
+        (('a', 'b'), [40, 35], [2, 0])
+        """
+        check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
+        least = check_count(min_group_size, name="min_group_size")
+        counts = self.counts if sizes is None else np.asarray(sizes, dtype=np.float64)
+        if counts.shape != (len(self),):
+            raise ValueError(f"sizes has shape {counts.shape}, but there are {len(self)} groups.")
+        small = counts < least
+        if small_groups == "keep" or not small.any():
+            return self
+        few = {label for label, is_small in zip(self.labels, small, strict=True) if is_small}
+        labels = [label for label in self.labels if label not in few]
+        joined = [label for label in self.labels if label in few and label not in self.pools]
+        released = [label for label in self.pooled if _pool_of(label, self.pools, self.grouping) in few]
+        if small_groups == "drop":
+            pooled = tuple(label for label in self.pooled if label not in released)
+            dropped = (*self.dropped, *released, *joined)
+            pools = tuple(pool for pool in self.pools if pool not in few)
+        else:
+            pooled, dropped, pools = (*self.pooled, *joined), self.dropped, self._pools_for(joined)
+            labels += [pool for pool in pools if pool not in labels]
+        code_of = {label: code for code, label in enumerate(labels)}
+        if small_groups == "pool":
+            code_of |= {label: code_of[_pool_of(label, pools, self.grouping)] for label in joined}
+        none = len(labels)
+        table = np.array([*(code_of.get(label, none) for label in self.labels), none], dtype=short_type(none))
+        return replace(
+            self,
+            labels=tuple(labels),
+            names=_names(labels, self.grouping, pools),
+            memberships=tuple(recode(codes, table) for codes in self.memberships),
+            pooled=pooled,
+            dropped=dropped,
+            pools=pools,
+        )
+
+    def _pools_for(self, joined: list[GroupLabel]) -> tuple[GroupLabel, ...]:
+        """Return the labels of the pools, the present ones first, each unlike the label of any group."""
+        taken = {*self.labels, *self.pooled, *self.dropped}
+        words = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
+        if self.grouping == "each":
+            served = {pool[0] for pool in self.pools}  # type: ignore[index]
+            needed = {label[0] for label in joined} - served  # type: ignore[index]
+            offers: list[list[GroupLabel]] = [
+                [(name, word) for word in words] for name in self.columns if name in needed
+            ]
+        elif self.pools:
+            offers = []
+        else:
+            width = len(self.columns)
+            offers = [[(word,) * width if width > 1 else word for word in words]]
+        return (*self.pools, *(next(label for label in labels if label not in taken) for labels in offers))
 
     def adopt(self, sensitive_features: Any, *, max_groups: int = 1000) -> Groups:
         """Return these groups for new rows, as `encode` does, and behind them those that only the new rows have.
@@ -183,12 +301,18 @@ class Groups:
         (('F', 'M', 'A'), [0, 1, 1])
         """
         given = self._read(sensitive_features)
-        known = set(self.labels)
-        labels = (*self.labels, *(label for label in given.labels if label not in known))
-        if labels == self.labels:
+        known = self._known(given)
+        new = [label for label in given.labels if label not in known]
+        if not new:
             return self.encode(given)
+        if not {*new}.isdisjoint(self.pools):
+            raise ValueError(
+                f"A new value of {say_columns(self.columns)} is spelled like the name of the pooled small groups; "
+                "rename it."
+            )
+        labels = (*self.labels, *new)
         check_number(len(labels), self.columns, max_groups)
-        return replace(self, labels=labels, names=_names(labels, self.grouping)).encode(given)
+        return replace(self, labels=labels, names=_names(labels, self.grouping, self.pools)).encode(given)
 
     def _read(self, sensitive_features: Any) -> Groups:
         """Make groups of new rows in the way that these were made."""
@@ -280,16 +404,21 @@ class Groups:
         >>> make_groups({"sex": ["F", "M"]}).to_spec()
         {'labels': ['F', 'M'], 'columns': ['sex'], 'grouping': 'crossed', 'missing': 'error'}
         """
-        labels = [list(label) if isinstance(label, tuple) else label for label in self.labels]
-        for value in (value for label in labels for value in (label if isinstance(label, list) else [label])):
+        lists = {
+            name: [list(label) if isinstance(label, tuple) else label for label in getattr(self, name)]
+            for name in ("labels", *_SETTLED)
+        }
+        every = [label for labels in lists.values() for label in labels]
+        for value in (value for label in every for value in (label if isinstance(label, list) else [label])):
             finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
             if not finite and value is not None:
                 raise TypeError(
                     f"Groups of {say_columns(self.columns)} cannot be stored: among the values is a "
                     f"{type(value).__name__}, not text, finite number or boolean; turn it into text first."
                 )
-        spec = {"labels": labels, "columns": list(self.columns)}
-        return {**spec, "grouping": self.grouping, "missing": self.missing}
+        spec = {"labels": lists["labels"], "columns": list(self.columns)}
+        settled = {name: lists[name] for name in _SETTLED if lists[name]}
+        return {**spec, "grouping": self.grouping, "missing": self.missing, **settled}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
@@ -302,19 +431,41 @@ class Groups:
         [0, 1]
         """
         try:
-            labels = tuple(tuple(label) if isinstance(label, list) else label for label in spec["labels"])
+            labels, *settled = (
+                tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
+                for name in ("labels", *_SETTLED)
+            )
             columns, grouping, missing = tuple(map(str, spec["columns"])), spec["grouping"], spec["missing"]
-            n_distinct = len(set(labels))
-        except (KeyError, TypeError):
+            pooled, dropped, pools = settled
+            every = (*labels, *pooled, *dropped)
+            n_distinct = len(set(every))
+            stray_pools = len(set(pools).difference(labels))
+        except (KeyError, TypeError, AttributeError):
             raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
         _check_options(grouping, missing)
         width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
-        widths = {len(label) if isinstance(label, tuple) else 0 for label in labels}
-        if not columns or widths != {width} or n_distinct < len(labels):
+        widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
+        if not columns or widths != {width} or n_distinct < len(every):
             raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
+        if (
+            stray_pools
+            or bool(pooled) != bool(pools)
+            or _owner_columns(pooled, grouping) != _owner_columns(pools, grouping)
+        ):
+            raise ValueError("The pooled labels of this spec do not fit its pools.")
         n_parts = len(columns) if grouping == "each" else 1
-        nobody = (np.empty(0, dtype=short_type(len(labels))),) * n_parts
-        return cls(labels, _names(labels, grouping), nobody, columns, grouping, missing)
+        no_rows = (np.empty(0, dtype=short_type(len(labels))),) * n_parts
+        return cls(labels, _names(labels, grouping, pools), no_rows, columns, grouping, missing, *settled)
+
+
+def _pool_of(label: Any, pools: Sequence[Any], grouping: str) -> GroupLabel:
+    """Return the label of the pool that holds a pooled label."""
+    pool: GroupLabel = pools[0] if grouping == "crossed" else next(pool for pool in pools if pool[0] == label[0])
+    return pool
+
+
+def _owner_columns(labels: Iterable[Any], grouping: str) -> set[Any]:
+    return {label[0] for label in labels} if grouping == "each" else set()
 
 
 def make_groups(
@@ -416,10 +567,12 @@ def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
 
 
-def _names(labels: Sequence[Any], grouping: str) -> tuple[str, ...]:
+def _names(labels: Sequence[Any], grouping: str, pools: Collection[Any] = ()) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for label in labels:
-        if grouping == "each":
+        if label in pools:
+            name = f"{label[0]}={SMALL_GROUPS}" if grouping == "each" else SMALL_GROUPS
+        elif grouping == "each":
             name = f"{label[0]}={_show(label[1])}"
         else:
             name = ", ".join(map(_show, label)) if isinstance(label, tuple) else _show(label)

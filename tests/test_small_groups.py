@@ -1,0 +1,204 @@
+"""Groups of few rows: kept, pooled into one group, or dropped; for the rows at hand and for new ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtransport import make_groups
+from fairtransport.groups import SMALL_GROUPS, Groups
+from fairtransport.metrics import strong_pairwise_disparity
+
+CANARY = "Tuvalu"
+MIXED = ["a"] * 5 + ["b"] * 4 + ["c"] * 2 + ["d"]
+
+
+def stored(groups):
+    return Groups.from_spec(json.loads(json.dumps(groups.to_spec(), allow_nan=False)))
+
+
+def test_keep_returns_the_same_groups():
+    groups = make_groups(MIXED)
+    assert groups.settle("keep", 30) is groups
+    assert groups.settle("pool", 1) is groups
+    assert groups.settle("drop", 1) is groups
+
+
+def test_pool_joins_small_groups_behind_the_others():
+    pooled = make_groups(MIXED).settle("pool", 3)
+    assert pooled.labels == pooled.names == ("a", "b", SMALL_GROUPS)
+    assert pooled.counts.tolist() == [5, 4, 3]
+    assert pooled.rows[2].tolist() == [9, 10, 11]
+    assert (pooled.pooled, pooled.dropped, pooled.pools) == (("c", "d"), (), (SMALL_GROUPS,))
+
+
+def test_a_single_small_group_and_all_small_groups_are_pooled_as_well():
+    assert make_groups(MIXED).settle("pool", 2).names == ("a", "b", "c", SMALL_GROUPS)
+    whole = make_groups(MIXED).settle("pool", 30)
+    assert whole.names == (SMALL_GROUPS,)
+    assert whole.counts.tolist() == [12]
+    with pytest.raises(ValueError, match="at least 2"):
+        whole.require(min_size=1)
+
+
+def test_drop_takes_rows_out_of_all_groups():
+    dropped = make_groups(MIXED).settle("drop", 3)
+    assert dropped.labels == ("a", "b")
+    assert dropped.counts.tolist() == [5, 4]
+    assert dropped.memberships[0][9:].tolist() == [2, 2, 2]
+    assert (dropped.pooled, dropped.dropped) == ((), ("c", "d"))
+    scores = np.linspace(0, 1, 12)
+    without = strong_pairwise_disparity(scores[:9], sensitive_features=MIXED[:9])
+    assert strong_pairwise_disparity(scores, sensitive_features=dropped) == pytest.approx(without, abs=1e-15)
+
+
+def test_dropping_all_leaves_no_group():
+    nothing = make_groups(MIXED).settle("drop", 30)
+    assert len(nothing) == 0
+    assert stored(nothing).encode(MIXED) == nothing
+    with pytest.raises(ValueError, match="at least 2"):
+        nothing.require(min_size=1)
+
+
+def test_sizes_take_the_part_of_row_counts():
+    groups = make_groups(MIXED)
+    assert groups.settle("pool", 3, sizes=[5, 2.9, 3, 3]).pooled == ("b",)
+    with pytest.raises(ValueError, match="sizes has shape"):
+        groups.settle("pool", 3, sizes=[1, 2])
+
+
+@pytest.mark.parametrize("policy", ["pool", "drop"])
+def test_new_rows_are_settled_as_the_fitted_ones_were(policy):
+    settled = make_groups(MIXED).settle(policy, 3)
+    for known in (settled, stored(settled)):
+        assert known.encode(MIXED) == settled
+        assert known.encode(make_groups(MIXED)) == settled
+        assert known.encode(settled) == settled
+        assert known.encode(settled.select([11, 0])).codes.tolist() == [2, 0]
+        assert known.encode(["d", "b"]).codes.tolist() == [2, 1]
+        with pytest.raises(ValueError, match="1 of 2 rows"):
+            known.encode(["d", "e"])
+        wider = known.adopt(["e", "d", "a"])
+        assert wider.labels == (*settled.labels, "e")
+        assert wider.codes.tolist() == ([3, 2, 0] if policy == "pool" else [2, 3, 0])
+        assert wider.encode(MIXED).counts.tolist() == [*settled.counts, 0]
+
+
+def test_a_value_spelled_like_the_pool_is_another_group():
+    pooled = make_groups(MIXED).settle("pool", 3)
+    with pytest.raises(ValueError, match="none of the 3 known groups"):
+        pooled.encode([SMALL_GROUPS])
+    with pytest.raises(ValueError, match="spelled like"):
+        pooled.adopt([SMALL_GROUPS])
+    real = make_groups([SMALL_GROUPS] * 3 + ["c"]).settle("pool", 2)
+    assert len(set(real.labels)) == len(set(real.names)) == 2
+    assert real.encode(["c", SMALL_GROUPS]).codes.tolist() == [1, 0]
+    small = make_groups([SMALL_GROUPS] + ["c"] * 3).settle("pool", 2)
+    assert small.names == ("c", SMALL_GROUPS)
+    assert small.encode([SMALL_GROUPS]).codes.tolist() == [1]
+
+
+def test_crossed_groups_are_pooled_whatever_their_columns():
+    table = {"race": list("BWWWWA"), "sex": list("FFFMMF")}
+    pooled = make_groups(table).settle("pool", 2)
+    assert pooled.names == ("W, F", "W, M", SMALL_GROUPS)
+    assert pooled.counts.tolist() == [2, 2, 2]
+    assert set(pooled.pooled) == {("B", "F"), ("A", "F")}
+    assert stored(pooled).encode(table) == pooled
+    assert pooled.encode({"race": ["A"], "sex": ["F"]}).codes.tolist() == [2]
+
+
+def test_with_grouping_each_every_column_has_its_own_pool():
+    table = {"race": list("BWWWWA"), "sex": list("XYFFFF")}
+    pooled = make_groups(table, grouping="each").settle("pool", 2)
+    assert pooled.names == ("race=W", "sex=F", "race=(small groups)", "sex=(small groups)")
+    assert pooled.counts.tolist() == [4, 4, 2, 2]
+    assert pooled.rows[2].tolist() == [0, 5]
+    assert pooled.rows[3].tolist() == [0, 1]  # the first row is in both pools, and once in each
+    assert stored(pooled).encode(table) == pooled
+    dropped = make_groups(table, grouping="each").settle("drop", 2)
+    assert dropped.names == ("race=W", "sex=F")
+    assert dropped.memberships[0].tolist() == [2, 0, 0, 0, 0, 2]
+    assert stored(dropped).encode(table) == dropped
+
+
+def test_settled_groups_can_be_settled_again():
+    once = make_groups(MIXED).settle("pool", 2)
+    twice = once.settle("pool", 3)
+    assert twice.names == ("a", "b", SMALL_GROUPS)
+    assert set(twice.pooled) == {"c", "d"}
+    assert twice.counts.tolist() == [5, 4, 3]
+    assert twice.encode(["c", "d", "a"]).codes.tolist() == [2, 2, 0]
+    dropped = once.settle("drop", 3)
+    assert dropped.labels == ("a", "b")
+    assert set(dropped.dropped) == {"c", "d"}
+    assert (dropped.pooled, dropped.pools) == ((), ())
+
+
+def test_equality_tells_pooled_from_dropped():
+    groups = make_groups(MIXED)
+    assert groups.settle("pool", 3) == make_groups(MIXED).settle("pool", 3)
+    assert groups.settle("pool", 3) != groups
+    assert groups.settle("drop", 3) != groups.settle("pool", 3)
+    chosen = groups.settle("pool", 3).select([0, 11])
+    assert (chosen.pooled, chosen.codes.tolist()) == (("c", "d"), [0, 2])
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=40), st.integers(1, 8))
+def test_no_row_is_lost_and_no_group_left_small(values, least):
+    groups = make_groups(values)
+    pooled, dropped = groups.settle("pool", least), groups.settle("drop", least)
+    assert pooled.counts.sum() == len(values)
+    assert all(size >= least for name, size in zip(pooled.names, pooled.counts, strict=True) if name != SMALL_GROUPS)
+    assert (dropped.counts >= least).all()
+    assert dropped.counts.sum() == sum(size for size in groups.counts if size >= least)
+    for settled in (pooled, dropped):
+        assert stored(settled).encode(values) == settled
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pooled": ["x"]},
+        {"pools": ["a"]},
+        {"pooled": ["x"], "pools": ["y"]},
+        {"pooled": ["a"], "pools": ["b"]},
+        {"dropped": ["a"]},
+        {"dropped": [["x", "y"]]},
+        {"dropped": 3},
+    ],
+)
+def test_a_spec_that_does_not_fit_is_refused(change):
+    with pytest.raises(ValueError, match="spec"):
+        Groups.from_spec(make_groups(["a", "b"]).to_spec() | change)
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "error"),
+    [("merge", 3, ValueError), (None, 3, ValueError), ("pool", 0, ValueError), ("pool", 2.5, TypeError)],
+)
+def test_options_are_checked(policy, least, error):
+    with pytest.raises(error, match=r"small_groups|min_group_size"):
+        make_groups(MIXED).settle(policy, least)
+
+
+def test_no_error_holds_a_group_value():
+    pooled = make_groups(["a", "a", CANARY]).settle("pool", 2)
+    dropped = make_groups(["a", "a", CANARY]).settle("drop", 2)
+    for action in (
+        lambda: pooled.encode(["z"]),
+        lambda: dropped.encode(["z"]),
+        lambda: pooled.index_of("z"),
+        lambda: pooled.require(min_size=2),
+        lambda: dropped.require(min_size=1),
+        lambda: Groups.from_spec(pooled.to_spec() | {"pools": []}),
+    ):
+        with pytest.raises(ValueError, match=r"group|spec") as caught:
+            action()
+        assert CANARY not in str(caught.value)
+    assert CANARY not in repr(pooled) + repr(dropped)
