@@ -11,7 +11,8 @@ from pathlib import Path
 from benchmarks import _timing
 
 NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets", "boosting")
-QUALITY = ("frontier", "robustness", "trees", "dask_scaling", "stream")  # long, or of a cluster: only when named
+# Long, or of a cluster: only when named.
+QUALITY = ("frontier", "robustness", "hard_tables", "solver", "trees", "dask_scaling", "stream")
 
 
 def main() -> int:
@@ -23,15 +24,20 @@ def main() -> int:
         help=f"any of: {', '.join(NAMES)} (default: all of these), {', '.join(QUALITY)}",
     )
     parser.add_argument("--quick", action="store_true", help="smaller cases and fewer rounds, to see that it runs")
+    parser.add_argument("--baseline", metavar="PATH", help="for solver: a checkout of another version to race against")
     options = parser.parse_args()
     unknown = set(options.names) - {*NAMES, *QUALITY}
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join((*NAMES, *QUALITY))}")
+    if options.baseline and "solver" not in options.names:
+        parser.error("--baseline is for the benchmark solver, which must be named.")
     # BLAS, OpenMP and numba read these when they are loaded; whoever needs more threads says so in the row.
     alone = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     failed = []
     for name in options.names or NAMES:
         command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if options.quick else [])]
+        if options.baseline and name == "solver":
+            command += ["--baseline", str(Path(options.baseline).resolve())]
         done = subprocess.run(command, env={**os.environ, **alone}, cwd=Path(__file__).parents[1], check=False)
         if done.returncode:
             failed.append(name)
