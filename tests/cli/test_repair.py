@@ -208,7 +208,6 @@ def test_several_files_keep_their_order(run, here):
         ({"out": "scores.csv"}, "The output file exists; give --force to replace it: scores.csv"),
         ({"out": "."}, "The output file is a folder"),
         ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 needed."),
-        ({"files": ["single.csv"]}, "1 of 2 groups of column 'race' have fewer than --min-size 2 rows"),
         ({"files": ["taken.csv"]}, "The table has a column 'S_repaired' already; name another with --column"),
         ({"files": ["twice.csv"]}, "twice.csv has several columns named 'x'; rename them."),
         ({"files": ["ragged.csv"]}, "ragged.csv, line 4: the row does not have the 2 fields"),

@@ -28,7 +28,7 @@ ESTIMATORS = [
     GroupedCOT(**SHORT, group_specific=True),
     GroupedDOT(**SHORT),
     GroupedRepairClassifier(LogisticRegression()),
-    GroupedRepair(min_size=1),
+    GroupedRepair(min_group_size=1),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
 
@@ -128,7 +128,7 @@ OF_TRANSFORMERS = [
 @pytest.mark.parametrize("check", OF_TRANSFORMERS)
 def test_checks_of_tables_that_come_out(check):
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it fits tables and transforms arrays
-        getattr(estimator_checks, check)("GroupedRepair", GroupedRepair(min_size=1))
+        getattr(estimator_checks, check)("GroupedRepair", GroupedRepair(min_group_size=1))
 
 
 class Unheard:

@@ -204,6 +204,8 @@ BAD = {
     "grouping": ["both", None],
     "missing": ["drop", None],
     "min_size": [0, 2.0],
+    "small_groups": ["merge", None],
+    "min_group_size": [0, 2.5, None],
     "warm_start": ["no", 1],
     "half_life": [0.0, -1.0, None, np.nan],
     "new_groups": ["perhaps", None],

@@ -63,7 +63,7 @@ def test_by_hand():
     # Group a has levels 1/2 and 1 at .2 and .4; b has 1/4 to 1 at .5, .6, .8, 1.
     # Their barycenter (middle of two quantile functions) is .35, .4, .6, .7 at levels 1/4 to 1.
     scores, group = [0.4, 0.5, 0.2, 0.6, 1.0, 0.8], ["a", "b", "a", "b", "b", "b"]
-    repair = QuantileRepair().fit(scores, sensitive_features=group)
+    repair = QuantileRepair("barycenter", min_group_size=1).fit(scores, sensitive_features=group)
     mean_low, mean_high = (0.35 + 0.4) / 2, (0.6 + 0.7) / 2
     expected = [mean_high, 0.35, mean_low, 0.4, 0.7, 0.6]
     assert repair.transform(scores, sensitive_features=group) == pytest.approx(expected, abs=1e-15)
@@ -74,7 +74,7 @@ def test_by_hand():
 
 def test_weights_by_size_make_the_w2_barycenter():
     scores, group = [0.0, 0.4, 0.4, 0.4], ["a", "b", "b", "b"]
-    out = QuantileRepair("barycenter_w2", min_size=1).fit_transform(scores, sensitive_features=group)
+    out = QuantileRepair("barycenter_w2", min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert out == pytest.approx([0.3] * 4)
 
 
@@ -83,7 +83,7 @@ def test_groups_of_equal_size_without_ties_become_equal(target):
     rng = np.random.default_rng(0)
     group = rng.permutation(np.repeat(["a", "b", "c"], 500))
     scores = rng.beta(1 + 2 * (group == "a"), 1 + 3 * (group == "b"))
-    out = QuantileRepair(target).fit_transform(scores, sensitive_features=group)
+    out = QuantileRepair(target, min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert strong_pairwise_disparity(scores, sensitive_features=group) > 0.5
     assert strong_pairwise_disparity(out, sensitive_features=group) < 1e-12
 
@@ -91,7 +91,7 @@ def test_groups_of_equal_size_without_ties_become_equal(target):
 @pytest.mark.parametrize("target", [*WORDS, "b"])
 def test_groups_of_unequal_sizes_become_equal_up_to_their_resolution(target):
     scores, group = population(5000)
-    repair = QuantileRepair(target).fit(scores, sensitive_features=group)
+    repair = QuantileRepair(target, min_group_size=1).fit(scores, sensitive_features=group)
     out = repair.transform(scores, sensitive_features=group)
     smallest = make_groups(group).counts.min()
     assert strong_pairwise_disparity(scores, sensitive_features=group) > 0.5
@@ -103,8 +103,8 @@ def test_maps_come_from_the_exact_target():
     scores, group = population(6000)
     groups = make_groups(group)
     samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
-    target = resolve_target("barycenter", samples, groups.counts)
-    repair = QuantileRepair().fit(scores, sensitive_features=group)
+    target = resolve_target("barycenter_w2", samples, groups.counts)
+    repair = QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
     for own, carry in zip(samples, repair.maps_, strict=True):
         exact = quantile_map(own, target)
         assert np.array_equal(carry.knots, np.unique(own.values))
@@ -115,9 +115,9 @@ def test_maps_come_from_the_exact_target():
 def test_a_group_or_scores_as_target():
     scores, group = population(3000)
     rows = group == "b"
-    own = QuantileRepair("b").fit_transform(scores, sensitive_features=group)
+    own = QuantileRepair("b", min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert np.array_equal(own[rows], scores[rows])
-    given_scores = QuantileRepair(scores[rows]).fit_transform(scores, sensitive_features=group)
+    given_scores = QuantileRepair(scores[rows], min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert np.array_equal(given_scores, own)
 
 
@@ -125,13 +125,15 @@ def test_the_w2_barycenter_moves_scores_least_in_mean_square():
     scores, group = population(5000)
     moved = {}
     for target in [*WORDS, "a", "b", "c"]:
-        out = QuantileRepair(target).fit_transform(scores, sensitive_features=group)
+        out = QuantileRepair(target, min_group_size=1).fit_transform(scores, sensitive_features=group)
         moved[target] = np.mean((out - scores) ** 2)
     assert min(moved, key=moved.get) == "barycenter_w2"
 
 
 def test_new_rows_are_as_equal_as_chance_lets_them():
-    repair = QuantileRepair("barycenter_w2").fit(*population(40_000)[:1], sensitive_features=population(40_000)[1])
+    repair = QuantileRepair("barycenter_w2", min_group_size=1).fit(
+        *population(40_000)[:1], sensitive_features=population(40_000)[1]
+    )
     scores, group = population(4000, seed=1)
     out = repair.transform(scores, sensitive_features=group)
     before = noise_floor(strong_pairwise_disparity, scores, sensitive_features=group, random_state=0)
@@ -147,15 +149,17 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
 @given(scored_groups(), unit)
 def test_amounts_interpolate(drawn, amount):
     scores, group = drawn
-    full = QuantileRepair().fit_transform(scores, sensitive_features=group)
-    out = QuantileRepair(amount=amount).fit_transform(scores, sensitive_features=group)
+    full = QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group)
+    out = QuantileRepair(amount=amount, min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert out == pytest.approx((1 - amount) * scores + amount * full, abs=1e-15)
 
 
 def test_no_amount_and_the_full_amount_are_exact():
     scores, group = population(500)
-    assert np.array_equal(QuantileRepair(amount=0).fit_transform(scores, sensitive_features=group), scores)
-    repair = QuantileRepair(amount=1).fit(scores, sensitive_features=group)
+    assert np.array_equal(
+        QuantileRepair(amount=0, min_group_size=1).fit_transform(scores, sensitive_features=group), scores
+    )
+    repair = QuantileRepair(amount=1, min_group_size=1).fit(scores, sensitive_features=group)
     out = repair.transform(scores, sensitive_features=group)
     for rows, carry in zip(make_groups(group).rows, repair.maps_, strict=True):
         assert np.array_equal(out[rows], carry(scores[rows]))
@@ -165,7 +169,7 @@ def test_disparity_falls_in_proportion_to_the_amount():
     scores, group = population(5000)
     start = strong_pairwise_disparity(scores, sensitive_features=group)
     for amount in (0.25, 0.5, 0.75):
-        out = QuantileRepair(amount=amount).fit_transform(scores, sensitive_features=group)
+        out = QuantileRepair(amount=amount, min_group_size=1).fit_transform(scores, sensitive_features=group)
         # Along the geodesics to one target, the distance between any two groups shrinks at least linearly.
         assert strong_pairwise_disparity(out, sensitive_features=group) < (1 - amount) * start + 0.01
 
@@ -177,7 +181,7 @@ def test_disparity_falls_in_proportion_to_the_amount():
 @given(scored_groups(), unit, st.sampled_from(WORDS), arrays(np.float64, 20, elements=unit | tied))
 def test_order_within_a_group_and_the_range_are_kept(drawn, amount, target, new):
     scores, group = drawn
-    repair = QuantileRepair(target, amount).fit(scores, sensitive_features=group)
+    repair = QuantileRepair(target, amount, min_group_size=1).fit(scores, sensitive_features=group)
     points = np.sort(np.concatenate([scores, new, [0.0, 1.0]]))
     for code in np.unique(group):
         out = repair.transform(points, sensitive_features=np.full(points.size, code))
@@ -189,9 +193,11 @@ def test_order_within_a_group_and_the_range_are_kept(drawn, amount, target, new)
 def test_scores_beyond_the_fitted_range_are_clamped_but_not_swapped():
     scores, group = np.array([0.3, 0.5, 0.4, 0.6]), ["a", "a", "b", "b"]
     beyond, who = [0.0, 0.2, 0.3, 0.5, 0.7, 1.0], ["a"] * 6
-    full = QuantileRepair().fit(scores, sensitive_features=group).transform(beyond, sensitive_features=who)
+    full = (
+        QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group).transform(beyond, sensitive_features=who)
+    )
     assert full == pytest.approx([0.35, 0.35, 0.35, 0.55, 0.55, 0.55])
-    half = QuantileRepair(amount=0.5).fit(scores, sensitive_features=group)
+    half = QuantileRepair(amount=0.5, min_group_size=1).fit(scores, sensitive_features=group)
     assert np.all(np.diff(half.transform(beyond, sensitive_features=who)) > 0)
 
 
@@ -199,7 +205,7 @@ def test_scores_beyond_the_fitted_range_are_clamped_but_not_swapped():
 @given(scored_groups(), st.randoms(use_true_random=False))
 def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, random):
     scores, group = drawn
-    repair = QuantileRepair(amount=0.7).fit(scores, sensitive_features=group)
+    repair = QuantileRepair(amount=0.7, min_group_size=1).fit(scores, sensitive_features=group)
     out = repair.transform(scores, sensitive_features=group)
     assert np.array_equal(out, repair.transform(scores, sensitive_features=group))
     order = list(range(scores.size))
@@ -212,7 +218,7 @@ def test_a_row_does_not_depend_on_its_batch_nor_two_calls_on_chance(drawn, rando
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_rows_repaired_in_blocks_on_threads_are_the_same(monkeypatch, n_threads):
     scores, group = population(5000)
-    fitted = QuantileRepair(amount=0.6).fit(scores, sensitive_features=group)
+    fitted = QuantileRepair(amount=0.6, min_group_size=1).fit(scores, sensitive_features=group)
     whole = fitted.transform(scores, sensitive_features=group)
     monkeypatch.setattr(many_maps, "_CHUNK", 100)
     monkeypatch.setattr(many_maps, "_KNOTS", 50)
@@ -227,8 +233,8 @@ def test_the_order_of_the_training_rows_does_not_matter(drawn, random, target):
     scores, group = drawn
     order = list(range(scores.size))
     random.shuffle(order)
-    sorted_fit = QuantileRepair(target).fit(scores, sensitive_features=group)
-    shuffled_fit = QuantileRepair(target).fit(scores[order], sensitive_features=group[order])
+    sorted_fit = QuantileRepair(target, min_group_size=1).fit(scores, sensitive_features=group)
+    shuffled_fit = QuantileRepair(target, min_group_size=1).fit(scores[order], sensitive_features=group[order])
     out = sorted_fit.transform(scores, sensitive_features=group)
     assert shuffled_fit.transform(scores, sensitive_features=group) == pytest.approx(out, abs=1e-12)
 
@@ -237,9 +243,9 @@ def test_the_order_of_the_training_rows_does_not_matter(drawn, random, target):
 @given(scored_groups())
 def test_ties_stay_ties_and_the_mean_of_the_target_is_met(drawn):
     scores, group = drawn
-    out = QuantileRepair().fit_transform(scores, sensitive_features=group)
+    out = QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group)
     groups = make_groups(group)
-    target = resolve_target("barycenter", [Sample.from_values(scores[r]) for r in groups.rows], groups.counts)
+    target = resolve_target("barycenter_w2", [Sample.from_values(scores[r]) for r in groups.rows], groups.counts)
     for rows in groups.rows:
         assert np.unique(out[rows]).size <= np.unique(scores[rows]).size
         assert out[rows].mean() == pytest.approx(target.mean, abs=1e-9)
@@ -253,8 +259,8 @@ def test_scores_that_differ_by_rounding_only_are_ties():
     noisy = exact.copy()
     half = rng.random(exact.size) < 0.5
     noisy[half] = np.nextafter(noisy[half], 1)
-    plain = QuantileRepair().fit(exact, sensitive_features=group)
-    repair = QuantileRepair().fit(noisy, sensitive_features=group)
+    plain = QuantileRepair(min_group_size=1).fit(exact, sensitive_features=group)
+    repair = QuantileRepair(min_group_size=1).fit(noisy, sensitive_features=group)
     out = repair.transform(noisy, sensitive_features=group)
     assert [np.unique(out[(group == 0) & (np.round(exact, 6) == s)]).size for s in (0.2, 0.5, 0.9)] == [1, 1, 1]
     assert out == pytest.approx(plain.transform(exact, sensitive_features=group), abs=1e-9)
@@ -263,7 +269,7 @@ def test_scores_that_differ_by_rounding_only_are_ties():
 
 def test_very_small_scores_are_not_taken_for_ties():
     scores, group = np.geomspace(1e-30, 1e-2, 200), np.tile(["a", "b"], 100)
-    repair = QuantileRepair(np.linspace(0, 1, 100)).fit(scores, sensitive_features=group)
+    repair = QuantileRepair(np.linspace(0, 1, 100), min_group_size=1).fit(scores, sensitive_features=group)
     assert np.unique(repair.transform(scores[::2], sensitive_features=group[::2])).size == 100
 
 
@@ -276,12 +282,14 @@ def test_weights_equal_copies(target, digits):
     scores, group = population(300)
     scores = np.round(scores, digits)
     weights = np.random.default_rng(2).integers(0, 4, size=scores.size)
-    weighed = QuantileRepair(target).fit(scores, sensitive_features=group, sample_weight=weights)
-    copied = QuantileRepair(target).fit(scores.repeat(weights), sensitive_features=group.repeat(weights))
+    weighed = QuantileRepair(target, min_group_size=1).fit(scores, sensitive_features=group, sample_weight=weights)
+    copied = QuantileRepair(target, min_group_size=1).fit(
+        scores.repeat(weights), sensitive_features=group.repeat(weights)
+    )
     out = weighed.transform(scores, sensitive_features=group)
     assert out == pytest.approx(copied.transform(scores, sensitive_features=group), abs=1e-12)
     assert weighed.target_ == pytest.approx(copied.target_, abs=1e-12)
-    unweighed = QuantileRepair(target).fit_transform(scores, sensitive_features=group)
+    unweighed = QuantileRepair(target, min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert np.abs(out - unweighed).max() > 1e-3
 
 
@@ -289,8 +297,10 @@ def test_weights_equal_copies(target, digits):
 @given(scored_groups(), st.sampled_from(WORDS))
 def test_weights_of_two_equal_duplicates(drawn, target):
     scores, group = drawn
-    twice = QuantileRepair(target).fit(np.tile(scores, 2), sensitive_features=np.tile(group, 2))
-    weighed = QuantileRepair(target).fit(scores, sensitive_features=group, sample_weight=np.full(scores.size, 2.0))
+    twice = QuantileRepair(target, min_group_size=1).fit(np.tile(scores, 2), sensitive_features=np.tile(group, 2))
+    weighed = QuantileRepair(target, min_group_size=1).fit(
+        scores, sensitive_features=group, sample_weight=np.full(scores.size, 2.0)
+    )
     out = weighed.transform(scores, sensitive_features=group)
     assert out == pytest.approx(twice.transform(scores, sensitive_features=group), abs=1e-12)
 
@@ -298,8 +308,8 @@ def test_weights_of_two_equal_duplicates(drawn, target):
 def test_fit_transform_takes_weights():
     scores, group = population(300)
     weights = np.linspace(1, 2, 300)
-    repair = QuantileRepair().fit(scores, sensitive_features=group, sample_weight=weights)
-    out = QuantileRepair().fit_transform(scores, sensitive_features=group, sample_weight=weights)
+    repair = QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group, sample_weight=weights)
+    out = QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group, sample_weight=weights)
     assert np.array_equal(out, repair.transform(scores, sensitive_features=group))
 
 
@@ -308,50 +318,48 @@ def test_fit_transform_takes_weights():
 
 def test_a_group_of_one_row_gets_the_mean_of_the_target():
     scores, group = [0.9, 0.2, 0.4], ["a", "b", "b"]
-    repair = QuantileRepair("b", min_size=1).fit(scores, sensitive_features=group)
+    repair = QuantileRepair("b", min_group_size=1).fit(scores, sensitive_features=group)
     assert repair.transform([0.0, 1.0], sensitive_features=["a", "a"]) == pytest.approx([0.3, 0.3])
-    with pytest.raises(ValueError, match="below min_size=2"):
-        QuantileRepair("b").fit(scores, sensitive_features=group)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, dict])
 def test_tables_of_several_columns_are_crossed(frame):
     scores, group = population(400)
     table = {"g": group.tolist(), "h": (["x", "y"] * 200)}
-    repair = QuantileRepair().fit(scores, sensitive_features=frame(table))
+    repair = QuantileRepair(min_group_size=1).fit(scores, sensitive_features=frame(table))
     assert len(repair.maps_) == 6
     out = repair.transform(scores, sensitive_features=frame(table))
     rows = [f"{g}{h}" for g, h in zip(*table.values(), strict=True)]
-    assert np.array_equal(out, QuantileRepair().fit_transform(scores, sensitive_features=rows))
+    assert np.array_equal(out, QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=rows))
 
 
 @pytest.mark.parametrize("make", [list, pd.Series, pl.Series, lambda s: s[:, None], lambda s: pd.DataFrame({"s": s})])
 def test_scores_of_any_kind(make):
     scores, group = population(100)
-    out = QuantileRepair().fit_transform(make(scores), sensitive_features=group)
+    out = QuantileRepair(min_group_size=1).fit_transform(make(scores), sensitive_features=group)
     assert out.shape == (100,)
     assert out.dtype == np.float64
-    assert np.array_equal(out, QuantileRepair().fit_transform(scores, sensitive_features=group))
+    assert np.array_equal(out, QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group))
 
 
 def test_missing_groups_can_be_a_group():
     scores, group = [0.1, 0.2, 0.6, 0.8], ["a", "a", None, None]
-    repair = QuantileRepair(missing="group").fit(scores, sensitive_features=group)
+    repair = QuantileRepair(missing="group", min_group_size=1).fit(scores, sensitive_features=group)
     assert repair.transform([0.1, 0.6], sensitive_features=["a", None]) == pytest.approx([0.35, 0.35])
     with pytest.raises(ValueError, match="missing values in 2 rows"):
-        QuantileRepair().fit(scores, sensitive_features=group)
+        QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
 
 
 def test_each_is_for_one_column():
     scores, group = population(100)
-    out = QuantileRepair(grouping="each").fit_transform(scores, sensitive_features=group)
-    assert np.array_equal(out, QuantileRepair().fit_transform(scores, sensitive_features=group))
+    out = QuantileRepair(grouping="each", min_group_size=1).fit_transform(scores, sensitive_features=group)
+    assert np.array_equal(out, QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group))
 
 
 def test_inputs_are_left_alone():
     scores, group = population(100)
     before = scores.copy()
-    QuantileRepair().fit_transform(scores, sensitive_features=group)
+    QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert np.array_equal(scores, before)
 
 
@@ -359,12 +367,12 @@ def test_inputs_are_left_alone():
 
 
 def test_parameters_clone_repr_and_pickle():
-    repair = QuantileRepair("pooled", 0.5, min_size=3)
+    repair = QuantileRepair("pooled", 0.5, min_group_size=3)
     assert repair.get_params() == {
-        "target": "pooled", "amount": 0.5, "grouping": "crossed", "missing": "error", "min_size": 3,
-        "half_life": 10_000.0, "new_groups": "error",
+        "target": "pooled", "amount": 0.5, "grouping": "crossed", "missing": "error",
+        "small_groups": "keep", "min_group_size": 3, "half_life": 10_000.0, "new_groups": "error",
     }  # fmt: skip
-    assert repr(repair) == "QuantileRepair(amount=0.5, min_size=3, target='pooled')"
+    assert repr(repair) == "QuantileRepair(amount=0.5, min_group_size=3, target='pooled')"
     scores, group = population(300)
     assert repair.fit(scores, sensitive_features=group) is repair
     assert repair.n_features_in_ == 1
@@ -394,13 +402,15 @@ WRONG_FIT = {
     "no such target": ({"target": "median"}, {}, ValueError, "target must be one of"),
     "target out of range": ({"target": [0.5, 1.0 + CANARY]}, {}, ValueError, "target outside"),
     "overlapping groups": (
-        {"grouping": "each", "min_size": 1},
+        {"grouping": "each"},
         {"sensitive_features": TWO},
         ValueError,
         "do not overlap",
     ),
     "no such grouping": ({"grouping": "some"}, {}, ValueError, "grouping must be one of"),
-    "min_size 0": ({"min_size": 0}, {}, ValueError, "min_size must be at least 1"),
+    "min_group_size 0": ({"min_group_size": 0}, {}, ValueError, "min_group_size must be at least 1"),
+    "half a row": ({"min_group_size": 2.5}, {}, TypeError, "min_group_size must be a whole number"),
+    "no such policy": ({"small_groups": "merge"}, {}, ValueError, "small_groups must be one of"),
     "logits": ({}, {"scores": [0.1, -CANARY, 3.0, 0.2]}, ValueError, "2 of 4 values outside [0, 1]"),
     "NaN": ({}, {"scores": [0.1, np.nan, CANARY, 0.2]}, ValueError, "1 NaN or infinite"),
     "words as scores": ({}, {"scores": ["low", "high", "low", "low"]}, TypeError, "must hold numbers"),
@@ -408,7 +418,7 @@ WRONG_FIT = {
     "nobody": ({}, {"scores": [], "sensitive_features": []}, ValueError, "scores is empty"),
     "constant": ({}, {"scores": [CANARY] * 4}, ValueError, "All 4 scores are equal, so there is nothing to repair"),
     "constant where weighed": (
-        {"min_size": 1},
+        {},
         {"scores": [0.1, CANARY, CANARY, 0.2], "sample_weight": [0, 1, 1, 0]},
         ValueError,
         "All 2 scores are equal",
@@ -416,16 +426,9 @@ WRONG_FIT = {
     "no groups": ({}, {"sensitive_features": None}, ValueError, "needs sensitive_features"),
     "one group": ({}, {"sensitive_features": ["canary-f"] * 4}, ValueError, "at least 2"),
     "too few rows": ({}, {"sensitive_features": GROUP[:3]}, ValueError, "sensitive_features has 3 rows"),
-    "group of one": (
-        {},
-        {"sensitive_features": ["canary-f", "canary-f", "canary-f", "canary-m"]},
-        ValueError,
-        "below min_size=2",
-    ),
     "weights too short": ({}, {"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 rows"),
     "negative weight": ({}, {"sample_weight": [1, 1, -1, 1]}, ValueError, "1 negative"),
     "group without weight": ({}, {"sample_weight": [1, 1, 0, 0]}, ValueError, "1 of 2 groups have total"),
-    "one weight in a group": ({}, {"sample_weight": [1, 1, 1, 0]}, ValueError, "below min_size=2"),
 }  # fmt: skip
 WRONG_TRANSFORM = {
     "unseen group": ({"sensitive_features": ["canary-f", "canary-x", "canary-m", "canary-f"]}, "1 of 4 rows"),
@@ -446,14 +449,14 @@ def test_what_fit_refuses_and_tells(case):
     options, given_data, kind, told = WRONG_FIT[case]
     data = {"scores": SCORES, "sensitive_features": GROUP, **given_data}
     with pytest.raises(kind, match=re.escape(told)) as caught:
-        QuantileRepair(**options).fit(**data)
+        QuantileRepair(**{"min_group_size": 1, **options}).fit(**data)
     if "amount" not in case:
         assert tells_nobody(str(caught.value))
 
 
 @pytest.mark.parametrize("case", WRONG_TRANSFORM)
 def test_what_transform_refuses_and_tells(case):
-    repair = QuantileRepair().fit(SCORES, sensitive_features=GROUP)
+    repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     given_data, told = WRONG_TRANSFORM[case]
     with pytest.raises(ValueError, match=re.escape(told)) as caught:
         repair.transform(**{"scores": SCORES, "sensitive_features": GROUP, **given_data})
@@ -461,25 +464,25 @@ def test_what_transform_refuses_and_tells(case):
 
 
 def test_the_repr_of_a_fitted_repair_tells_nobody():
-    repair = QuantileRepair().fit(SCORES, sensitive_features=GROUP)
+    repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     assert tells_nobody(repr(repair) + str(repair) + repr(repair.groups_))
 
 
 def test_groups_are_never_defaulted():
     with pytest.raises(TypeError, match="sensitive_features"):
-        QuantileRepair().fit(SCORES)
-    repair = QuantileRepair().fit(SCORES, sensitive_features=GROUP)
+        QuantileRepair(min_group_size=1).fit(SCORES)
+    repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     with pytest.raises(TypeError, match="sensitive_features"):
         repair.transform(SCORES)
 
 
 def test_transform_before_fit():
     with pytest.raises(NotFittedError):
-        QuantileRepair().transform(SCORES, sensitive_features=GROUP)
+        QuantileRepair(min_group_size=1).transform(SCORES, sensitive_features=GROUP)
 
 
 def test_an_amount_set_after_fit_is_used_and_checked():
-    repair = QuantileRepair().fit(SCORES, sensitive_features=GROUP)
+    repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     out = repair.set_params(amount=0.0).transform(SCORES, sensitive_features=GROUP)
     assert out.tolist() == SCORES
     with pytest.raises(ValueError, match="amount must be"):
@@ -487,7 +490,7 @@ def test_an_amount_set_after_fit_is_used_and_checked():
 
 
 def test_a_failed_fit_leaves_the_old_maps():
-    repair = QuantileRepair().fit(SCORES, sensitive_features=GROUP)
+    repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     maps = repair.maps_
     with pytest.raises(ValueError, match="nothing to repair"):
         repair.fit([0.5] * 4, sensitive_features=GROUP)
@@ -496,5 +499,5 @@ def test_a_failed_fit_leaves_the_old_maps():
 
 def test_disparity_to_everyone_vanishes_too():
     scores, group = population(5000)
-    out = QuantileRepair("pooled").fit_transform(scores, sensitive_features=group)
+    out = QuantileRepair("pooled", min_group_size=1).fit_transform(scores, sensitive_features=group)
     assert strong_demographic_disparity(out, sensitive_features=group) < 0.002

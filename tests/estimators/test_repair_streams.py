@@ -100,8 +100,8 @@ def test_a_table_keeps_its_grid_and_range():
 @pytest.mark.parametrize("through", ["memory", "file", "pickle"])
 @pytest.mark.parametrize("begin", ["fit", "nothing"])
 def test_a_stream_in_two_parts_is_the_same_stream(through, begin, tmp_path):
-    scores, group = scores_of(200, seed=4)
-    sizes = [60, 1, 9, 30, 100]
+    scores, group = scores_of(400, seed=4)
+    sizes = [260, 1, 9, 30, 100]
 
     def first():
         repair = ft.QuantileRepair(half_life=150)
@@ -114,7 +114,7 @@ def test_a_stream_in_two_parts_is_the_same_stream(through, begin, tmp_path):
         part = ft.load(tmp_path / "repair.ft")
     elif through == "pickle":
         part = pickle.loads(pickle.dumps(part))  # noqa: S301
-    stream(part, scores[70:], group[70:], sizes[3:])
+    stream(part, scores[270:], group[270:], sizes[3:])
     assert_same_repair(part, whole)
 
 
@@ -172,7 +172,7 @@ def test_bounded_memory_purity_and_weights():
 
 
 def test_errors():
-    scores, group = scores_of(40)
+    scores, group = scores_of(100)
     for wrong in ({"half_life": -1.0}, {"new_groups": "perhaps"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ft.QuantileRepair(**wrong).partial_fit(scores, sensitive_features=group)

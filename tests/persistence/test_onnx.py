@@ -91,7 +91,7 @@ def test_several_sensitive_columns_are_inputs_of_their_own():
 def test_repair_of_scores(amount, people_per_point, tmp_path):
     scores = 1 / (1 + np.exp(-X[:, 0])).round(2)  # ties, too
     group = np.where(np.arange(N) < 9, "few", GROUP)
-    repair = ft.QuantileRepair(amount=amount).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(amount=amount, min_group_size=1).fit(scores, sensitive_features=group)
     made = ft.to_onnx(repair, people_per_point=people_per_point)
     kept = (
         ft.load(ft.save(repair, tmp_path / "repair.ft", people_per_point=people_per_point))

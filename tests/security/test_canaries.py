@@ -151,7 +151,7 @@ def of_model(name, d):
     keys = {"sensitive_features": d["group"]}
     weighted = {**keys, "sample_weight": d["weight"]}
     yield lambda: MODELS[name]().fit(d["X"], d["y"], **weighted)
-    yield lambda: MODELS[name](missing="group", min_size=1, target=WORD).fit(d["X"], d["y"], **weighted)
+    yield lambda: MODELS[name](missing="group", target=WORD).fit(d["X"], d["y"], **weighted)
     yield lambda: MODELS[name]().partial_fit(d["X"], d["y"], **weighted)
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(fitted(name), method):
@@ -164,7 +164,7 @@ def of_repair(d):
     yield lambda: ft.QuantileRepair().fit(d["scores"], **keys, sample_weight=d["weight"])
     yield lambda: ft.QuantileRepair(target=WORD).fit(d["scores"], **keys)
     yield lambda: ft.QuantileRepair(target=[WORD]).fit(d["scores"], **keys)
-    yield lambda: ft.to_onnx(ft.QuantileRepair(missing="group", min_size=1).fit(d["scores"], **keys))
+    yield lambda: ft.to_onnx(ft.QuantileRepair(missing="group", min_group_size=1).fit(d["scores"], **keys))
     yield lambda: ft.QuantileRepair().partial_fit(d["scores"], **keys, sample_weight=d["weight"])
     yield lambda: fitted("scores").transform(d["scores"], **keys)
     yield lambda: ft.QuantileRepair().fit_transform(d["scores"], **keys)

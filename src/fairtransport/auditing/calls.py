@@ -11,7 +11,8 @@ from fairtransport.auditing.conditional import read_strata
 from fairtransport.auditing.evidence import CountedEvidence, RowEvidence
 from fairtransport.auditing.making import assemble
 from fairtransport.auditing.options import check_options
-from fairtransport.groups import make_groups
+from fairtransport.auditing.small_groups import summarise_small_groups
+from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_scores
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def audit(
     missing: str = "error",
     max_groups: int = 200,
     unsure_below: int = 30,
+    small_groups: str = "keep",
+    min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
 ) -> Audit:
     r"""Say how far apart the groups' scores are, for whom, where, and how sure that is.
@@ -85,6 +88,12 @@ def audit(
         More groups, or strata, are refused: they are the mark of an identifier.
     unsure_below : int, default 30
         Groups with fewer (effective) rows are marked unsure, and not judged at thresholds.
+    small_groups : {"keep", "pool", "drop"}, default "keep"
+        What to do with groups of fewer than ``min_group_size`` rows: keep them as they are, pool them into one group
+        called "(small groups)", or leave their rows out. ``settings.small_groups`` says how many there were.
+    min_group_size : int, default 30
+        Groups with fewer rows (of positive weight) are small. A full repair on the audit's page gives them no map of
+        their own, as in `fairtransport.QuantileRepair`.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
 
@@ -130,6 +139,8 @@ def audit(
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
         unsure_below=unsure_below,
+        small_groups=small_groups,
+        min_group_size=min_group_size,
     )
     values = grid.check(scores)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, at_least=2, max_groups=max_groups)
@@ -137,6 +148,19 @@ def audit(
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
     positive = None if y_true is None else _positive(y_true, pos_label, size=values.size)
+    layers = None
+    if strata is not None:
+        layers = _make_strata(strata, size=values.size, missing=missing, max_groups=max_groups)
+    sizes = groups.counts if weights is None else groups.select(weights > 0).counts
+    settled = groups.settle(small_groups, min_group_size, sizes)
+    summary = summarise_small_groups(small_groups, min_group_size, groups.counts, groups, settled)
+    groups = settled
+    if groups.dropped:
+        kept = np.any([codes < len(groups) for codes in groups.memberships], axis=0)
+        values, groups = values[kept], groups.select(kept)
+        weights = None if weights is None else weights[kept]
+        positive = None if positive is None else positive[kept]
+        layers = None if layers is None else layers.select(kept)
     rng = np.random.default_rng(random_state)
 
     def evidence(rows: NDArray[np.int64] | None = None, *, labelled: bool = True) -> RowEvidence:
@@ -157,13 +181,11 @@ def audit(
     whole = evidence()
     _check_weighted(whole.histograms)
     found: Any = ((), {})
-    if strata is not None:
-        layers = _make_strata(strata, size=values.size, missing=missing, max_groups=max_groups)
-        parts: Iterator[tuple[str, Evidence]] = (
-            (name, evidence(rows, labelled=False)) for name, rows in zip(layers.names, layers.rows, strict=True)
-        )
-        found = read_strata(parts, len(layers), options, rng)
-    return assemble(whole, options, rng, strata=found)
+    if layers is not None:
+        filled = [(name, rows) for name, rows in zip(layers.names, layers.rows, strict=True) if rows.size]
+        parts: Iterator[tuple[str, Evidence]] = ((name, evidence(rows, labelled=False)) for name, rows in filled)
+        found = read_strata(parts, len(filled), options, rng)
+    return assemble(whole, options, rng, strata=found, small_groups=summary)
 
 
 def audit_histograms(
@@ -177,6 +199,8 @@ def audit_histograms(
     n_permutations: int = 1000,
     random_state: int | np.random.Generator | None = None,
     unsure_below: int = 30,
+    small_groups: str = "keep",
+    min_group_size: int = MIN_GROUP_SIZE,
     set_aside: Mapping[str, int] | None = None,
 ) -> Audit:
     """Audit scores that are counted already, on any machine.
@@ -187,7 +211,9 @@ def audit_histograms(
         At least two groups with rows; groups without are left out.
     strata : dict of str to GroupHistograms, optional
         The same rows, by stratum.
-    thresholds, target, confidence, n_bootstrap, n_permutations, random_state, unsure_below
+    thresholds, target, confidence, n_bootstrap, n_permutations, random_state
+        As in `fairtransport.audit`.
+    unsure_below, small_groups, min_group_size
         As in `audit`.
     set_aside : dict of str to int, optional
         Rows that were not counted, by reason, to be reported.
@@ -213,18 +239,23 @@ def audit_histograms(
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
         unsure_below=unsure_below,
+        small_groups=small_groups,
+        min_group_size=min_group_size,
     )
-    counted = histograms.filled()
-    if len(counted.groups) < 2:
-        raise ValueError(f"{histograms!r} has rows in {len(counted.groups)} group(s); at least 2 are needed.")
+    present = histograms.filled()
+    if len(present.groups) < 2:
+        raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
+    counted = present.settle(small_groups, min_group_size)
+    summary = summarise_small_groups(small_groups, min_group_size, present.group_rows, present.groups, counted.groups)
     rng = np.random.default_rng(random_state)
     found: Any = ((), {})
     if strata:
+        regrouped = ((name, part.regroup(counted.groups)) for name, part in strata.items())
         parts: Iterator[tuple[str, Evidence]] = (
-            (name, CountedEvidence(part.filled())) for name, part in strata.items()
+            (name, CountedEvidence(part.filled())) for name, part in regrouped if part.rows.any()
         )
         found = read_strata(parts, len(strata), options, rng)
-    return assemble(CountedEvidence(counted), options, rng, strata=found, set_aside=set_aside)
+    return assemble(CountedEvidence(counted), options, rng, strata=found, set_aside=set_aside, small_groups=summary)
 
 
 def _positive(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from fairtransport.auditing.permutation import noise_floors
 from fairtransport.auditing.places import pair_summary
 from fairtransport.auditing.proportions import area_under_curve, difference, ratio, share
 from fairtransport.auditing.result import QUANTILE_LEVELS, Audit, GroupSummary, Reading, Settings, ThresholdSummary
+from fairtransport.auditing.small_groups import SmallGroups
 from fairtransport.auditing.thinning import MOST_NODES, thin
 from fairtransport.auditing.yardsticks import make_yardsticks
 from fairtransport.transport.line import Sample, wasserstein
@@ -52,6 +53,7 @@ def assemble(
     *,
     strata: tuple[Sequence[StratumSummary], Mapping[str, Reading]] = ((), {}),
     set_aside: Mapping[str, int] | None = None,
+    small_groups: SmallGroups | None = None,
 ) -> Audit:
     """Read every figure from the evidence.
 
@@ -64,6 +66,8 @@ def assemble(
         Summaries of the strata, and the readings within them.
     set_aside : dict of str to int, optional
         Rows that were not counted, by reason.
+    small_groups : SmallGroups, optional
+        What was done with groups of few rows.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def assemble(
         strata=tuple(strata[0]),
         conditional=strata[1],
         histograms=histograms,
-        settings=_settings(evidence, options, block, set_aside or {}),
+        settings=_settings(evidence, options, block, set_aside or {}, small_groups or SmallGroups()),
     )
 
 
@@ -236,7 +240,9 @@ def _farthest(evidence: Evidence, distances: NDArray[np.float64], unsure: NDArra
     return pair_summary(evidence.histograms, one, other, float(distances[one, other]))
 
 
-def _settings(evidence: Evidence, options: Options, block: Block, set_aside: Mapping[str, int]) -> Settings:
+def _settings(
+    evidence: Evidence, options: Options, block: Block, set_aside: Mapping[str, int], small_groups: SmallGroups
+) -> Settings:
     histograms = evidence.histograms
     return Settings(
         target=_say_target(options.target, histograms.groups.names, block.yardsticks[0].group),
@@ -252,6 +258,7 @@ def _settings(evidence: Evidence, options: Options, block: Block, set_aside: Map
         n_nodes=block.thinned.nodes.size,
         unsure_below=options.unsure_below,
         set_aside=dict(set_aside),
+        small_groups=small_groups,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport.auditing.calls import audit_histograms
 from fairtransport.auditing.options import check_options
+from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
 
@@ -43,6 +44,8 @@ def audit_table(
     missing: str = "set_aside",
     max_groups: int = 200,
     unsure_below: int = 30,
+    small_groups: str = "keep",
+    min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
 ) -> Audit:
     """Audit a table where it is, on the engine that holds it, without collecting its rows.
@@ -63,7 +66,9 @@ def audit_table(
         well. A missing value is a stratum of its own.
     weight : str, optional
         Column of the rows' weights; equal when omitted.
-    thresholds, target, confidence, n_bootstrap, n_permutations, random_state, unsure_below
+    thresholds, target, confidence, n_bootstrap, n_permutations, random_state
+        As in `fairtransport.audit`.
+    unsure_below, small_groups, min_group_size
         As in `fairtransport.audit`.
     range : pair of float, optional
         Lowest and highest score that there may be; [0, 1] when omitted. Distances are shares of this range.
@@ -108,6 +113,8 @@ def audit_table(
         "n_bootstrap": n_bootstrap,
         "n_permutations": n_permutations,
         "unsure_below": unsure_below,
+        "small_groups": small_groups,
+        "min_group_size": min_group_size,
     }
     check_options(Grid.over(range, n_bins), **options)  # before the engine works
     counts = count_table(
@@ -134,8 +141,8 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     ----------
     counts : TableCounts
     **options
-        ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state`` and
-        ``unsure_below``, as in `audit_table`.
+        ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state``,
+        ``unsure_below``, ``small_groups`` and ``min_group_size``, as in `audit_table`.
 
     Returns
     -------

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_count, check_real
+from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUP_POLICIES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,6 +29,8 @@ class Options:
     n_bootstrap: int
     n_permutations: int
     unsure_below: int
+    small_groups: str
+    min_group_size: int
 
 
 def check_options(
@@ -39,6 +42,8 @@ def check_options(
     n_bootstrap: int,
     n_permutations: int,
     unsure_below: int,
+    small_groups: str = "keep",
+    min_group_size: int = MIN_GROUP_SIZE,
 ) -> Options:
     """Check what may be chosen, and put thresholds into the range of the scores."""
     level = check_real(confidence, name="confidence", strict=True)
@@ -54,4 +59,6 @@ def check_options(
         n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
         n_permutations=check_count(n_permutations, name="n_permutations", least=20),
         unsure_below=check_count(unsure_below, name="unsure_below"),
+        small_groups=check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups"),
+        min_group_size=check_count(min_group_size, name="min_group_size"),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairtransport.auditing.places import pair_summary
 from fairtransport.auditing.rendering import render
+from fairtransport.auditing.small_groups import SmallGroups
 from fairtransport.auditing.text import audit_text
 
 if TYPE_CHECKING:
@@ -200,6 +201,8 @@ class Settings:
         Groups with fewer effective rows are unsure.
     set_aside : dict of str to int
         Rows that were not counted, by reason.
+    small_groups : SmallGroups
+        How groups of few rows were treated, and how many were pooled or left out.
     """
 
     target: str
@@ -215,6 +218,7 @@ class Settings:
     n_nodes: int
     unsure_below: int
     set_aside: Mapping[str, int] = field(default_factory=dict)
+    small_groups: SmallGroups = field(default_factory=SmallGroups)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -38,6 +38,8 @@ def _lines(audit: Audit) -> Iterator[str]:
     )
     for reason, count in settings.set_aside.items():
         yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")
+    for sentence in settings.small_groups.sentences():
+        yield from wrap(sentence)
     yield ""
     yield from _readings(audit.readings.items(), settings.confidence)
     yield ""

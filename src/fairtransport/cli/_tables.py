@@ -25,11 +25,13 @@ __all__ = [
     "MaxExpansion",
     "MaxGroups",
     "Memory",
+    "MinGroupSize",
     "Null",
     "Positive",
     "Score",
     "ScoreRange",
     "Sensitive",
+    "SmallGroups",
     "Threads",
     "bar",
     "in_options",
@@ -65,6 +67,15 @@ Bins = Annotated[int, typer.Option("--bins", metavar="N", min=1, help="Bins that
 MaxGroups = Annotated[
     int, typer.Option("--max-groups", metavar="N", min=2, help="More groups are refused: an identifier was named.")
 ]
+SmallGroups = Annotated[
+    str,
+    typer.Option(
+        "--small-groups", metavar="WORD", help="Groups of few rows: keep, pool (into one group) or drop (leave out)."
+    ),
+]
+MinGroupSize = Annotated[
+    int, typer.Option("--min-group-size", metavar="N", min=1, help="A group of fewer rows is small.")
+]
 Format = Annotated[
     str | None, typer.Option("--format", metavar="WORD", help="csv, parquet, feather or jsonl, if names do not say it.")
 ]
@@ -97,6 +108,10 @@ _SPOKEN = (
     (r"\bmax_groups\b=?", "--max-groups"),
     (r"\bmax_expansion\b=?", "--max-expansion"),
     (r"\bn_bins\b=?", "--bins"),
+    (r"\bmin_group_size=(\d)", r"--min-group-size \1"),
+    (r"\bmin_group_size\b=?", "--min-group-size"),
+    (r"\bsmall_groups='(\w+)'", r"--small-groups \1"),
+    (r"\bsmall_groups\b=?", "--small-groups"),
     (r"\bmin_size=(\d)", r"--min-size \1"),
     (r"\bmin_size\b=?", "--min-size"),
     (r"\boutput=", "--column"),

@@ -53,6 +53,8 @@ def run_audit(
     missing: Annotated[
         str, typer.Option("--missing", metavar="WORD", help="A missing group: set_aside (and counted), or group.")
     ] = "set_aside",
+    small_groups: shared.SmallGroups = "keep",
+    min_group_size: shared.MinGroupSize = 30,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PATH", help="Write a page that can be handed on.")
     ] = None,
@@ -125,6 +127,8 @@ def run_audit(
         "n_bootstrap": replicates,
         "n_permutations": replicates,
         "unsure_below": 30,
+        "small_groups": small_groups,
+        "min_group_size": min_group_size,
     }
     counting: dict[str, Any] = {
         "range": shared.parse_range(score_range),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,8 +46,8 @@ def run_repair(
         typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (as they are) to 1 (equal distributions)."),
     ] = 1.0,
     target: Annotated[
-        str, typer.Option("--target", metavar="WORD", help="barycenter, barycenter_w2, pooled or a group.")
-    ] = "barycenter",
+        str, typer.Option("--target", metavar="WORD", help="barycenter_w2, barycenter, pooled or a group.")
+    ] = "barycenter_w2",
     fit_on: Annotated[
         list[str] | None,
         typer.Option("--fit-on", metavar="FILE", help="Learn on these files instead, and repair the others."),
@@ -68,9 +69,16 @@ def run_repair(
     json_to: JsonTo = None,
     force: shared.Force = False,
     score_range: shared.ScoreRange = None,
-    min_size: Annotated[
-        int, typer.Option("--min-size", metavar="N", min=1, help="A group of fewer rows is refused.")
-    ] = 2,
+    small_groups: Annotated[
+        str,
+        typer.Option(
+            "--small-groups",
+            metavar="WORD",
+            help="Groups of few rows get no map of their own: keep or pool (the map of all small groups together, if "
+            "these have enough rows), or drop (the common map).",
+        ),
+    ] = "keep",
+    min_group_size: shared.MinGroupSize = 30,
     guess_types: Annotated[
         bool, typer.Option("--guess-types", help="Guess which columns of a CSV file hold numbers; text otherwise.")
     ] = False,
@@ -116,7 +124,12 @@ def run_repair(
     )
     names = {"score": score, "sensitive": sensitive, "label": label, "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "max_groups": max_groups}
-    learning = {"target": target, "amount": amount, "min_size": min_size}
+    learning = {
+        "target": target,
+        "amount": amount,
+        "small_groups": small_groups,
+        "min_group_size": min_group_size,
+    }
     output = column or f"{score}_repaired"
     writing = {"path": out, "output": output, "guess": guess_types}
     with shared.in_options():
@@ -129,10 +142,12 @@ def run_repair(
     set_aside = dict(repair.set_aside_) if fit_on else {}
     told = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
     floors = {name: reading.floor for name, reading in after.readings.items()}
-    goal.write({**told, "noise_floor": floors, "written": str(out)})
+    without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
+    goal.write({**told, "noise_floor": floors, "without_own_map": without, "written": str(out)})
     if goal.to_stdout:
         return
     _show(before, after, done, set_aside)
+    _show_small_groups(repair)
     for what, path in (("Written:", out), ("SQL:", sql), ("Lookup table:", lookup), ("JSON:", goal.path)):
         if path is not None:
             print_path(what, path)
@@ -171,7 +186,9 @@ def _repair(
         as_text = table.kinds(columns.sensitive) != source.kinds(own.sensitive)
         given = {} if fit_on else {"pos_label": pos_label}
         counts = source.run(count_table, own, title="Reading", show=show, as_text=as_text, **counting, **given)
-        repair = QuantileRepair(**learning).fit_counts(counts)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="None of the .* groups has min_group_size")  # said at the end
+            repair = QuantileRepair(**learning).fit_counts(counts)
         with shared.bar("Writing") as tell:
             done = repair_file(
                 repair,
@@ -183,6 +200,13 @@ def _repair(
                 **writing,
             )
     return repair, done
+
+
+def _show_small_groups(repair: QuantileRepair) -> None:
+    from fairtransport.estimators.repair import describe_small_groups  # noqa: PLC0415 - scikit-learn takes a while
+
+    for sentence in describe_small_groups(repair):
+        print_sentence(f"{sentence}.")
 
 
 def _hand_on(repair: QuantileRepair, score: str, *, sql: Path | None, lookup: Path | None, output: str) -> None:

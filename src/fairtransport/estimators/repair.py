@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,20 +12,23 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from fairtransport._validation import check_choice, check_count, check_length, check_real, check_scores, check_weights
+from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_weights
 from fairtransport.estimators.adjusting import check_stream_parameters
+from fairtransport.estimators.map_sources import MapSources, check_small_groups
 from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.repair_streams import RepairsStreams
 from fairtransport.estimators.repair_tables import RepairsTables
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import MIN_GROUP_SIZE, Groups, make_groups
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
 from fairtransport.transport.many_maps import move_by_code
-from fairtransport.transport.targets import resolve_target
+from fairtransport.transport.targets import TARGET_WORDS, resolve_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["QuantileRepair", "groups_to_repair"]
+__all__ = ["QuantileRepair", "describe_small_groups", "groups_to_repair"]
 
 _OUTPUTS = ("default", "pandas", "polars")
 _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
@@ -37,10 +41,10 @@ class QuantileRepair(  # type: ignore[call-arg]
 
     Parameters
     ----------
-    target : {"barycenter", "barycenter_w2", "pooled"}, group label or array, default="barycenter"
-        The distribution every group is carried to: the Wasserstein-1 barycenter with equal weights (the
-        paper's), the Wasserstein-2 barycenter weighted by group size, which moves the scores least in mean
-        square and so usually costs the least accuracy, all rows together, one group's scores, or given scores.
+    target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
+        The distribution every group is carried to: the Wasserstein-2 barycenter weighted by group size, which
+        moves the scores least in mean square and so usually costs the least accuracy, the Wasserstein-1
+        barycenter with equal weights (the paper's), all rows together, one group's scores, or given scores.
     amount : float, default=1.0
         How much to repair, from 0 (scores as they are) to 1 (equal distributions).
     grouping : {"crossed", "each"}, default="crossed"
@@ -48,8 +52,14 @@ class QuantileRepair(  # type: ignore[call-arg]
         overlap and a row would have more than one map.
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
-    min_size : int, default=2
-        A group with fewer rows (of positive weight) raises.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        What to do with groups of fewer than ``min_group_size`` rows, which never get a map made from their own
+        few rows. ``"keep"``: each uses the map of all small groups together where these have at least
+        ``min_group_size`` rows, and otherwise the common map, from everyone's distribution to the target; a
+        barycenter with equal weights leaves them out. ``"pool"``: the same maps, and the small groups enter the
+        target as one group. ``"drop"``: they use the common map and are left out of the target.
+    min_group_size : int, default=30
+        A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
     half_life : float, default=10000
         For ``partial_fit``: after so many rows of the stream a row counts half.
     new_groups : {"error", "adopt"}, default="error"
@@ -58,9 +68,9 @@ class QuantileRepair(  # type: ignore[call-arg]
     Attributes
     ----------
     maps_ : tuple of QuantileMap
-        The full repair of each group, in the order of ``groups_.labels``. The knots are the group's distinct
-        training scores: keep a fitted repair as you would keep those scores. (`fairtransport.save` does not write
-        them: it writes a summary.)
+        The full repair of each group, in the order of ``groups_.labels``. The knots are the distinct training
+        scores of the rows that the map was made from: keep a fitted repair as you would keep those scores.
+        (`fairtransport.save` does not write them: it writes a summary.)
     rows_at_knots_ : tuple of ndarray of int
         Training rows that share each knot.
     target_ : ndarray of shape (4096,)
@@ -69,6 +79,10 @@ class QuantileRepair(  # type: ignore[call-arg]
         The groups seen, without their rows.
     group_sizes_ : ndarray of int of shape (n_groups,)
         Training rows of each.
+    own_map_ : ndarray of bool of shape (n_groups,)
+        Whether the map of a group was made from its own rows alone.
+    small_groups_ : tuple
+        Labels of the groups that did not get a map of their own.
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
@@ -98,7 +112,7 @@ class QuantileRepair(  # type: ignore[call-arg]
     * at a training score: the mean of the target over the levels that the score fills, the same for all ties
       (scores that differ by rounding only are ties, so that equal rows scored in different batches stay equal);
     * between two neighbouring training scores: linear;
-    * below the lowest and above the highest training score of the group: constant. Scores there keep their
+    * below the lowest and above the highest training score of the map: constant. Scores there keep their
       order but, with ``amount=1``, no longer differ from each other.
 
     It never descends, so the order within a group is kept. A score that many rows share stays one score:
@@ -108,7 +122,7 @@ class QuantileRepair(  # type: ignore[call-arg]
     --------
     >>> from fairtransport import QuantileRepair
     >>> scores, sex = [0.1, 0.3, 0.5, 0.7], ["F", "F", "M", "M"]
-    >>> repair = QuantileRepair().fit(scores, sensitive_features=sex)
+    >>> repair = QuantileRepair(min_group_size=1).fit(scores, sensitive_features=sex)
     >>> repair.transform(scores, sensitive_features=sex)
     array([0.3, 0.5, 0.3, 0.5])
     >>> repair.transform([0.2, 0.9], sensitive_features=["F", "M"])
@@ -117,12 +131,13 @@ class QuantileRepair(  # type: ignore[call-arg]
 
     def __init__(
         self,
-        target: Any = "barycenter",
+        target: Any = "barycenter_w2",
         amount: float = 1.0,
         *,
         grouping: str = "crossed",
         missing: str = "error",
-        min_size: int = 2,
+        small_groups: str = "keep",
+        min_group_size: int = MIN_GROUP_SIZE,
         half_life: float = 10_000.0,
         new_groups: str = "error",
     ) -> None:
@@ -130,7 +145,8 @@ class QuantileRepair(  # type: ignore[call-arg]
         self.amount = amount
         self.grouping = grouping
         self.missing = missing
-        self.min_size = min_size
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
         self.half_life = half_life
         self.new_groups = new_groups
 
@@ -159,8 +175,7 @@ class QuantileRepair(  # type: ignore[call-arg]
         -------
         self
         """
-        check_real(self.amount, name="amount", most=1.0)
-        check_stream_parameters(self.half_life, self.new_groups)
+        self._check_parameters()
         values = check_scores(scores)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
@@ -173,38 +188,92 @@ class QuantileRepair(  # type: ignore[call-arg]
                 "made them was able to learn."
             )
 
-        def sample(rows: Any) -> Sample:
+        def sample_of(members: tuple[int, ...]) -> Sample:
+            rows: Any = slice(None) if len(members) == len(groups) else groups.rows[members[0]]
+            if 1 < len(members) < len(groups):
+                rows = np.concatenate([groups.rows[group] for group in members])
             return Sample.from_values(values[rows], None if weights is None else weights[rows])
 
-        samples = [sample(rows) for rows in groups.rows]
         sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
-        pooled = isinstance(self.target, str) and self.target == "pooled"
-        self._learn(samples, sizes, groups, sample(slice(None)) if pooled else None)
-        self.rows_at_knots_ = tuple(_ties(own.values) for own in samples)
-        self.group_sizes_ = groups.counts
+        self._learn(sample_of, lambda _, sample: _ties(sample.values), sizes, groups.counts, groups)
+        self._warn_if_all_small()
         self.grid_, self.set_aside_ = None, {}
         return self
 
+    @property
+    def small_groups_(self) -> tuple[Any, ...]:
+        """Labels of the groups that did not get a map of their own."""
+        return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
+
+    def _check_parameters(self) -> None:
+        check_real(self.amount, name="amount", most=1.0)
+        check_small_groups(self.small_groups, self.min_group_size)
+        check_stream_parameters(self.half_life, self.new_groups)
+
     def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
         return groups_to_repair(
-            sensitive_features,
-            n_rows=n_rows,
-            grouping=self.grouping,
-            missing=self.missing,
-            min_size=self.min_size,
-            weights=weights,
+            sensitive_features, n_rows=n_rows, grouping=self.grouping, missing=self.missing, weights=weights
         )
 
-    def _learn(self, samples: list[Sample], sizes: Any, groups: Groups, everyone: Sample | None) -> None:
-        target = resolve_target(
-            self.target, samples, sizes, labels=groups.labels, names=groups.names, everyone=everyone
-        )
-        self.maps_ = tuple(_map_with_ties(own, target).prepare() for own in samples)
+    def _learn(
+        self,
+        sample_of: Callable[[tuple[int, ...]], Sample],
+        rows_at_knots: Callable[[tuple[int, ...], Sample], NDArray[np.int64]],
+        sizes: Any,
+        counts: NDArray[np.int64],
+        groups: Groups,
+    ) -> None:
+        """Make the target and the maps.
+
+        ``sample_of`` returns the distribution of the rows of some groups together, and ``rows_at_knots`` how many of
+        these rows share each knot; ``sizes`` weigh the groups, and ``counts`` are their numbers of rows.
+        """
+        by_size = isinstance(self.target, str) and self.target == "barycenter_w2"
+        sources = MapSources.choose(counts, self.small_groups, self.min_group_size, by_size=by_size)
+        everyone = tuple(range(len(groups)))
+        samples = {members: sample_of(members) for members in {*sources.maps, *sources.target}}
+        target = self._find_target(sample_of, samples, sources.target, np.asarray(sizes, dtype=np.float64), groups)
+        maps = {members: _map_with_ties(samples[members], target).prepare() for members in {*sources.maps}}
+        rows = {members: rows_at_knots(members, samples[members]) for members in maps}
+        self.maps_ = tuple(maps[sources.maps[group]] for group in everyone)
+        self.rows_at_knots_ = tuple(rows[sources.maps[group]] for group in everyone)
+        self.own_map_ = sources.own_map
         self.target_ = target.equal_mass(_TARGET_SIZE)
         self.groups_ = Groups.from_spec(groups.to_spec())
+        self.group_sizes_ = counts
         self.n_features_in_ = 1
         if hasattr(self, "counted_"):  # by a stream before this
             del self.counted_
+
+    def _find_target(
+        self,
+        sample_of: Callable[[tuple[int, ...]], Sample],
+        samples: dict[tuple[int, ...], Sample],
+        compared: tuple[tuple[int, ...], ...],
+        sizes: NDArray[np.float64],
+        groups: Groups,
+    ) -> Sample:
+        everyone = tuple(range(len(groups)))
+        if isinstance(self.target, str) and self.target in TARGET_WORDS:
+            if self.target == "pooled":
+                return sample_of(everyone)
+            masses = [sizes[list(members)].sum() for members in compared]
+            return resolve_target(self.target, [samples[members] for members in compared], masses)
+        every = [samples.get((group,)) or sample_of((group,)) for group in everyone]
+        return resolve_target(self.target, every, sizes, labels=groups.labels, names=groups.names)
+
+    def _warn_if_all_small(self) -> None:
+        if not self.own_map_.any():
+            warnings.warn(
+                f"None of the {len(self.groups_)} groups has min_group_size={self.min_group_size} rows, so the same "
+                "map moves all of them and their ranks stay as different as they were. Give more rows, or set a "
+                "smaller min_group_size=.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _told(self) -> list[str]:
+        return describe_small_groups(self)
 
     def transform(self, scores: ArrayLike, *, sensitive_features: Any) -> NDArray[np.float64]:
         """Return the repaired scores.
@@ -287,11 +356,10 @@ def groups_to_repair(
     n_rows: int,
     grouping: str,
     missing: str,
-    min_size: int,
+    min_size: int = 1,
     weights: NDArray[np.float64] | None = None,
 ) -> Groups:
     """Make the groups of all rows, and check that each can be repaired from its rows with weight."""
-    check_count(min_size, name="min_size")
     _require_given(sensitive_features)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
     check_length(range(groups.n_rows), size=n_rows, name="sensitive_features")
@@ -309,6 +377,26 @@ def groups_to_repair(
     counted = groups if weights is None else groups.select(weights > 0)
     counted.require(min_size=min_size, at_least=2)
     return groups
+
+
+def describe_small_groups(repair: Any) -> list[str]:
+    """Say how many groups of a fitted repair did not get a map of their own; nothing where all did.
+
+    Examples
+    --------
+    >>> scores, group = np.arange(65) / 65, ["a"] * 32 + ["b"] * 31 + ["c"] * 2
+    >>> describe_small_groups(QuantileRepair().fit(scores, sensitive_features=group))
+    ['1 of 3 groups has fewer than 30 rows and no map of its own']
+    """
+    few, every = len(repair.small_groups_), len(repair.groups_)
+    if not few:
+        return []
+    limit = repair.min_group_size
+    if few == every:
+        return [f"None of the {every} groups has {limit} rows: all share one map, and ranks stay as different"]
+    if few == 1:
+        return [f"1 of {every} groups has fewer than {limit} rows and no map of its own"]
+    return [f"{few} of {every} groups have fewer than {limit} rows and no maps of their own"]
 
 
 def _require_given(sensitive_features: Any) -> None:

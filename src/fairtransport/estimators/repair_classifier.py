@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.estimators.adjusting import check_stream_parameters
 from fairtransport.estimators.labels import two_classes
+from fairtransport.estimators.map_sources import check_small_groups
 from fairtransport.estimators.notebook import ShowsFit
-from fairtransport.estimators.repair import QuantileRepair, groups_to_repair
+from fairtransport.estimators.repair import QuantileRepair, describe_small_groups, groups_to_repair
 from fairtransport.estimators.unquoted import unquoted
+from fairtransport.groups import MIN_GROUP_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -35,11 +37,11 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
     estimator : classifier
         A classifier with ``predict_proba``, or a pipeline that ends in one. If it is fitted already it is used
         as it is; otherwise a clone is fitted.
-    target : {"barycenter", "barycenter_w2", "pooled"}, group label or array, default="barycenter"
-        The distribution every group is carried to; see :class:`QuantileRepair`. ``"barycenter_w2"`` usually
-        costs the least accuracy.
+    target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
+        The distribution every group is carried to; see :class:`QuantileRepair`. The default usually costs the
+        least accuracy.
     amount : float, default=1.0
-        How much to repair, from 0 (scores as they are) to 1 (equal distributions).
+        How much to repair, from 0 (scores as they are) to 1 (equal distributions). It may be set after ``fit``.
     cv : int, splitter, iterable of splits or None, default=None
         Which scores the maps are made from. None: those of the fitted classifier on the training rows. Right
         for models that fit new rows about as well as the training rows, such as logistic regression, and for
@@ -51,8 +53,11 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         Several sensitive columns are crossed; groups that overlap cannot be repaired.
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
-    min_size : int, default=2
-        A group with fewer rows (of positive weight) raises.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        Which map groups of fewer than ``min_group_size`` rows use, as none is made from so few rows; see
+        :class:`QuantileRepair`.
+    min_group_size : int, default=30
+        A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
     half_life : float, default=10000
         For ``partial_fit``: after so many rows of the stream a row counts half.
     new_groups : {"error", "adopt"}, default="error"
@@ -64,6 +69,8 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         The fitted classifier: ``estimator`` itself if it was fitted, a clone if not.
     repair_ : QuantileRepair
         The fitted repair of its scores.
+    small_groups_ : tuple
+        Labels of the groups that did not get a map of their own.
     classes_ : ndarray of shape (2,)
         The class labels; scores are probabilities of the second.
     n_features_in_, feature_names_in_
@@ -102,12 +109,13 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         self,
         estimator: Any,
         *,
-        target: Any = "barycenter",
+        target: Any = "barycenter_w2",
         amount: float = 1.0,
         cv: Any = None,
         grouping: str = "crossed",
         missing: str = "error",
-        min_size: int = 2,
+        small_groups: str = "keep",
+        min_group_size: int = MIN_GROUP_SIZE,
         half_life: float = 10_000.0,
         new_groups: str = "error",
     ) -> None:
@@ -117,9 +125,31 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         self.cv = cv
         self.grouping = grouping
         self.missing = missing
-        self.min_size = min_size
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
         self.half_life = half_life
         self.new_groups = new_groups
+
+    @property
+    def amount(self) -> float:
+        """How much to repair; a fitted repair follows it."""
+        return self.__dict__["amount"]
+
+    @amount.setter
+    def amount(self, amount: float) -> None:
+        repair = vars(self).get("repair_")
+        if repair is not None:
+            repair.amount = check_real(amount, name="amount", most=1.0)
+        self.__dict__["amount"] = amount
+
+    @property
+    def small_groups_(self) -> tuple[Any, ...]:
+        """Labels of the groups that did not get a map of their own."""
+        check_is_fitted(self)
+        return self.repair_.small_groups_
+
+    def _told(self) -> list[str]:
+        return describe_small_groups(self.repair_)
 
     @property
     def n_features_in_(self) -> int:
@@ -151,14 +181,16 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         self
         """
         check_real(self.amount, name="amount", most=1.0)
+        check_small_groups(self.small_groups, self.min_group_size)
         check_stream_parameters(self.half_life, self.new_groups)
         labels, classes = two_classes(y, type(self).__name__)
         n_rows = _n_rows(X)
         check_length(labels, size=n_rows, name="y")
         weights = check_weights(sample_weight, size=n_rows)
-        how: dict[str, Any] = {"grouping": self.grouping, "missing": self.missing, "min_size": self.min_size}
         # Checked before the classifier is fitted, which may take long.
-        groups = groups_to_repair(sensitive_features, n_rows=n_rows, weights=weights, **how)
+        groups = groups_to_repair(
+            sensitive_features, n_rows=n_rows, weights=weights, grouping=self.grouping, missing=self.missing
+        )
         self._check_estimator()
         with unquoted(), config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
             model, scores = self._model_and_scores(X, labels, classes, weights)
@@ -180,7 +212,8 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
             self.amount,
             grouping=self.grouping,
             missing=self.missing,
-            min_size=self.min_size,
+            small_groups=self.small_groups,
+            min_group_size=self.min_group_size,
             half_life=self.half_life,
             new_groups=self.new_groups,
         )

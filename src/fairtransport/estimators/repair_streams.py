@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.estimators.adjusting import check_stream_parameters, encode_or_adopt
-from fairtransport.estimators.repair_tables import rows_at
+from fairtransport._validation import check_length, check_weights
+from fairtransport.estimators.adjusting import encode_or_adopt
 from fairtransport.estimators.sketches import NEWCOMER
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
 
@@ -52,7 +51,7 @@ class RepairsStreams:
         Returns
         -------
         self
-            Without a ``fit`` before, the first batch needs what ``fit`` needs: two groups of ``min_size`` rows.
+            Without a ``fit`` before, the first batch needs what ``fit`` needs: rows of two groups.
 
         Notes
         -----
@@ -62,13 +61,14 @@ class RepairsStreams:
         two bins and one, where every bin has rows.
 
         A group keeps at least the weight of ten rows, however long it is absent. An adopted one begins with ten that
-        are distributed like the target, so that its map begins near the identity.
+        are distributed like the target. A group gets a map of its own when ``min_group_size`` of its rows have been
+        seen, however old they are; until then ``small_groups`` says which map it uses.
 
-        A repair that was fitted goes on from the rows that its maps were made from. They count as no more rows than an
-        endless stream would leave: ``half_life / log(2)``.
+        A repair that was fitted goes on from the rows that its maps were made from; a group without a map of its own
+        goes on from as many rows as it had (at least ten), distributed like those that its map was made from. All
+        together they count as no more rows than an endless stream would leave: ``half_life / log(2)``.
         """
-        check_real(self.amount, name="amount", most=1.0)
-        check_stream_parameters(self.half_life, self.new_groups)
+        self._check_parameters()
         if not hasattr(self, "maps_"):
             counted = self._first_counts(scores, sensitive_features, sample_weight)
         else:
@@ -89,9 +89,7 @@ class RepairsStreams:
         True
         """
         # A copy of the estimator must not be moved along: everything is made anew.
-        self._learn(counted.samples(), counted.weights, counted.groups, counted.sample_of_everyone())
-        self.rows_at_knots_ = tuple(rows_at(counted, group, carry.knots) for group, carry in enumerate(self.maps_))
-        self.group_sizes_ = counted.rows
+        self._learn_counts(counted)
         grid: Any = counted.grid
         self.grid_, self.set_aside_, self.counted_ = grid, vars(self).get("set_aside_", {}), counted
         return self
@@ -133,13 +131,17 @@ class RepairsStreams:
 def _counts_of_maps(repair: Any, grid: Grid) -> GroupHistograms:
     """Count the rows that the maps were made from, at the nodes of the grid."""
     knots = [carry.knots for carry in repair.maps_]
+    masses = [
+        rows if own else rows * (max(float(size), NEWCOMER) / rows.sum())
+        for rows, own, size in zip(repair.rows_at_knots_, repair.own_map_, repair.group_sizes_, strict=True)
+    ]
     cells = np.repeat(np.arange(len(knots)), [own.size for own in knots])
     counts = GroupHistograms.from_cells(
         grid,
         repair.groups_,
         cells=cells,
         nodes=grid.places(np.concatenate(knots)),
-        masses=np.concatenate(repair.rows_at_knots_),
+        masses=np.concatenate(masses),
     )
     return replace(counts, rows=np.asarray(repair.group_sizes_, dtype=np.int64))
 

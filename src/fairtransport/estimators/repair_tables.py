@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport._validation import check_choice, check_real
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.tables import RepairLookup, check_rows, count_table, repair_rows
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairtransport.tables import TableCounts
     from fairtransport.transport.line import QuantileMap, Sample
 
-__all__ = ["RepairsTables", "rows_at"]
+__all__ = ["RepairsTables"]
 
 
 class RepairsTables:
@@ -34,7 +34,8 @@ class RepairsTables:
     amount: float
     grouping: str
     missing: str
-    min_size: int
+    small_groups: str
+    min_group_size: int
     maps_: tuple[QuantileMap, ...]
     rows_at_knots_: tuple[NDArray[np.int64], ...]
     group_sizes_: NDArray[np.int64]
@@ -42,8 +43,31 @@ class RepairsTables:
     grid_: Grid | None
     set_aside_: dict[str, int]
 
-    def _learn(self, samples: list[Sample], sizes: Any, groups: Groups, everyone: Sample | None) -> None:
+    def _learn(
+        self,
+        sample_of: Callable[[tuple[int, ...]], Sample],
+        rows_at_knots: Callable[[tuple[int, ...], Sample], NDArray[np.int64]],
+        sizes: Any,
+        counts: NDArray[np.int64],
+        groups: Groups,
+    ) -> None:
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
+    def _warn_if_all_small(self) -> None:
+        raise NotImplementedError
+
+    def _learn_counts(self, histograms: GroupHistograms) -> None:
+        """Make the target and the maps from counts."""
+        self._learn(
+            histograms.pooled_sample,
+            lambda members, sample: _rows_at(histograms, members, sample.values),
+            histograms.weights,
+            histograms.rows,
+            histograms.groups,
+        )
 
     def fit_table(
         self,
@@ -90,8 +114,7 @@ class RepairsTables:
         where a < s <= b are the nearest nodes with rows of the group: where every bin has some, the score and its image
         move by no more than two bins and one. For scores on the grid T' is T.
         """
-        check_real(self.amount, name="amount", most=1.0)
-        check_count(self.min_size, name="min_size")
+        self._check_parameters()
         check_choice(self.missing, ("error", "group"), name="missing")
         counts = count_table(
             frame,
@@ -124,13 +147,11 @@ class RepairsTables:
         -------
         self
         """
-        check_real(self.amount, name="amount", most=1.0)
-        check_count(self.min_size, name="min_size")
+        self._check_parameters()
         histograms = counts.histograms
-        _check_counted(histograms, self.min_size)
-        self._learn(histograms.samples(), histograms.weights, histograms.groups, histograms.sample_of_everyone())
-        self.rows_at_knots_ = tuple(rows_at(histograms, group, carry.knots) for group, carry in enumerate(self.maps_))
-        self.group_sizes_ = histograms.rows
+        _check_counted(histograms)
+        self._learn_counts(histograms)
+        self._warn_if_all_small()
         self.grid_, self.set_aside_ = histograms.grid, counts.set_aside
         return self
 
@@ -221,16 +242,16 @@ class RepairsTables:
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
 
-def rows_at(histograms: GroupHistograms, group: int, knots: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows counted at each knot; where rows have weights, the number that is certain: (sum w)^2 / sum w^2."""
+def _rows_at(histograms: GroupHistograms, members: Sequence[int], knots: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of some groups counted at each knot; where rows have weights, the certain number (sum w)^2 / sum w^2."""
     at = np.searchsorted(histograms.grid.nodes, knots)
-    mass = histograms.by_group[group, at]
-    squares = histograms.squares_by_class[:, group, at].sum(axis=0)
+    mass = histograms.by_group[list(members)].sum(axis=0)[at]
+    squares = histograms.squares_by_class[:, list(members)].sum(axis=(0, 1))[at]
     certain = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
     return np.maximum(1, np.floor(certain * (1 + 1e-9))).astype(np.int64)
 
 
-def _check_counted(histograms: GroupHistograms, min_size: int) -> None:
+def _check_counted(histograms: GroupHistograms) -> None:
     """Check that each group of a table can be repaired from its rows with weight."""
     groups = histograms.groups
     named = say_columns(groups.columns)
@@ -238,14 +259,9 @@ def _check_counted(histograms: GroupHistograms, min_size: int) -> None:
         raise ValueError("Quantile repair needs groups that do not overlap; use grouping='crossed'.")
     if len(groups) < 2:
         raise ValueError(f"The rows fall into {len(groups)} group(s) of {named}; at least 2 needed.")
-    n_empty, n_small = (int(np.count_nonzero(which)) for which in (histograms.weights <= 0, histograms.rows < min_size))
+    n_empty = int(np.count_nonzero(histograms.weights <= 0))
     if n_empty:
         raise ValueError(f"{n_empty} of {len(groups)} groups have total weight 0; drop their rows or weigh them.")
-    if n_small:
-        raise ValueError(
-            f"{n_small} of {len(groups)} groups of {named} have fewer than min_size={min_size} rows. Merge them into "
-            "larger groups, set a smaller min_size=, or drop their rows."
-        )
     if np.count_nonzero(histograms.everyone) == 1:
         raise ValueError(
             f"All {histograms.rows.sum()} scores fall into one bin, so there is nothing to repair: check the column, "

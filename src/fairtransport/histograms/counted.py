@@ -18,7 +18,7 @@ from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
@@ -253,6 +253,45 @@ class GroupHistograms:
         squares = None if self.squares is None else self.squares[:, places]
         return replace(self, groups=groups, masses=self.masses[:, places], squares=squares, rows=self.rows[places])
 
+    def settle(self, small_groups: str, min_group_size: int) -> GroupHistograms:
+        """Return the histograms with small groups kept, pooled or dropped, as `fairtransport.Groups.settle` does it.
+
+        Rows that are then in no group are no longer counted among everyone.
+
+        Examples
+        --------
+        >>> from fairtransport.histograms import count_scores
+        >>> counted = count_scores([0.0, 0.0, 1.0, 1.0], sensitive_features=["a", "a", "b", "c"], n_bins=1)
+        >>> counted.settle("pool", 2).by_group.tolist(), counted.settle("drop", 2).by_group.tolist()
+        ([[2.0, 0.0], [0.0, 2.0]], [[2.0, 0.0]])
+        """
+        settled = self._one_row_each().settle(small_groups, min_group_size, sizes=self.group_rows)
+        return self.regroup(settled)
+
+    def regroup(self, settled: Groups) -> GroupHistograms:
+        """Return the histograms for groups that `fairtransport.Groups.settle` made of these, or of more than these."""
+        if not settled.pooled and not settled.dropped:
+            return self
+        codes = settled.encode(self._one_row_each()).memberships[0]
+        joins = codes == np.arange(len(settled))[:, None]  # which of these groups make up each settled one
+        groups = settled.select(np.empty(0, dtype=np.int64))
+        if self.members is None:
+            masses = np.einsum("gh,khn->kgn", joins, self.masses)
+            squares = None if self.squares is None else np.einsum("gh,khn->kgn", joins, self.squares)
+            rows = joins.astype(np.int64) @ self.rows
+            return replace(self, groups=groups, masses=masses, squares=squares, rows=rows)
+        members = (joins.astype(np.int64) @ self.members.astype(np.int64)) > 0
+        kept = members.any(axis=0)
+        squares = None if self.squares is None else self.squares[:, kept]
+        rows = self.rows[kept]
+        return replace(
+            self, groups=groups, masses=self.masses[:, kept], squares=squares, rows=rows, members=members[:, kept]
+        )
+
+    def _one_row_each(self) -> Groups:
+        codes = np.arange(len(self.groups), dtype=np.int64)
+        return replace(self.groups, memberships=(codes,) * len(self.groups.memberships))
+
     def resample(self, rng: np.random.Generator) -> GroupHistograms:
         """Return histograms as new rows from the same source would give them; see `resample_masses`.
 
@@ -378,6 +417,18 @@ class GroupHistograms:
     def samples(self, *, unit: bool = False) -> list[Sample]:
         """Return each group's distribution on the nodes (``unit``: as shares of the range); every group needs rows."""
         return [self._sample(held, unit=unit) for held in self.by_group]
+
+    def pooled_sample(self, members: Iterable[int]) -> Sample:
+        """Return the distribution of the rows of some groups together, which may not overlap.
+
+        Examples
+        --------
+        >>> from fairtransport.histograms import count_scores
+        >>> counted = count_scores([0.25, 0.5, 1.0], sensitive_features=["a", "b", "c"], n_bins=4)
+        >>> counted.pooled_sample([0, 2]).values
+        array([0.25, 1.  ])
+        """
+        return self._sample(self.by_group[list(members)].sum(axis=0), unit=False)
 
     def sample_of_everyone(self, *, unit: bool = False) -> Sample:
         """Return the distribution of all rows on the nodes."""

@@ -90,4 +90,6 @@ def _compile(problem: Problem) -> None:
     loop.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     few = {name: column[:1000] for name, column in split.sensitive_train.items()}
     scores = problem.train_scores[:1000]
-    QuantileRepair(min_size=1).fit(scores, sensitive_features=few).transform(scores, sensitive_features=few)
+    QuantileRepair("barycenter", min_group_size=1).fit(scores, sensitive_features=few).transform(
+        scores, sensitive_features=few
+    )

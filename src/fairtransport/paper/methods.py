@@ -222,7 +222,9 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
         if method == "DPP (W2)":
             target = _barycenter(split.groups_train, problem.train_scores, "barycenter_w2")
             test_target = _barycenter(split.groups_test, problem.test_scores, "barycenter_w2")
-        repair = QuantileRepair(target, min_size=1).fit(problem.train_scores, sensitive_features=split.sensitive_train)
+        repair = QuantileRepair(target, min_group_size=1).fit(
+            problem.train_scores, sensitive_features=split.sensitive_train
+        )
         scores = repair.transform(problem.test_scores, sensitive_features=split.sensitive_test)
         return Fit(method, scores, test_target, time.perf_counter() - start)
     model = _make(method, split.name, problem.model, random_state=random_state, quick=quick)

@@ -41,7 +41,8 @@ def _is_repair_whole(repair: Any) -> bool:
     counted = getattr(repair, "counted_", None)
     if counted is not None and (counted.groups.labels, counted.grid) != (repair.groups_.labels, repair.grid_):
         return False
-    return knots == rows and len(knots) == len(repair.groups_) and repair.n_features_in_ == 1
+    n_groups = len(repair.groups_)
+    return knots == rows and len(knots) == repair.own_map_.size == n_groups and repair.n_features_in_ == 1
 
 
 def _is_classifier_whole(model: Any) -> bool:
@@ -55,6 +56,10 @@ def _are_maps(value: Any) -> bool:
 def _are_rows(value: Any) -> bool:
     whole = isinstance(value, tuple) and all(numbers(1)(one) and one.dtype.kind == "i" for one in value)
     return whole and all((one >= 0).all() and one.any() for one in value)
+
+
+def _are_flags(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1
 
 
 def _are_counts(value: Any) -> bool:
@@ -89,11 +94,12 @@ add_recipe(
             "groups_": of_type(Groups),
             "maps_": _are_maps,
             "n_features_in_": count,
+            "own_map_": _are_flags,
             "rows_at_knots_": _are_rows,
             "set_aside_": _are_counts,
             "target_": numbers(1),
         },
-        ("grid_", "groups_", "maps_", "n_features_in_", "rows_at_knots_"),
+        ("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
         _is_repair_whole,
         _summarised_repair,
     )

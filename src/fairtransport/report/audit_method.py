@@ -70,7 +70,7 @@ def software() -> str:
 
 def _set_aside(audit: Audit) -> str:
     found = [f"{count:,} rows: {one_line(reason)}" for reason, count in audit.settings.set_aside.items()]
-    return "; ".join(found) or "no rows"
+    return "; ".join([*found, *audit.settings.small_groups.sentences()]) or "no rows"
 
 
 def _resolution(audit: Audit) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport.estimators import QuantileRepair
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.histograms import Grid
 from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
@@ -77,7 +79,9 @@ class Reduced:
         return self.groups[0].images is not None
 
 
-def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2") -> Reduced:
+def reduce_histograms(
+    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
+) -> Reduced:
     """Merge neighbouring bins until the page is small, and find where repair carries the nodes.
 
     Parameters
@@ -86,6 +90,8 @@ def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "bary
         With rows in each group.
     repair_target : str, label, array or None, default "barycenter_w2"
         As in `fairtransport.QuantileRepair`; scores in units of the grid. None for no repair.
+    min_group_size : int, default 30
+        As in `fairtransport.QuantileRepair`: a group of fewer rows gets no map of its own.
 
     Returns
     -------
@@ -96,7 +102,7 @@ def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "bary
     --------
     >>> from fairtransport.histograms import count_scores
     >>> counted = count_scores([0.25, 0.5, 0.5, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
-    >>> reduced = reduce_histograms(counted)
+    >>> reduced = reduce_histograms(counted, min_group_size=1)
     >>> reduced.groups[0].at.tolist(), reduced.groups[0].masses.tolist(), reduced.groups[0].images.tolist()
     ([1, 2], [[1.0, 1.0]], [0.375, 0.75])
     """
@@ -110,9 +116,8 @@ def reduce_histograms(histograms: GroupHistograms, *, repair_target: Any = "bary
     filled = [np.flatnonzero(one.sum(axis=0)) for one in merged.swapaxes(0, 1)]
     images = None
     if repair_target is not None and not histograms.groups.overlapping:
-        nodes = _places(full, n_bins) / full
-        images = _repair(nodes, filled, [merged[:, place, at].sum(axis=0) for place, at in enumerate(filled)],
-                         _named(repair_target, histograms))  # fmt: skip
+        repair = QuantileRepair(_named(repair_target, histograms), min_group_size=min_group_size)
+        images = _repair(histograms, starts, filled, repair)
     at_all = np.flatnonzero(everyone.sum(axis=0))
     return Reduced(
         n_bins,
@@ -144,23 +149,24 @@ def _places(full: int, n_bins: int) -> NDArray[np.int64]:
 
 
 def _named(target: Any, histograms: GroupHistograms) -> Any:
-    """Return a group that is the target as its place, because places stand for groups below; scores on [0, 1]."""
+    """Return a group that is the target by its label, and scores on [0, 1]."""
     if isinstance(target, str) and target in TARGET_WORDS:
         return target
     if isinstance(target, tuple) or np.ndim(target) == 0:
-        return histograms.groups.index_of(target)
+        return histograms.groups.labels[histograms.groups.index_of(target)]
     return histograms.unit_target(np.asarray(target, dtype=np.float64))
 
 
 def _repair(
-    nodes: NDArray[np.float64], filled: list[NDArray[np.int64]], masses: list[NDArray[np.float64]], target: Any
+    histograms: GroupHistograms, starts: NDArray[np.int64], filled: list[NDArray[np.int64]], repair: QuantileRepair
 ) -> list[NDArray[np.float64]] | None:
-    """Fit the repair to the nodes, as weighted rows."""
-    sizes = [at.size for at in filled]
-    scores, weights = nodes[np.concatenate(filled)], np.concatenate(masses)
-    if np.ptp(scores) == 0:
+    """Fit the repair to all bins, and take the mean image of the rows in each of the page's bins."""
+    if np.count_nonzero(histograms.everyone) < 2:
         return None
-    codes = np.repeat(np.arange(len(filled)), sizes)
-    repair = QuantileRepair(target=target, min_size=1).fit(scores, sensitive_features=codes, sample_weight=weights)
-    repaired = repair.transform(scores, sensitive_features=codes).round(_IMAGE_DIGITS)
-    return np.split(repaired, np.cumsum(sizes)[:-1])
+    unit = replace(histograms, grid=Grid(n_bins=histograms.grid.n_bins))
+    maps = repair.follow_counts(unit).maps_
+    images = []
+    for carry, masses, at in zip(maps, histograms.by_group, filled, strict=True):
+        moved = np.add.reduceat(masses * carry(unit.grid.nodes), starts)[at]
+        images.append((moved / np.add.reduceat(masses, starts)[at]).clip(0.0, 1.0).round(_IMAGE_DIGITS))
+    return images

@@ -64,7 +64,8 @@ class TransportMapDisplay:
     >>> matplotlib.use("Agg")
     >>> import fairtransport as ft
     >>> from fairtransport.report import TransportMapDisplay
-    >>> repair = ft.QuantileRepair().fit([0.1, 0.3, 0.5, 0.7], sensitive_features=["F", "F", "M", "M"])
+    >>> scores, sex = [0.1, 0.3, 0.5, 0.7], ["F", "F", "M", "M"]
+    >>> repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=sex)
     >>> display = TransportMapDisplay.from_estimator(repair)
     >>> before, after = display.lines_[0].get_data()
     >>> before[[0, -1]], after[[0, -1]]
@@ -184,7 +185,8 @@ class TransportMapDisplay:
         TransportMapDisplay
         """
         part = check_real(amount, name="amount", most=1.0)
-        reduced, grid = reduce_histograms(audit.histograms, repair_target=target), audit.histograms.grid
+        least, grid = audit.settings.small_groups.min_group_size, audit.histograms.grid
+        reduced = reduce_histograms(audit.histograms, repair_target=target, min_group_size=least)
         curves = []
         for group in reduced.groups:
             if group.images is None:

@@ -76,13 +76,14 @@ class WhatIf:
     Notes
     -----
     A threshold is taken to the next node that is not below it: exact for thresholds on nodes, and for scores with few
-    decimals. Repair is `QuantileRepair`, fitted to these very rows. Intervals take the effective number of rows of each
-    group.
+    decimals. Repair is `QuantileRepair`, fitted to these very rows, with the ``min_group_size`` of the audit. Intervals
+    take the effective number of rows of each group.
 
     Examples
     --------
     >>> import fairtransport as ft
-    >>> found = ft.audit([0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], sensitive_features=["a", "a", "b", "b"], n_bootstrap=99)
+    >>> scores, labels, group = [0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
+    >>> found = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, min_group_size=1)
     >>> what_if = WhatIf.of(found)
     >>> as_is, repaired = what_if.at(0.7), what_if.at(0.7, amount=1.0)
     >>> [rate.value for rate in as_is.rates], [rate.value for rate in repaired.rates]
@@ -97,7 +98,8 @@ class WhatIf:
     @classmethod
     def of(cls, audit: Audit, *, repair_target: Any = "barycenter_w2") -> WhatIf:
         """Reduce the histograms of an audit."""
-        return cls(audit, reduce_histograms(audit.histograms, repair_target=repair_target))
+        least = audit.settings.small_groups.min_group_size
+        return cls(audit, reduce_histograms(audit.histograms, repair_target=repair_target, min_group_size=least))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
         """Return the figures.

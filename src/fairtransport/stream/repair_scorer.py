@@ -90,6 +90,7 @@ class RepairScorer(Scorer):
         # Nobody is behind these knots; a file wants some rows behind each.
         behind = np.full(2, int(NEWCOMER), dtype=np.int64)
         self.repair.rows_at_knots_ = (*self.repair.rows_at_knots_, *(behind for _ in range(n_new)))
+        self.repair.own_map_ = np.append(self.repair.own_map_, np.zeros(n_new, dtype=np.bool_))
         self.repair.group_sizes_ = np.append(self.repair.group_sizes_, np.zeros(n_new, dtype=np.int64))
         self.repair.groups_ = groups
 
