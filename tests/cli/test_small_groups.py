@@ -1,0 +1,103 @@
+"""``--small-groups`` and ``--min-group-size``; and the audit page promises what ``repair`` delivers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport.metrics import error_rate
+from fairtransport.report.what_if import WhatIf
+
+QUICK = ("--replicates", 20)
+
+
+def people(sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.repeat(list(sizes), list(sizes.values())))
+    logit = rng.normal(size=group.size) + np.vectorize({"a": 0.0, "b": -0.9, "c": 1.5, "d": -1.5}.get)(group)
+    scores = 1 / (1 + np.exp(-logit))
+    return pl.DataFrame({"s": scores, "g": group, "y": (rng.random(group.size) < scores).astype(int)})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people({"a": 900, "b": 600, "c": 20, "d": 8}).write_parquet("scores.parquet")
+    return tmp_path
+
+
+def repaired(run, *options):
+    result = run("repair", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y",
+                 "--out", "out.parquet", "--force", *options)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    return result, pl.read_parquet("out.parquet")
+
+
+@pytest.mark.parametrize(
+    ("options", "policy"),
+    [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")],
+)
+def test_the_page_promises_the_errors_that_repair_delivers(run, here, options, policy):
+    result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
+    assert result.exit_code == 0, result.output
+    table = pl.read_parquet("scores.parquet")
+    found = ft.audit_table(table, score="s", sensitive="g", label="y", small_groups=policy, n_bootstrap=20,
+                           n_permutations=20, random_state=0)  # fmt: skip
+    promised = WhatIf.of(found).at(0.5, amount=1.0)
+    _, out = repaired(run, *options)
+    judged = out.filter(pl.col("g").is_in(["a", "b"])) if policy == "drop" else out
+    delivered = error_rate(judged["y"].to_numpy(), judged["s_repaired"].to_numpy())
+    # A bin of 1/16384 can put single people on the other side of the threshold.
+    assert promised.error == pytest.approx(delivered, abs=2 / len(judged))
+    exact = ft.QuantileRepair(small_groups=policy).fit(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
+    by_rows = exact.transform(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
+    assert np.abs(by_rows - out["s_repaired"].to_numpy()).mean() < 1e-3
+
+
+def test_repair_says_which_groups_have_no_map_of_their_own(run, here):
+    result, _ = repaired(run, "--json", "out.json")
+    assert "2 of 4 groups have fewer than 30 rows and no maps of their own." in " ".join(result.stdout.split())
+    assert json.loads((here / "out.json").read_text())["without_own_map"] == {"groups": 2, "rows": 28}
+    result, _ = repaired(run, "--min-group-size", 8)
+    assert "maps of their own" not in result.stdout
+
+
+def test_repair_of_small_groups_only_says_that_nothing_is_equal(run, here):
+    people({"a": 9, "b": 8}).write_parquet("scores.parquet")
+    result, _ = repaired(run)
+    assert "None of the 2 groups has 30 rows: all share one map" in " ".join(result.stdout.split())
+    assert result.stderr == ""
+
+
+def test_audit_says_what_was_pooled_and_left_out(run, here):
+    base = ("audit", "scores.parquet", "--score", "s", "--sensitive", "g", *QUICK)
+    kept, pooled, dropped = (run(*base, "--small-groups", word) for word in ("keep", "pool", "drop"))
+    assert "(small groups)" not in kept.stdout
+    assert "Pooled as (small groups): 28 rows of 2 groups" in pooled.stdout
+    assert "Left out: 28 rows of 2 groups" in dropped.stdout
+    assert "Audit of 1,500 rows in 2 groups" in dropped.stdout
+    page = run(*base, "--small-groups", "drop", "--html", "page.html")
+    assert page.exit_code == 0, page.output
+    assert "Left out: 28 rows of 2 groups" in (here / "page.html").read_text()
+
+
+@pytest.mark.parametrize("command", [("audit", *QUICK), ("repair", "--out", "new.parquet")])
+def test_wrong_options_are_one_line(run, here, command):
+    name, *options = command
+    base = (name, "scores.parquet", "--score", "s", "--sensitive", "g", *options)
+    result = run(*base, "--small-groups", "merge")
+    assert (result.exit_code, result.stdout) == (1, ""), result.output
+    assert "--small-groups must be one of 'keep', 'pool', 'drop'" in result.stderr
+    assert run(*base, "--min-group-size", 0).exit_code == 64
+    assert not (here / "new.parquet").exists()
+
+
+def test_nothing_left_to_compare_is_one_line(run, here):
+    result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", *QUICK,
+                 "--small-groups", "drop", "--min-group-size", 5000)  # fmt: skip
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "With --small-groups drop and --min-group-size 5000, 0 group(s) of column 'g' are left of 4" in result.stderr
