@@ -173,7 +173,11 @@ def test_wrong_standard_input(here, given, match):
 )
 def test_bad_input_is_one_line_and_leaves_nothing(run, here, raw_people, options, match):
     scores = np.linspace(0, 1, 50)
-    ft.save(ft.QuantileRepair().fit(scores, sensitive_features=["a", "b"] * 25), "repair.ft", people_per_point=1)
+    ft.save(
+        ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=["a", "b"] * 25),
+        "repair.ft",
+        people_per_point=1,
+    )
     Path("narrow.csv").write_text(f"a,b\n{CANARY},1\n")
     raw_people(5).with_columns(score=pl.lit(1)).write_csv("scored-before.csv")
     lines = Path("new.csv").read_text().splitlines()

@@ -27,7 +27,7 @@ ESTIMATORS = [
     GroupedCOT(**SHORT),
     GroupedCOT(**SHORT, group_specific=True),
     GroupedDOT(**SHORT),
-    GroupedRepairClassifier(LogisticRegression()),
+    GroupedRepairClassifier(LogisticRegression(), min_group_size=1),
     GroupedRepair(min_group_size=1),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
@@ -109,7 +109,7 @@ def test_column_names_are_kept_and_compared(estimator):
 
 
 def test_pipelines_inside_a_repair_pass_the_same_names():
-    nested = GroupedRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    nested = GroupedRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), min_group_size=1)
     estimator_checks.check_dataframe_column_names_consistency("GroupedRepairClassifier", nested)
 
 

@@ -86,7 +86,7 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
 def test_repaired_rows_are_written_by_the_workers(files, dask_client, tmp_path):
     table = dd.read_parquet(files)
     known = table.dropna(subset=["race"])
-    repair = ft.QuantileRepair().fit_table(known, **COLUMNS)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(known, **COLUMNS)
     before = steps(dask_client)
     repaired = repair.transform_table(table, **COLUMNS)
     assert steps(dask_client) == before  # nothing ran
@@ -105,7 +105,7 @@ def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):
     many = pd.DataFrame(
         {"s": np.tile(np.linspace(0, 1, 40), 10), "g": np.repeat([f"group {n}" * 4 for n in range(10)], 40)}
     )
-    repair = ft.QuantileRepair().fit_table(many, score="s", sensitive="g")
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(many, score="s", sensitive="g")
     table = dd.from_pandas(many, npartitions=8)
     repaired = repair.transform_table(table, score="s", sensitive="g")
     assert len(repaired.optimize().dask) <= 2 * table.npartitions + 2

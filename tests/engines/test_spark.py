@@ -87,7 +87,7 @@ def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
 
 
 def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
-    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
     jobs = Jobs(spark)
     repaired = repair.transform_table(table, **COLUMNS)
     assert jobs.records_sent() == []  # nothing ran
@@ -101,7 +101,7 @@ def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
 
 def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, columns, monkeypatch):
     """Spark sends tables of up to 10 MB; of larger ones it would sort and send around all rows."""
-    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=256)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=256)
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1")
     try:
@@ -115,7 +115,7 @@ def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, colu
 
 def test_the_lookup_as_a_file_that_spark_reads(spark, table, columns, tmp_path):
     """What docs/clusters.md says to people who score in Spark without this library."""
-    repair = ft.QuantileRepair().fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
     lookup = F.broadcast(spark.read.parquet(str(repair.to_parquet(tmp_path / "repair.parquet"))))
     place = F.ceil(F.col("s") * 1024 - 1e-9)
     joined = table.withColumn("bin", place).join(lookup, on=["race", "sex", "bin"], how="left")
@@ -139,7 +139,7 @@ def test_columns_with_dots_and_quotes(spark):
     options = {"score": "model.score", "sensitive": "a`b"}
     counts = count_table(frame, **options, weight="x.y.z", by="id", n_bins=2)
     assert counts.histograms.by_group.tolist() == [[1, 2, 0], [0, 3, 4]]
-    repair = ft.QuantileRepair().fit_table(frame, **options, n_bins=2)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame, **options, n_bins=2)
     repaired = repair.transform_table(frame, **options, output="new.score")
     assert repaired.columns == [*rows, "new.score"]
     assert by_id(repaired)["new.score"].to_list() == [0.25, 0.75, 0.25, 0.75]
@@ -154,7 +154,7 @@ def test_null_and_nan_are_both_missing(spark):
     frame = spark.createDataFrame(pa.table(rows))
     counts = count_table(frame, score="s", sensitive="g", n_bins=1)
     assert counts.set_aside == {"no score": 2, "no group": 2}
-    repair = ft.QuantileRepair(min_size=1).fit_table(frame.na.drop(), score="s", sensitive="g", n_bins=1)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame.na.drop(), score="s", sensitive="g", n_bins=1)
     assert repair.check_table(frame, score="s", sensitive="g") == {
         "rows": 6,
         "clamped": 0,
@@ -180,7 +180,7 @@ def test_groups_of_any_type(spark, groups):
     frame = spark.createDataFrame(pa.table({"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": groups}))
     found = ft.audit_table(frame, score="s", sensitive="g", **QUICK)
     assert found.metrics["strong_pairwise_disparity"] == pytest.approx(0.5, abs=1e-12)
-    repair = ft.QuantileRepair().fit_table(frame, score="s", sensitive="g", n_bins=2)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame, score="s", sensitive="g", n_bins=2)
     repaired = repair.transform_table(frame, score="s", sensitive="g")
     assert by_id(repaired)["repaired"].to_list() == [0.25, 0.75, 0.25, 0.75]
 

@@ -47,7 +47,7 @@ def world(n=400, seed=0):
 
 
 X, Y, G = world()
-REPAIR = QuantileRepairClassifier(LogisticRegression())
+REPAIR = QuantileRepairClassifier(LogisticRegression(), target="barycenter")
 COT = ContinuousTransportClassifier(n_updates=300, batch_size=20)
 
 

@@ -496,4 +496,6 @@ def test_every_public_metric_is_tested_here_or_beside():
         "NoiseFloor",
         "error_rate",
         "noise_floor",
+        "pooled_ranks",
+        "rank_disparity",
     }

@@ -211,6 +211,8 @@ def of_metrics(d):
     yield lambda: metrics.noise_floor(
         metrics.strong_pairwise_disparity, d["scores"], sensitive_features=d["group"], n_shuffles=3
     )
+    yield lambda: metrics.pooled_ranks(d["scores"], d["weight"])
+    yield lambda: metrics.rank_disparity(d["scores"], **keys, min_size=3)
     for name in ("disparities", "pairwise_distances", "strong_demographic_disparity", "strong_pairwise_disparity",
                  "wasserstein_disparity"):  # fmt: skip
         yield lambda name=name: getattr(metrics, name)(d["scores"], **keys, min_size=3)

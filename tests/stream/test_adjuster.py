@@ -92,7 +92,7 @@ def test_the_trust_region_is_never_left_until_the_model_is_accepted(made, name):
     assert tight[-1].at_border
     before = held._state.current.score(feed[0][0], held._state.current.encode(feed[0][1]))
     held.accept()
-    assert held._state.moved <= 0.02
+    assert held._state.moved <= 0.02 * (1 + 1e-9)
     after = held.adjust(feed[0][0], sensitive_features=feed[0][1]).scores
     assert np.abs(after - before).max() < 0.05  # accepting moves nobody far
     more = [held.adjust(X, sensitive_features=sex) for X, sex in feed]

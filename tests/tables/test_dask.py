@@ -70,7 +70,7 @@ def test_groups_of_any_kind_of_column(kind):
     assert found.histograms.groups.labels == ("B", "W", "X")
     assert np.array_equal(found.histograms.masses, direct.histograms.masses)
     assert found.set_aside == direct.set_aside == {"no group": 4}
-    repair = ft.QuantileRepair().fit_table(frame.iloc[4:], score="s", sensitive="race", n_bins=64)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame.iloc[4:], score="s", sensitive="race", n_bins=64)
     repaired = repair.transform_table(table, score="s", sensitive="race").compute()
     beside = repair.transform_table(frame, score="s", sensitive="race")
     assert np.array_equal(repaired["repaired"], beside["repaired"], equal_nan=True)
@@ -87,7 +87,7 @@ def test_object_columns_hold_values_of_any_type(groups):
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_pandas(frame, npartitions=3)
         assert table.dtypes["g"] == "object"
-        repair = ft.QuantileRepair().fit_table(table.dropna(), score="s", sensitive="g", n_bins=4)
+        repair = ft.QuantileRepair(min_group_size=1).fit_table(table.dropna(), score="s", sensitive="g", n_bins=4)
         assert repair.groups_.labels == tuple(groups[:2])
         found = repair.transform_table(table, score="s", sensitive="g").compute()["repaired"]
         counts = repair.check_table(table, score="s", sensitive="g")
@@ -98,7 +98,7 @@ def test_object_columns_hold_values_of_any_type(groups):
 def test_the_index_and_the_partitions_stay():
     frame = rows()
     table = dd.from_pandas(frame, npartitions=4)
-    repair = ft.QuantileRepair().fit_table(table, score="s", sensitive="race", n_bins=64)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="race", n_bins=64)
     found = repair.transform_table(table, score="s", sensitive="race")
     assert isinstance(found, dd.DataFrame)
     assert found.divisions == table.divisions
@@ -125,7 +125,7 @@ def counting(table, seen):
 def test_a_repair_computes_nothing_until_it_is_asked_for():
     seen = []
     table = counting(dd.from_pandas(rows(), npartitions=3), seen)
-    repair = ft.QuantileRepair().fit_table(rows(), score="s", sensitive="race", n_bins=64)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(rows(), score="s", sensitive="race", n_bins=64)
     result = repair.transform_table(table, score="s", sensitive="race")
     assert seen == []
     assert len(result.partitions[1].compute()) == 100

@@ -52,7 +52,7 @@ def test_types_that_do_not_compare(kind, values, said):
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["canary", "canary", "b", "b"]}
-    repair = ft.QuantileRepair().fit_table(to_table(rows), score="s", sensitive="g", n_bins=4)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(to_table(rows), score="s", sensitive="g", n_bins=4)
     other = to_table({**rows, "g": [1, 1, 2, 2]})
     for call in (repair.transform_table, repair.check_table):
         with pytest.raises(TypeError, match="the repair was fitted to groups that are text") as caught:
@@ -66,7 +66,7 @@ def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to
 )
 def test_numbers_of_other_types_are_found_by_their_value(to_table, fitted, given):
     """A repair that was fitted to 0 and 1 knows False, True and 1.0; 1.5 is no group of it, and no 1."""
-    repair = ft.QuantileRepair().fit_table(
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(
         to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted}), score="s", sensitive="g", n_bins=4
     )
     table = to_table({"id": [0, 1, 2], "s": [0.5, 0.5, 0.5], "g": given})
@@ -79,7 +79,7 @@ def test_numbers_of_other_types_are_found_by_their_value(to_table, fitted, given
 def test_names_that_spark_and_duckdb_hold_for_the_same(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
     table = to_table(rows)
-    repair = ft.QuantileRepair().fit_table(table, score="s", sensitive="g", n_bins=4)
+    repair = ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="g", n_bins=4)
     engine = nw.from_native(table).implementation
     if engine.is_duckdb() or engine.is_pyspark():
         with pytest.raises(ValueError, match="The table has a column 'S' already"):
