@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
+    from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
     from fairtransport.estimators import (
         ContinuousTransportClassifier,
@@ -32,6 +33,7 @@ __all__ = [
     "AuditComparison",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
+    "FairnessWarning",
     "Frontier",
     "Groups",
     "QuantileRepair",
@@ -56,6 +58,7 @@ _HOMES = {
     "AuditComparison": "auditing",
     "ContinuousTransportClassifier": "estimators",
     "DiscreteTransportClassifier": "estimators",
+    "FairnessWarning": "_warnings",
     "Frontier": "estimators",
     "Groups": "groups",
     "QuantileRepair": "estimators",
@@ -76,6 +79,7 @@ _ROOMS = frozenset(
         "auditing",
         "boosting",
         "checks",
+        "criteria",
         "datasets",
         "estimators",
         "histograms",

@@ -14,20 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.boosting.given import Given, check_given, check_held_back
 from fairtransport.boosting.libraries import Library, Training, Watched, default_estimator, library_of
-from fairtransport.boosting.objective import KINDS, TransportObjective
+from fairtransport.boosting.objective import KINDS, TransportObjective, make_distance, measure_unit
 from fairtransport.boosting.shares import group_shares
 from fairtransport.boosting.stopping import Stopping
 from fairtransport.boosting.target import fixed_target
-from fairtransport.estimators._linear import EACH_OTHER
+from fairtransport.criteria import EACH_OTHER, demographic_parity
 from fairtransport.estimators.folds import make_folds
 from fairtransport.estimators.notebook import ShowsFit
 from fairtransport.estimators.problem import sigmoid
 from fairtransport.estimators.repair import QuantileRepair
-from fairtransport.estimators.unit import parity_unit
 from fairtransport.groups import Groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.penalties import Comparisons
 
 __all__ = ["TransportBoostingClassifier"]
 
@@ -47,18 +48,17 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         categorical columns, missing values.
     parity_weight : float, default=1.0
         Weight of the transport penalty against weight 1 of the log-loss. It has no unit, as in the linear
-        estimators: at 1, the whole disparity of a plain model counts as much as all that the features are worth to it.
-        0 is no parity, the library's own model; from about 2 on little is left to gain.
+        estimators: at 1, the whole disparity of a plain model counts as much as its whole gain in log-loss over a
+        constant. 0 is no parity, the library's own model; from about 2 on little is left to gain.
     repair : bool or float, default=False
         Close with `QuantileRepair` of the scores, to the size-weighted Wasserstein-2 barycenter: True is the whole
         way, a number between 0 and 1 that part of it. Then the group is needed at prediction.
     kind : {"continuous", "discrete"}, default="continuous"
-        Regularized distances through dual variables that climb once a round, or exact ones of the present scores. The
-        former costs less error at equal disparity.
+        Regularized distances through dual variables, or exact ones.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         Where groups are moved: to each other, or to a distribution, made from the plain model's scores and kept fixed.
     smooth_groups : bool, default=True
-        Let a row pull for each group by the probability of the group given the row's features, not for its own alone.
+        Let a row count for each group by the probability of the group given the row's features, not for its own alone.
         Where the group is not among the features this keeps trees from learning who the training rows were, and
         costs less error at equal disparity on new rows; where it is, little changes. It takes two small models of the
         groups.
@@ -67,17 +67,18 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         Counted from when the penalty has its full weight. By default all rounds are run.
     validation_fraction : float, default=0.1
         Part of the rows that is held back for that, unless ``fit`` is given an ``eval_set``.
-    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance, dual_step
-        Of the continuous kind; as in `ContinuousTransportClassifier`, but for defaults: a ``strength`` of 0.4, with
-        which the duals keep up with trees, and a ``kernel_variance`` of 0.02.
+    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
+        Of the continuous kind; as in `ContinuousTransportClassifier`.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
-    min_size : int, default=2
-        A group with fewer rows raises.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        What becomes of groups with fewer than ``min_group_size`` rows; as in `ContinuousTransportClassifier`.
+    min_group_size : int, default=30
+        See ``small_groups``.
     random_state : int, RandomState or None
-        Seed of the halves for ``smooth_groups``, of the rows held back, of the Fourier features, and of ``estimator``
+        Seed of the halves for ``smooth_groups``, of the rows held back, and of ``estimator``
         where it has none of its own.
 
     Attributes
@@ -149,14 +150,14 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
         regularizer: str = "l2",
-        strength: float = 0.4,
+        strength: float = 0.1,
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
-        kernel_variance: float = 0.02,
-        dual_step: float | None = None,
+        kernel_variance: float = 0.1,
         grouping: str = "crossed",
         missing: str = "error",
-        min_size: int = 2,
+        small_groups: str = "keep",
+        min_group_size: int = 30,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -172,10 +173,10 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         self.opposite_duals = opposite_duals
         self.n_fourier_features = n_fourier_features
         self.kernel_variance = kernel_variance
-        self.dual_step = dual_step
         self.grouping = grouping
         self.missing = missing
-        self.min_size = min_size
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
         self.random_state = random_state
 
     @property
@@ -222,8 +223,8 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
         library, estimator = self._unfitted(int(seeds[0]))
         rows, classes = check_given(
-            X, y, sensitive_features, sample_weight, min_size=self.min_size, repaired=self.repair is not False,
-            grouping=self.grouping, missing=self.missing,
+            X, y, sensitive_features, sample_weight, repaired=self.repair is not False, grouping=self.grouping,
+            missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
         )  # fmt: skip
         if not self._each_other:  # raises for one that cannot work, before anything is trained
             fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
@@ -233,19 +234,24 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         if held_back is None and self.n_iter_no_change is not None:
             rows, held_back = self._parted(rows, int(seeds[1]))
         with config_context(enable_metadata_routing=False):  # what goes where is settled here, whatever the setting
-            unit, target = self._unit(library, estimator, rows)
+            unit, comparisons, target = self._unit(library, estimator, rows)
             n_rounds = library.n_rounds(estimator)
             shares = None
             if self.smooth_groups and unit > 0.0:
                 shares = group_shares(library, estimator, rows, int(seeds[2]))
-            objective = self._objective(rows, n_rounds, unit, target, shares=shares, seed=int(seeds[3]))
+            objective = self._objective(rows, n_rounds, unit, comparisons, shares=shares)
             watched = self._watched(held_back, unit, target, objective.ramp)
             training = Training(rows.X, rows.labels, rows.weights, rate=rows.rate, objective=objective, watched=watched)
             alone = unit == 0.0 and watched is None  # nothing is asked for: the library itself
             model = library.plain(estimator, training) if alone else library.train(estimator, training)
             closing = None
             if self.repair is not False:
-                closing = QuantileRepair(_REPAIR_TARGET, float(self.repair), min_size=self.min_size)
+                closing = QuantileRepair(
+                    _REPAIR_TARGET,
+                    float(self.repair),
+                    small_groups=self.small_groups,
+                    min_group_size=self.min_group_size,
+                )
                 scores = sigmoid(library.margins(model, rows.X))
                 closing.fit(scores, sensitive_features=rows.groups, sample_weight=rows.weights)
         self.estimator_, self.classes_, self.groups_, self.unit_ = model, classes, Groups.from_spec(spec), unit
@@ -282,44 +288,44 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         )  # fmt: skip
         return Watched(held_back.X, held_back.labels, stopping)
 
-    def _unit(self, library: Library, estimator: Any, rows: Given) -> tuple[float, NDArray[np.float64] | None]:
-        """Measure the unit of ``parity_weight``, and make the target if it is fixed, with a plain model."""
+    def _unit(
+        self, library: Library, estimator: Any, rows: Given
+    ) -> tuple[float, Comparisons, NDArray[np.float64] | None]:
+        """Measure the unit of ``parity_weight`` and weigh the pairs with a plain model; make the target if it is fixed."""
         if self.parity_weight == 0.0:
-            return 0.0, None
+            return 0.0, demographic_parity(rows.groups, row_weights=rows.weights), None
         model = library.quick(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
         model.fit(rows.X, rows.labels, sample_weight=rows.weights)
         scores = sigmoid(library.margins(model, rows.X))
-        if self._each_other:
-            return parity_unit(rows, scores, each_other=True)[1], None
-        rows.target = fixed_target(self.target, scores, rows.groups, rows.weights)
-        return parity_unit(rows, scores, each_other=False)[1], rows.target
+        target = None
+        if not self._each_other:
+            target = fixed_target(self.target, scores, rows.groups, rows.weights)
+        distance = make_distance(self.kind, **self._dual_options)
+        return *measure_unit(distance, rows.labels, scores, rows.groups, rows.weights, target), target
+
+    @property
+    def _dual_options(self) -> dict[str, Any]:
+        names = ("regularizer", "strength", "opposite_duals", "n_fourier_features", "kernel_variance")
+        return {name: getattr(self, name) for name in names}
 
     def _objective(
         self,
         rows: Given,
         n_rounds: int,
         unit: float,
-        target: NDArray[np.float64] | None,
+        comparisons: Comparisons,
         *,
         shares: NDArray[np.float32] | None,
-        seed: int,
     ) -> TransportObjective:
         return TransportObjective(
             rows.groups,
             parity_weight=float(self.parity_weight),
             kind=self.kind,
-            target=EACH_OTHER if target is None else target,
             ramp=max(1, round(_RAMP * n_rounds)),
             shares=shares,
             unit=unit,
-            regularizer=self.regularizer,
-            strength=self.strength,
-            opposite_duals=self.opposite_duals,
-            n_fourier_features=self.n_fourier_features,
-            kernel_variance=self.kernel_variance,
-            dual_step=self.dual_step,
-            min_size=1,  # all rows were checked; some may be held back
-            random_state=seed,
+            comparisons=comparisons,
+            **self._dual_options,
         )
 
     def _tell(self, n_rounds: int, stopping: Stopping | None) -> None:
@@ -346,7 +352,7 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         if self.n_iter_no_change is not None:
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
-        check_count(self.min_size, name="min_size")
+        check_count(self.min_group_size, name="min_group_size")
 
     # ---------------------------------------------------------------- predicting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,15 +33,12 @@ class Given:
         0 and 1.
     groups : Groups
     weights : ndarray or None
-    target : ndarray
-        Scores that groups are moved to; unused where they are moved to each other.
     """
 
     X: Any
     labels: NDArray[np.int64]
     groups: Groups
     weights: NDArray[np.float64] | None = None
-    target: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
     @property
     def rate(self) -> float:
@@ -60,8 +57,9 @@ def check_given(
     sensitive_features: Any,
     sample_weight: ArrayLike | None,
     *,
-    min_size: int,
     repaired: bool,
+    small_groups: str,
+    min_group_size: int,
     **how: Any,
 ) -> tuple[Given, NDArray[Any]]:
     """Return the rows and the two class labels; raise what a training would stumble over."""
@@ -74,11 +72,12 @@ def check_given(
     check_length(labels, size=size, name="y")
     weights = check_weights(sample_weight, size=size)
     if repaired:
-        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, min_size=min_size, **how)
+        groups = groups_to_repair(sensitive_features, n_rows=size, weights=weights, **how)
     else:
         groups = make_groups(sensitive_features, **how)
         check_length(range(groups.n_rows), size=size, name="sensitive_features")
-        groups.require(min_size=min_size, at_least=2)
+    groups = groups.settle(small_groups, min_group_size)
+    groups.require(min_size=1, at_least=2)
     if weights is not None:
         if not all(weights[rows].any() for rows in groups.rows):
             raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")

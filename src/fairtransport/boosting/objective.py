@@ -10,19 +10,20 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.boosting.rows import Rows, check_shares
 from fairtransport.boosting.target import fixed_target
-from fairtransport.estimators._linear import EACH_OTHER
-from fairtransport.estimators.unit import parity_unit
+from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
 from fairtransport.groups import Groups, make_groups
-from fairtransport.penalties.binned import BinnedPenalty, ContinuousBinnedPenalty, DiscreteBinnedPenalty
-from fairtransport.transport.binned import CELLS, count_masses
+from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty, TransportPenalty
+from fairtransport.penalties.binned import BinnedPenalty
+from fairtransport.penalties.unit import information_of_features
+from fairtransport.transport.binned import CELLS
 from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import draw_features
+from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.regularizers import get_regularizer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KINDS", "ObjectiveTerms", "TransportObjective"]
+__all__ = ["KINDS", "ObjectiveTerms", "TransportObjective", "make_distance", "measure_unit"]
 
 KINDS = ("continuous", "discrete")
 # Of the parabola that touches the penalty from above. Both sides of a transport problem move, and those who share a
@@ -47,12 +48,41 @@ class ObjectiveTerms:
     curvature: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    labels: NDArray[Any]
-    groups: Groups
-    weights: NDArray[np.float64] | None
-    target: NDArray[np.float64]
+def make_distance(
+    kind: str,
+    *,
+    regularizer: str,
+    strength: float,
+    opposite_duals: bool,
+    n_fourier_features: int,
+    kernel_variance: float,
+) -> TransportPenalty:
+    """Return the penalty of this kind, on scores as they are."""
+    if kind == "discrete":
+        return DiscretePenalty(scale="score")
+    problem = DualProblem(
+        quadrature_features(n_fourier_features, kernel_variance),
+        get_regularizer(regularizer),
+        check_real(strength, name="strength", strict=True),
+        check_flag(opposite_duals, name="opposite_duals"),
+        "all",
+    )
+    return ContinuousPenalty(problem, scale="score")
+
+
+def measure_unit(
+    distance: TransportPenalty,
+    labels: NDArray[Any],
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    target: NDArray[np.float64] | None,
+) -> tuple[float, Comparisons]:
+    """Return the factor of the penalty at weight 1, and the pairs weighed by their reliability at these scores."""
+    comparisons = weigh_by_reliability(demographic_parity(groups, target=target, row_weights=weights), scores)
+    value = distance.value_and_gradient(scores, comparisons).value if comparisons.active.size else 0.0
+    information = information_of_features(labels, scores, weights)
+    return information / value if value > 0.0 else 0.0, comparisons
 
 
 class TransportObjective:
@@ -64,11 +94,10 @@ class TransportObjective:
         The groups of the training rows, in their order. Several columns are crossed.
     parity_weight : float, default=1.0
         Weight of the penalty against weight 1 of the log-loss, without a unit: at 1, the whole disparity of the model
-        after ``warmup`` counts as much as all that the features are worth to it. 0 is no parity; from about 2 on
-        little is left to gain.
+        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity; from about 2
+        on little is left to gain.
     kind : {"continuous", "discrete"}, default="continuous"
-        Regularized distances through dual variables in random Fourier features, which climb on the scores once a
-        round; or exact Wasserstein-1 distances of the present scores. The former costs less error at equal disparity.
+        Regularized distances through dual variables in Fourier features, or exact Wasserstein-1 distances.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         Where groups are moved: to each other, or to a distribution, made from the scores after ``warmup`` and
         kept fixed.
@@ -81,18 +110,16 @@ class TransportObjective:
         How much of each row belongs to each group, from 0 to 1: probabilities of groups given the features, for
         instance. By default a row belongs to its own group. See Notes.
     unit : float, optional
-        What one unit of ``parity_weight`` is worth; then nothing is measured and there is no ``warmup``.
-    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance, dual_step
-        Of the continuous kind; as in `ContinuousTransportClassifier`, but for defaults: a ``strength`` of 0.4, with
-        which the duals keep up with trees, and a ``kernel_variance`` of 0.02.
+        Factor of the penalty at ``parity_weight`` 1; then nothing is measured and there is no ``warmup``.
+    comparisons : Comparisons, optional
+        Which groups are compared, and how much each pair counts; by default demographic parity, weighed by reliability
+        after ``warmup``. Needed together with ``unit``, and then ``target`` is not used.
+    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
+        Of the continuous kind, as in `ContinuousTransportClassifier`.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap).
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
-    min_size : int, default=2
-        A group with fewer rows raises.
-    random_state : int or Generator, optional
-        Seed of the Fourier features.
 
     Attributes
     ----------
@@ -101,7 +128,7 @@ class TransportObjective:
     parity_ : float
         The factor of the penalty at present: weight times unit times the part of the ramp that is done.
     unit_ : float
-        What one unit of ``parity_weight`` is worth; NaN before it is measured.
+        Factor of the penalty at ``parity_weight`` 1; NaN before it is measured.
 
     Notes
     -----
@@ -113,7 +140,7 @@ class TransportObjective:
     T a transport distance of scores that were counted in 1,024 cells (`fairtransport.penalties.binned`), over all
     pairs of groups. u is the unit of the linear estimators (`ContinuousTransportClassifier`).
 
-    **Gradient.** Exact: with :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
+    **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
     group's total weight,
 
     .. math:: g_i = \omega_i \Big[s_i - y_i + \frac{\Omega w u}{m_a}\, r_a(s_i)\, s_i (1 - s_i)\Big].
@@ -159,16 +186,14 @@ class TransportObjective:
         ramp: int = 130,
         shares: ArrayLike | None = None,
         unit: float | None = None,
+        comparisons: Comparisons | None = None,
         regularizer: str = "l2",
-        strength: float = 0.4,
+        strength: float = 0.1,
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
-        kernel_variance: float = 0.02,
-        dual_step: float | None = None,
+        kernel_variance: float = 0.1,
         grouping: str = "crossed",
         missing: str = "error",
-        min_size: int = 2,
-        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
         self.kind = check_choice(kind, KINDS, name="kind")
@@ -178,19 +203,20 @@ class TransportObjective:
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
         self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-        self.groups.require(min_size=check_count(min_size, name="min_size"), at_least=2)
-        if not self._each_other:  # raises for one that cannot work, before anything is trained
+        self.groups.require(min_size=1, at_least=2)
+        self.comparisons = comparisons
+        if (comparisons is None) != (unit is None):
+            raise ValueError("unit and comparisons go together: both are measured with one model.")
+        if comparisons is None and not self._each_other:  # raises for one that cannot work, before anything is trained
             fixed_target(target, np.full(self.groups.n_rows, 0.5), self.groups, None)
-        self._dual, self._dual_step = None, 0.0
-        if kind == "continuous":
-            self._dual = DualProblem(
-                draw_features(n_fourier_features, kernel_variance, np.random.default_rng(random_state)),
-                get_regularizer(regularizer),
-                check_real(strength, name="strength", strict=True),
-                check_flag(opposite_duals, name="opposite_duals"),
-            )
-            step = self._dual.default_step if dual_step is None else dual_step
-            self._dual_step = check_real(step, name="dual_step", strict=True)
+        self._distance = make_distance(
+            kind,
+            regularizer=regularizer,
+            strength=strength,
+            opposite_duals=opposite_duals,
+            n_fourier_features=n_fourier_features,
+            kernel_variance=kernel_variance,
+        )
         self._rows = Rows(self.groups, None if shares is None else check_shares(shares, self.groups))
         self.reset()
 
@@ -229,7 +255,7 @@ class TransportObjective:
         if self.round_ and margins[0] == margins[-1] and (margins == margins[0]).all():
             self.reset()
         scores, masses = self._rows.count(margins, weights)
-        self._advance(scores, masses, labels, weights)
+        self._advance(scores, labels, weights)
         return self._push(scores, masses, labels, weights, np.float32)[1:]
 
     def value_and_gradient(
@@ -257,7 +283,6 @@ class TransportObjective:
     def _advance(
         self,
         scores: NDArray[np.float64],
-        masses: NDArray[np.float64],
         labels: NDArray[np.float32],
         weights: NDArray[np.float64],
     ) -> None:
@@ -269,31 +294,16 @@ class TransportObjective:
         if self._penalty is None:
             return
         self.parity_ = self.parity_weight * self.unit_ * min(1.0, done / max(1, self.ramp))
-        if self.parity_ > 0.0:
-            self._penalty.look(masses)
 
     def _begin(
         self, scores: NDArray[np.float64], labels: NDArray[np.float32], weights: NDArray[np.float64] | None
     ) -> None:
-        """Measure the unit where it is not given, and settle where groups are moved."""
-        target, fixed = np.zeros(1), None
-        if not self._each_other:
-            target = fixed_target(self.target, scores, self.groups, weights)
-            fixed = np.zeros((1, CELLS + 1))
-            count_masses(target, np.zeros(len(target), np.uint8), np.zeros(0), fixed)
-            fixed = fixed[0]
-        if self.unit is None:
-            measured = _Measured(labels, self.groups, weights, target)
-            self.unit_ = parity_unit(measured, scores, each_other=self._each_other)[1]
-        sizes = self.groups.counts.astype(np.float64)
-        if weights is not None:
-            sizes = np.array([weights[r].sum() ** 2 / (weights[r] ** 2).sum() for r in self.groups.rows])
-        if self._dual is None:
-            self._penalty = DiscreteBinnedPenalty(sizes.tolist(), CELLS, fixed)
-        else:
-            self._penalty = ContinuousBinnedPenalty(
-                sizes.tolist(), CELLS, fixed, problem=self._dual, dual_step=self._dual_step
-            )
+        """Measure the unit where it is not given, and settle what groups are compared with."""
+        comparisons = self.comparisons
+        if comparisons is None:
+            target = None if self._each_other else fixed_target(self.target, scores, self.groups, weights)
+            self.unit_, comparisons = measure_unit(self._distance, labels, scores, self.groups, weights, target)
+        self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
     def _push(
         self,

@@ -22,12 +22,13 @@ class MethodOptions:
     """What the command line says about the method; None is not said."""
 
     method: str
-    parity_weight: float | None
+    parity_weight: float | str | None
     amount: float | None
     max_disparity: float | None
     aware: bool | None
     target: str | None
-    min_size: int
+    small_groups: str
+    min_group_size: int
     seed: int
 
     def check(self) -> None:
@@ -43,6 +44,8 @@ class MethodOptions:
         ):
             if value is not None and not allowed:
                 raise misuse(f"{name} does not go with --method {self.method}")
+        if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
+            raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:
             raise misuse("--max-disparity chooses the amount; give one of the two")
         if self.method == "dpp" and self.aware is False:
@@ -62,7 +65,11 @@ def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
     plain = LogisticRegression(max_iter=1000)
     if options.method == "lr":
         return plain
-    shared: dict[str, Any] = {"amount": 1.0 if options.amount is None else options.amount, "min_size": options.min_size}
+    shared: dict[str, Any] = {
+        "amount": 1.0 if options.amount is None else options.amount,
+        "small_groups": options.small_groups,
+        "min_group_size": options.min_group_size,
+    }
     if options.method == "dpp":
         return QuantileRepairClassifier(plain, target=options.target or "barycenter_w2", **shared)
     kind = ContinuousTransportClassifier if options.method == "cot" else DiscreteTransportClassifier

@@ -25,6 +25,7 @@ _TITLES = {
     "auc": "Area under the ROC curve",
     "strong_demographic_disparity": "Distance to everyone (SDD)",
     "strong_pairwise_disparity": "Distance between pairs (SPDD)",
+    "rank_disparity": "The same of ranks",
 }
 
 
@@ -47,9 +48,12 @@ def run_train(
         ),
     ] = None,
     parity_weight: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            "--parity-weight", metavar="X", min=0, help="Of parity against accuracy, for cot and dot [default: 3]."
+            "--parity-weight",
+            metavar="X",
+            help="Of parity against accuracy, for cot and dot: a number, or auto (as far as the data allow without "
+            "losing half of what the model knows) [default: auto].",
         ),
     ] = None,
     amount: Annotated[
@@ -91,9 +95,8 @@ def run_train(
     json_to: JsonTo = None,
     force: shared.Force = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
-    min_size: Annotated[
-        int, typer.Option("--min-size", metavar="N", min=1, help="A group of fewer rows is refused.")
-    ] = 2,
+    small_groups: shared.SmallGroups = "keep",
+    min_group_size: shared.MinGroupSize = 30,
     max_groups: shared.MaxGroups = 200,
     file_format: shared.Format = None,
     delimiter: shared.Delimiter = None,
@@ -115,7 +118,8 @@ def run_train(
       fairtransport train data.csv --label income --sensitive race,sex \\
           --method cot --out model.ft
     """  # noqa: D301 - \b keeps the lines of the example
-    options = MethodOptions(method, parity_weight, amount, max_disparity, aware, target, min_size, seed)
+    weight = _number_or_word(parity_weight)
+    options = MethodOptions(method, weight, amount, max_disparity, aware, target, small_groups, min_group_size, seed)
     options.check()
     if missing not in {"set_aside", "group"}:
         raise misuse(f"--missing must be set_aside or group; got {missing!r}")
@@ -194,7 +198,7 @@ def _fit(
     """Return the model, and logistic regression of the same columns where it is to be compared."""
     from fairtransport.estimators import TableModel  # noqa: PLC0415
 
-    plain = make_estimator(MethodOptions("lr", None, None, None, None, None, 1, options.seed), verbose=False)
+    plain = make_estimator(MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed), verbose=False)
     before = None
     with spinner("Logistic regression"):
         if compared or options.method == "lr":
@@ -246,6 +250,8 @@ def _told(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) ->
         "unreadable": model.encoder_.unreadable_,
         "amount": getattr(estimator, "amount", None),
         "outcome": getattr(estimator, "outcome_", None),
+        "parity_weight": getattr(estimator, "parity_weight_", None),
+        "information_kept": getattr(estimator, "information_kept_", None),
         "held_out": None,
     }
     if shown is not None:
@@ -283,10 +289,25 @@ def _show(model: TableModel, told: dict[str, Any], shown: HeldOut | None, method
         print_sentence(f"Taken for missing: {many(cells, 'cell')} of {name}, unlike the others there.")
 
 
-def _outcome(told: dict[str, Any]) -> str:
-    outcome = str(told["outcome"] or "")
-    chosen = f" Amount {told['amount']:.2f}." if told["amount"] not in {None, 1.0} else ""
+def _outcome(summary: dict[str, Any]) -> str:
+    outcome = str(summary["outcome"] or "")
+    chosen = f" Amount {summary['amount']:.2f}." if summary["amount"] not in {None, 1.0} else ""
+    kept = summary["information_kept"]
+    if kept is not None:
+        chosen = f" {kept:.0%} of the plain model's gain in log-loss over a constant is kept.{chosen}"
     return f"{outcome[:1].upper()}{outcome[1:]}.{chosen}" if outcome else chosen.strip()
+
+
+def _number_or_word(given: str | None) -> float | str | None:
+    if given is None:
+        return None
+    try:
+        number = float(given)
+    except ValueError:
+        return given
+    if not 0.0 <= number < float("inf"):
+        raise misuse(f"--parity-weight must be auto or a number, zero or more; got {given!r}")
+    return number
 
 
 def _three(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""``partial_fit`` of COT and DOT: go on from the current theta and duals, with or without labels.
+"""``partial_fit`` of the transport classifiers: go on from the current theta, with or without labels.
 
 What is remembered and how theta moves: `adjustment` and `sketches`.
 """
@@ -16,26 +16,30 @@ from fairtransport.estimators.adjustment import Adjustment, Batch, Rule, adjust,
 from fairtransport.estimators.problem import sigmoid
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.sketches import POINTS, Sketches
+from fairtransport.estimators.spreading import spread_points
 from fairtransport.estimators.start import starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.estimators.unquoted import unquoted
 from fairtransport.groups import Groups
-from fairtransport.penalties.pulls import Pulls, problems_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.transport.dual import DualProblem
+    from fairtransport.estimators.linear_fit import LinearFit
+    from fairtransport.estimators.training_data import TrainingData
+    from fairtransport.penalties import TransportPenalty
 
-__all__ = ["NEW_GROUPS", "AdjustsLinearModel", "check_stream_parameters", "encode_or_adopt", "memory_of"]
+__all__ = ["NEW_GROUPS", "AdjustsLinearModel", "check_stream_parameters", "encode_or_adopt"]
 
 #: What to do with a group that no batch had before.
 NEW_GROUPS = ("error", "adopt")
 
 _UPDATES = 3
+_ROWS_OF_A_GROUP = 1000
 _MOST_WHITENED = 800  # columns, as in training
 _PEOPLE = 10  # whose scores a point of the target is the mean of, where the groups have so many
-_PLAIN_DISPARITY = 0.1  # a distance that is worth moving, where training saw none
+_PLAIN_DISPARITY = 0.1  # a distance that matters, where training saw none
+_PLAIN_WEIGHT = 3.0  # of parity, where no path has chosen one
 
 
 class AdjustsLinearModel:
@@ -65,8 +69,7 @@ class AdjustsLinearModel:
         sample_weight : array-like of shape (n_samples,), optional
             Weight k equals k copies.
         updates : int, optional
-            Updates of theta that the batch is worth, 3 by default. 0 only looks: pictures and duals move, theta
-            does not.
+            Updates of theta for this batch, 3 by default. 0 only observes: the sketches move, theta does not.
 
         Returns
         -------
@@ -78,12 +81,12 @@ class AdjustsLinearModel:
         -----
         Of each group a sketch is kept: a histogram of its logits, its mean features and their covariance with the
         logit, in which a row of ``half_life`` rows of its group ago counts half. When the scores of its last hundred
-        rows or so differ from it by more than chance, what is older is dropped. A batch enters the sketches; then the
-        duals climb on their quantiles and theta follows the slopes of the transport term, taken over the sketches and
-        not over the batch, so that a batch of one row is as good as any; the sketches move along with theta. The target
-        stays that of ``fit``; groups that are moved to each other go on to be.
+        rows or so differ from it by more than chance, what is older is dropped. A batch enters the sketches; then
+        theta follows the gradient of the penalty on their quantiles, not on the batch, so that a batch of one row is as
+        good as any; the sketches move along with theta. The target stays that of ``fit``; groups that are compared with
+        each other go on to be.
 
-        Unless ``parity_weight=inf``, which is the paper's rule, an anchor keeps theta from drifting along the set of
+        Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along the set of
         fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It has no
         noise and needs no labels. Labels that are given teach that model by a step of online logistic regression,
         and theta goes along.
@@ -109,10 +112,11 @@ class AdjustsLinearModel:
         n_new = len(groups) - len(self.groups_)
         state = state.widened(len(groups), each_other=self._each_other)
         theta = widened_weights(theta, len(groups))
-        dual = self._dual_in_use()
-        rule = Rule(dual, self._resolved_dual_step(dual), self._each_other, float(self.half_life), spent)
+        rule = Rule(self._penalty(n_slices=POINTS), self._each_other, float(self.half_life), spent)
         state, theta = adjust(state, theta, Batch(X, groups, mass, labels), rule)
         self._take_over(state, theta, groups, n_new)
+        if spent:
+            self._show_duals(rule.penalty, rule.comparisons(len(groups), state.target))
         self.n_iter_ += spent
         return self
 
@@ -122,14 +126,14 @@ class AdjustsLinearModel:
             self.group_sizes_ = np.append(self.group_sizes_, np.zeros(n_new, dtype=self.group_sizes_.dtype))
         self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
         self.adjusting_ = state
-        self._keep_duals(state)
+        common = theta.mean(axis=0)
+        if len(theta) > 1:  # rows of no group go along with the others
+            self.common_coef_, self.common_intercept_ = common[:-1].copy(), float(common[-1])
+        else:
+            self.common_coef_, self.common_intercept_ = self.coef_[0], float(self.intercept_[0])
 
-    def _keep_duals(self, state: Adjustment) -> None:
-        """Show the dual variables; only COT has some."""
-
-    def _dual_in_use(self) -> DualProblem | None:
-        """Return the dual problem with the features of the last fit; None for DOT."""
-        return None
+    def _show_duals(self, penalty: TransportPenalty, comparisons: Any) -> None:
+        """Keep the dual variables for displays; only the continuous distance has some."""
 
     # ---------------------------------------------------------------- what a batch is
 
@@ -174,56 +178,61 @@ class AdjustsLinearModel:
         theta = np.tile(start.theta, (len(groups) if self.group_specific else 1, 1))
         self.history_ = {name: np.zeros(0) for name in ("update", "disparity", "loss")}
         self.outcome_, self.n_iter_ = "started from the estimator as it was given, without labels", 0
-        self._draw_duals(len(groups))
+        self.parity_weight_, self.information_kept_ = self._sgd_weight, 1.0
+        self.path_ = {name: np.zeros(0) for name in ("weight", "disparity", "rank_disparity", "log_loss")}
+        initial = self._initial_scores(X)
+        self.spread_ = spread_points(initial, initial, groups.rows, mass)
         self._take_over(self._remembered(X, groups, mass, theta), theta, groups, 0)
         return self
 
-    def _draw_duals(self, n_groups: int) -> None:
-        """Make the dual variables of a model that was never trained; only COT has some."""
-
-    def _remember_training(self: Any, trainer: Any) -> None:
+    def _remember_fit(self: Any, found: LinearFit, data: TrainingData) -> None:
         """Keep what a stream goes on from after ``fit``."""
-        problem, objective = trainer.problem, trainer.objective
+        parity = found.weight * found.unit
+        if found.unit == 0.0 < found.weight or (found.weight == 0.0 and self._is_automatic):
+            weight = found.weight or _PLAIN_WEIGHT
+            parity = weight * found.information / (_PLAIN_DISPARITY * self._n_pairs())
+        self._remember(data, parity=parity, anchor=1.0)
+
+    def _remember_training(self: Any, trainer: Any, data: TrainingData, information: float) -> None:
+        """Keep what a stream goes on from after the paper's algorithm."""
+        parity = trainer.objective.parity
+        if parity == 0.0 < self._sgd_weight:
+            parity = self._sgd_weight * information / (_PLAIN_DISPARITY * self._n_pairs())
+        self._remember(data, parity=parity, anchor=trainer.objective.anchor)
+
+    def _remember(self: Any, data: TrainingData, *, parity: float, anchor: float) -> None:
         theta = np.column_stack((self.coef_, self.intercept_))
-        mass = _mass(problem.weights, problem.X.shape[0])
-        parity = objective.parity
-        if parity == 0.0 < self.parity_weight:
-            parity = float(self.parity_weight) * objective.worth / (_PLAIN_DISPARITY * self._n_problems())
-        pulls = getattr(trainer, "pulls", None)
-        if pulls is None:
-            pulls = Pulls(len(problem.groups), objective.dual, each_other=False)
-            pulls.f, pulls.h = trainer.duals, trainer.target_duals
-        made = None
-        if len(trainer.steps.matrix) == 1:
-            made = trainer.scaling, trainer.steps, trainer.steps.noise * trainer.batch_size
-        self.adjusting_ = self._adjustment(
-            problem.X, problem.groups, mass, theta, parity=parity, anchor=objective.anchor, pulls=pulls, made=made
-        )
+        mass = _mass(data.weights, data.X.shape[0])
+        self.adjusting_ = self._adjustment(data.X, data.groups, mass, theta, parity=parity, anchor=anchor)
 
     def _remembered(
         self: Any, X: Any, groups: Groups, mass: NDArray[np.float64], theta: NDArray[np.float64]
     ) -> Adjustment:
         """Begin with the rows of one batch, where nothing was kept of the training."""
-        paper, scores = np.isinf(self.parity_weight), self._initial_scores(X)
+        weight, scores = self._stream_weight, self._initial_scores(X)
         inside, rate = np.clip(scores, 1e-12, 1.0 - 1e-12), np.clip(np.average(scores, weights=mass), 1e-12, 1 - 1e-12)
-        # What the initial model expects its scores to be worth: the entropy of a constant less that of the scores.
-        worth = float(_entropy(rate) - np.average(_entropy(inside), weights=mass))
-        unit = max(worth, 0.01 * float(_entropy(rate))) / (_PLAIN_DISPARITY * self._n_problems())
-        dual = self._dual_in_use()
-        pulls = Pulls(len(self.groups_), dual, each_other=self._each_other)
+        # The information that the initial model expects to have: the entropy of a constant less that of the scores.
+        information = float(_entropy(rate) - np.average(_entropy(inside), weights=mass))
+        unit = max(information, 0.01 * float(_entropy(rate))) / (_PLAIN_DISPARITY * self._n_pairs())
         return self._adjustment(
             X,
             groups,
             mass,
             theta,
-            parity=1.0 if paper else float(self.parity_weight) * unit,
-            anchor=0.0 if paper else 1.0,
-            pulls=pulls,
-            made=None,
+            parity=1.0 if np.isinf(weight) else weight * unit,
+            anchor=0.0 if np.isinf(weight) else 1.0,
         )
 
-    def _n_problems(self: Any) -> int:
-        return len(problems_of(len(self.groups_), each_other=self._each_other))
+    @property
+    def _stream_weight(self: Any) -> float:
+        """Weight of parity where no training has found one."""
+        if not isinstance(self.parity_weight, str):
+            return float(self.parity_weight)
+        return np.inf if self.solver == "sgd" else _PLAIN_WEIGHT
+
+    def _n_pairs(self: Any) -> int:
+        n_groups = len(self.groups_)
+        return max(1, n_groups * (n_groups - 1) // 2 if self._each_other else n_groups)
 
     def _adjustment(
         self: Any,
@@ -234,10 +243,8 @@ class AdjustsLinearModel:
         *,
         parity: float,
         anchor: float,
-        pulls: Pulls,
-        made: tuple[Scaling, ParameterSteps, float] | None,
     ) -> Adjustment:
-        scaling, steps, trace = made or self._units_and_steps(X, groups)
+        scaling, steps, trace = self._units_and_steps(X, groups)
         logits = Batch(X, groups, mass, None).logits(theta)
         scores = sigmoid(logits)
         half_life, target = float(self.half_life), _few_points(self.target_, int(np.min(self.group_sizes_)))
@@ -255,37 +262,33 @@ class AdjustsLinearModel:
             centre=theta,
             target=target,
             sketches=sketches.shortened(half_life).filled(target),
-            f=pulls.f.copy(),
-            h=pulls.h.copy(),
-            selves=pulls.selves.copy(),
         )
 
     def _units_and_steps(self: Any, X: Any, groups: Groups) -> tuple[Scaling, ParameterSteps, float]:
         """Units of the columns, what gradients are multiplied with, and what drawing one row adds to the curvature."""
         n_columns, has_intercept = X.shape[1], bool(getattr(self.initial_estimator_, "fit_intercept", True))
         named = self.parameter_step is not None
-        scaling = Scaling.none(n_columns) if named and not self._uses_memory else Scaling.of(X, centred=has_intercept)
-        rows, rng = [r for r in groups.rows if len(r)], np.random.default_rng(0)
+        scaling = Scaling.none(n_columns) if named and self.solver == "sgd" else Scaling.of(X, centred=has_intercept)
+        # A few rows of each group are enough, at even distances: nothing is drawn.
+        picked = [r[:: max(1, len(r) // _ROWS_OF_A_GROUP)] for r in groups.rows if len(r)]
+        ends, rng = np.cumsum([len(r) for r in picked]), np.random.default_rng(0)
+        rows = [np.arange(end - len(r), end) for r, end in zip(picked, ends, strict=True)]
+        few = X[np.concatenate(picked)]
         if named:
             steps, trace = plain_steps(float(self.parameter_step), n_columns), 0.0
         elif n_columns <= _MOST_WHITENED:
             # As if one row for each column said that columns are not correlated: few rows may not say that they are.
             ridge = np.full(n_columns, n_columns / X.shape[0])
             how: dict[str, Any] = {"batch_size": 1, "weight": 1.0, "own_weights": False}
-            steps = whitened_steps(scaling.apply(X), rows, ridge=ridge, rng=rng, **how)
+            steps = whitened_steps(scaling.apply(few), rows, ridge=ridge, rng=rng, **how)
             trace = steps.noise
         else:
-            scaled, how = scaling.apply(X), {"n_updates": 1, "weight": 1.0, "ridge": 0.0}
+            scaled, how = scaling.apply(few), {"n_updates": 1, "weight": 1.0, "ridge": 0.0}
             wide = automatic_steps(scaled, rows, batch_size=2**62, rng=np.random.default_rng(0), **how)
             one = automatic_steps(scaled, rows, batch_size=1, rng=np.random.default_rng(0), **how)
             # Sizes are a constant over L and over L + trace; with L in the scale both are as for whitened columns.
             steps, trace = ParameterSteps(0.0, wide.scale * 2.0 * wide.size), wide.size / one.size - 1.0
         return scaling, steps if has_intercept else steps.without_intercept(), trace
-
-
-def memory_of(half_life: float) -> float:
-    """Rows that an endless stream is worth when those of ``half_life`` rows ago count half."""
-    return float(half_life) / np.log(2.0)
 
 
 def encode_or_adopt(groups: Groups, sensitive_features: Any, new_groups: str) -> Groups:

@@ -13,23 +13,22 @@ needs none either. It has the noise of all rows remembered, not that of a batch,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport.estimators.problem import sigmoid
-from fairtransport.penalties.pulls import NODES, Pulls, problems_of
+from fairtransport.penalties import Comparisons, TransportPenalty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.estimators.sketches import Sketches
     from fairtransport.groups import Groups
-    from fairtransport.transport.dual import DualProblem
 
 __all__ = ["Adjustment", "Batch", "Rule", "adjust"]
 
-_CLIMBS, _FIRST_CLIMBS = 50, 200  # steps of the duals for each update: they must be ahead of theta, or both swing
 _FRACTION = 0.5  # of the step that is stable, as in `steps`
 _FARTHEST = 0.5  # logits that the mean row of a group may move in one update
 _STEEPEST = 0.25  # curvature of the logistic loss in a logit
@@ -57,8 +56,6 @@ class Adjustment:
         The target; each point a mean of several people's scores.
     sketches : Sketches
         What is known of each group.
-    f, h, selves : ndarray
-        Coefficients of the dual variables of each problem, and of each group with itself.
     n_batches, n_rows : int
         Seen so far.
     """
@@ -75,9 +72,6 @@ class Adjustment:
     centre: NDArray[np.float64]
     target: NDArray[np.float64]
     sketches: Sketches
-    f: NDArray[np.float64]
-    h: NDArray[np.float64]
-    selves: NDArray[np.float64]
     n_batches: int = 0
     n_rows: int = 0
 
@@ -86,18 +80,9 @@ class Adjustment:
         known = len(self.sketches)
         if n_groups == known:
             return self
-        like = np.mean(self.sketches.pictures(), axis=0) if each_other else self.target
-        problems = problems_of(n_groups, each_other=each_other)
-        before = {pair: i for i, pair in enumerate(problems_of(known, each_other=each_other))}
-        f, h = np.zeros((2, len(problems), self.f.shape[1]))
-        for place, (a, b) in enumerate(problems):
-            was = before.get((a, b) if each_other else (a, known))
-            if was is not None:
-                f[place], h[place] = self.f[was], self.h[was]
-        selves = np.concatenate((self.selves, np.zeros((n_groups - known, self.selves.shape[1]))))
+        like = np.mean(self.sketches.scores(), axis=0) if each_other else self.target
         centre = widened_weights(self.centre, n_groups)
-        sketches = self.sketches.widened(n_groups, like)
-        return replace(self, centre=centre, sketches=sketches, f=f, h=h, selves=selves)
+        return replace(self, centre=centre, sketches=self.sketches.widened(n_groups, like))
 
     def step_for(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn gradients for raw columns (intercept last) into steps of theta for raw columns."""
@@ -133,21 +118,27 @@ class Batch:
         return logits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """How batches are used: the transport problems, the memory, and how many updates a batch is worth."""
+    """How batches are used: the penalty, what groups are compared with, the memory, and the updates of one batch."""
 
-    dual: DualProblem | None
-    dual_step: float
+    penalty: TransportPenalty
     each_other: bool
     half_life: float
     updates: int
+
+    def comparisons(self, n_groups: int, target: NDArray[np.float64]) -> Comparisons:
+        """Return the pairs of groups, or the pairs of each group and the target."""
+        cells = [np.array([group]) for group in range(n_groups)]  # the rows are in the sketches
+        if self.each_other:
+            return Comparisons.of_cells(n_groups, cells, list(combinations(range(n_groups), 2)))
+        return Comparisons.of_cells(n_groups, cells, [(group, n_groups) for group in range(n_groups)], targets=[target])
 
 
 def adjust(
     state: Adjustment, theta: NDArray[np.float64], batch: Batch, rule: Rule
 ) -> tuple[Adjustment, NDArray[np.float64]]:
-    """Look at a batch, then move duals and theta on what is remembered; nothing that is given is changed.
+    """Take a batch into the sketches, then move theta along the penalty on them; nothing that is given is changed.
 
     Parameters
     ----------
@@ -162,7 +153,6 @@ def adjust(
     Adjustment, ndarray
         Both new.
     """
-    first = state.n_batches == 0
     state = replace(
         state,
         sketches=state.sketches.seen(batch.X, batch.logits(theta), batch.groups, batch.mass, rule.half_life),
@@ -171,29 +161,20 @@ def adjust(
     )
     if batch.labels is not None and state.anchor > 0.0 and rule.updates:
         state, theta = _taught(state, theta, batch)
-    pulls = Pulls(len(state.sketches), rule.dual, each_other=rule.each_other)
-    pulls.f, pulls.h, pulls.selves = state.f.copy(), state.h.copy(), state.selves.copy()
-    for update in range(max(1, rule.updates)):
-        climbs = _FIRST_CLIMBS if first and update == 0 else _CLIMBS
-        pictures = state.sketches.pictures()
-        if rule.dual is None:
-            slopes = pulls.coupled(pictures, state.target)
-        else:
-            slopes = pulls.climbed(pictures, state.target, dual=rule.dual, step=rule.dual_step, n_climbs=climbs)
-        if rule.updates:
-            state, theta = _followed(state, theta, slopes, rule)
-    return replace(state, f=pulls.f, h=pulls.h, selves=pulls.selves), theta
+    comparisons = rule.comparisons(len(state.sketches), state.target)
+    for _ in range(rule.updates):
+        state, theta = _followed(state, theta, comparisons, rule)
+    return state, theta
 
 
 def _followed(
-    state: Adjustment, theta: NDArray[np.float64], slopes: NDArray[np.float64], rule: Rule
+    state: Adjustment, theta: NDArray[np.float64], comparisons: Comparisons, rule: Rule
 ) -> tuple[Adjustment, NDArray[np.float64]]:
-    """Make one update of theta along the slopes and back to the centre; the sketches follow."""
-    logits, n_groups = state.sketches.points(), len(slopes)
+    """Make one update of theta down the penalty's gradient and back to the centre; the sketches follow."""
+    logits, n_groups = state.sketches.points(), len(state.sketches)
     scores = sigmoid(logits)
-    pushes = np.array([np.interp(s, NODES, own) for s, own in zip(scores, slopes, strict=True)])
-    pushes *= state.parity * scores * (1.0 - scores)
-    gradients = state.sketches.weighed(logits, pushes)
+    slopes = np.array(rule.penalty.slice_terms(scores, state.sketches.weights, comparisons).slopes)
+    gradients = state.sketches.weighed(logits, state.parity * slopes * scores * (1.0 - scores))
     if len(theta) == 1:
         gradients = gradients.sum(axis=0, keepdims=True)
     size = state.size

@@ -1,4 +1,4 @@
-"""The course of a run: pieces, history, progress, interruption, divergence and knowing when it is done."""
+"""A run of the paper's algorithm: pieces, history, progress, interruption and divergence."""
 
 from __future__ import annotations
 
@@ -27,17 +27,13 @@ _ANSWER_WITHIN = 0.2  # seconds
 _WORSE = 0.01  # times the objective's weights: more than the noise of the watched rows
 _RECOVERIES = 4
 _SOFTER = 0.125
-_RETREATS, _SHORTER = 6, 0.5  # of runs that adapt: worse than at the start is a step too far, not a divergence
-_NO_MATTER = 0.002  # of what the features are worth: a gain below it is not worth another cycle
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
     """What is minimised: anchor * loss + parity * sum of distances; the paper has anchor 0, parity 1.
 
-    ``dual`` is None for discrete transport. ``each_other`` says that the distances are those of all pairs of
-    groups, not those to a target. ``worth`` is what the features are worth, the log-loss of a constant less that of
-    the initial model: the unit in which gains are judged.
+    ``dual`` is None for discrete transport.
     """
 
     parity: float
@@ -45,12 +41,6 @@ class Objective:
     ridge: float
     dual: DualProblem | None
     dual_step: float
-    each_other: bool = False
-    worth: float = 0.0
-
-    def weight(self, n_groups: int) -> float:
-        """Bound the curvature in a score: the anchor's, and the parity's times how many pull at a group."""
-        return self.anchor + self.parity * (n_groups - 1 if self.each_other else 1)
 
     def total(self, disparity: float, loss: float) -> float:
         """Value of the objective, without the ridge."""
@@ -136,19 +126,6 @@ class Course(ABC):
     def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
         """Return to a state with steps of theta and of the duals that are smaller by a factor each."""
 
-    def switch(self, problem: TrainingProblem) -> None:
-        """Go on with other rows of the same columns and groups; theta, duals and the draws continue."""
-        raise TypeError(
-            f"{type(self).__name__} cannot go on with {problem.groups.n_rows} other rows: use memory=False."
-        )
-
-    def _cycles(self, n_updates: int) -> list[int]:
-        """Where each cycle ends; a cycle begins where the one before ended."""
-        return [n_updates]
-
-    def _begin(self, end: int) -> None:  # noqa: B027 - one cycle needs no preparation
-        """Prepare the cycle that ends at an update."""
-
     # ---------------------------------------------------------------- reading
 
     @property
@@ -175,7 +152,7 @@ class Course(ABC):
 
     def run(self, n_updates: int, *, average: bool, verbose: bool, title: str) -> Result:
         """Run to convergence, to the end of the budget or to Ctrl-C, back from any divergence, and say which."""
-        watch = Watch(self.problem, np.random.default_rng(self.seed), each_other=self.objective.each_other)
+        watch = Watch(self.problem, np.random.default_rng(self.seed))
         log = _Log(watch, self.objective)
         log.add(0, self.theta, self._state())
         try:
@@ -195,47 +172,28 @@ class Course(ABC):
             log.history(),
         )
 
-    def _follow(  # noqa: C901 - one loop that a reader can follow from top to bottom
-        self, n_updates: int, log: _Log, bar: Any, *, average: bool
-    ) -> tuple[NDArray[np.float64], str]:
-        piece = max(1, -(-n_updates // _RECORDS))
-        cycles = self._cycles(n_updates)
-        went_back: list[int] = []
-        ended: list[tuple[float, NDArray[np.float64]]] = []
-        settled, retreats = False, 0
-        for end in cycles:
-            average_from = self.done + (end - self.done) // 2 if average else end
-            self._begin(end)
-            while self.done < end:
-                self._advance_to(min(self.done + piece, end), average_from=average_from)
-                if self._is_finite():
-                    total = log.add(self.done, self.averaged(), self._state())
-                    if total <= log.began + self._leeway():
-                        if total > log.began and np.isfinite(self._leeway()) and retreats < _RETREATS:
-                            retreats += 1
-                            # Theta ran ahead of the duals. Slowing them, too, would leave it ahead.
-                            self._go_back(log.state, _SHORTER, 1.0)
-                        bar.advance(self.done, f"disparity {log.records[-1][1]:.4f}")
-                        continue
-                went_back.append(self.done)
-                if len(went_back) > _RECOVERIES:
-                    return log.theta, self._went_wrong(f"diverged near update {self.done}")
-                self._go_back(log.state, _SOFTER, _SOFTER)
-                self._tell_recovery()
-            theta = self.averaged()
-            total = self.objective.total(*log.watch.measure(theta))
-            settled = bool(ended) and ended[-1][0] - total < self._enough(log.watch, theta, ended[-1][1])
-            ended.append((total, theta))
-            if settled:
-                break
-        total, theta = min(ended, key=lambda pair: pair[0])
+    def _follow(self, n_updates: int, log: _Log, bar: Any, *, average: bool) -> tuple[NDArray[np.float64], str]:
+        piece, went_back = max(1, -(-n_updates // _RECORDS)), 0
+        average_from = n_updates // 2 if average else n_updates
+        diverged = 0
+        while self.done < n_updates:
+            self._advance_to(min(self.done + piece, n_updates), average_from=average_from)
+            if self._is_finite():
+                log.add(self.done, self.averaged(), self._state())
+                bar.advance(self.done, f"disparity {log.records[-1][1]:.4f}")
+                continue
+            went_back, diverged = self.done, diverged + 1
+            if diverged > _RECOVERIES:
+                return log.theta, self._went_wrong(f"diverged near update {self.done}")
+            self._go_back(log.state, _SOFTER, _SOFTER)
+            self._warn_of_recovery()
+        theta = self.averaged()
+        total = self.objective.total(*log.watch.measure(theta))
         if total > log.began + _WORSE * (self.objective.anchor + self.objective.parity):
             return log.theta, self._went_wrong("ended worse than it began")
-        outcome = f"converged after {self.done} updates" if settled else f"ran all {n_updates} updates"
-        if len(cycles) > 1 and not settled:
-            outcome += ": the budget is spent and the last cycle still improved the model"
-        if went_back:
-            outcome = f"diverged near update {went_back[-1]}, went back and on with smaller steps; {outcome}"
+        outcome = f"ran all {n_updates} updates"
+        if diverged:
+            outcome = f"diverged near update {went_back}, went back and on with smaller steps; {outcome}"
         return theta, outcome
 
     def _advance_to(self, end: int, *, average_from: int) -> None:
@@ -249,22 +207,12 @@ class Course(ABC):
             elif taken > _ANSWER_WITHIN:
                 self._piece = max(1, self._piece // 2)
 
-    def _enough(self, watch: Watch, theta: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-        """Say below which gain of a cycle going on is pointless: noise, or too little to matter."""
-        disparity, loss = watch.noise(theta, other)
-        noise = self.objective.parity * disparity + self.objective.anchor * loss
-        return max(noise, _NO_MATTER * self.objective.worth)
-
     @abstractmethod
     def _is_finite(self) -> bool:
         """Whether everything that moves is a number."""
 
-    def _leeway(self) -> float:
-        """How far the objective may rise above where it began before the run counts as diverged."""
-        return np.inf
-
     @staticmethod
-    def _tell_recovery() -> None:
+    def _warn_of_recovery() -> None:
         warnings.warn(
             f"Training diverged; it went back to the best model so far and on with steps {1 / _SOFTER:.0f} times "
             "smaller.",

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from fairtransport._validation import check_choice, check_real
 from fairtransport.estimators.calling import last_step
-from fairtransport.estimators.path import fit_next
+from fairtransport.estimators.path import fit_along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CURVE_METRICS", "DISPARITIES", "Choice", "Frontier", "draw_frontiers_with"]
 
-DISPARITIES = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pairwise_disparity")
+DISPARITIES = (
+    "wasserstein_disparity",
+    "strong_demographic_disparity",
+    "strong_pairwise_disparity",
+    "rank_disparity",
+)
 CURVE_METRICS = ("error_rate", "log_loss", "auc", *DISPARITIES)
-_FLOOR = "noise_floor"
+_FLOOR, _RANK_FLOOR = "noise_floor", "rank_noise_floor"
 _NEAR_FLOOR = 1.5  # times the floor: what is read is mostly chance
 
 _DRAWING: list[Callable[..., Any]] = []
@@ -70,7 +75,8 @@ class Frontier:
         What it was set to.
     folds : dict of str to ndarray of shape (n_folds, n_values)
         ``error_rate``, ``log_loss``, ``auc``, ``wasserstein_disparity``, ``strong_demographic_disparity``,
-        ``strong_pairwise_disparity`` and ``noise_floor`` (of the last) on each fold's held-out rows.
+        ``strong_pairwise_disparity``, ``noise_floor`` (of the last), ``rank_disparity`` and ``rank_noise_floor`` on
+        each fold's held-out rows.
     situation : {"aware", "blind"}
         Whether the group is known at prediction.
     reason : str
@@ -82,8 +88,7 @@ class Frontier:
     data : TrainingRows or None
         References to the rows, which `choose` needs: **a Frontier holds the data** until `drop_data`.
     settings : dict
-        Parameters that the fits had besides: the seed, where `frontier` was given one and the estimator has none, and
-        warm starts.
+        Parameters that the fits had besides: the seed, where `frontier` was given one and the estimator has none.
     """
 
     estimator: Any
@@ -125,7 +130,7 @@ class Frontier:
             The parameter, then each metric's mean and, with ``_se`` added to its name, standard error.
         """
         columns = {self.parameter: self.values.tolist()}
-        for metric in (*CURVE_METRICS, _FLOOR):
+        for metric in (*CURVE_METRICS, _FLOOR, _RANK_FLOOR):
             columns[metric] = self.mean(metric).tolist()
             columns[f"{metric}_se"] = self.standard_error(metric).tolist()
         return columns
@@ -149,7 +154,7 @@ class Frontier:
         Choice
         """
         place = self._find(max_disparity, max_error, metric)
-        names = (*CURVE_METRICS, _FLOOR)
+        names = (*CURVE_METRICS, _FLOOR, _RANK_FLOOR)
         return Choice(self.parameter, self._value_at(place), {m: self._at(place, self.mean(m)) for m in names})
 
     def choose(
@@ -196,14 +201,9 @@ class Frontier:
                 f"{self.parameter}={value:.6g}."
             )
         model = clone(self.estimator).set_params(**self.settings)
-        warm = f"{last_step(model)[0]}warm_start"
-        # With warm starts the way matters a little: the model goes the one that was measured.
-        before = self.values[: math.ceil(place)].tolist() if warm in self.settings else []
-        for number, step in enumerate([*before, value]):
-            fit_next(model, self.parameter, step, self.data, first=number == 0)
-        if warm in self.settings:
-            model.set_params(**{warm: self.estimator.get_params()[warm]})
-        return model
+        # Along a path the way matters a little: the model goes the one that was measured.
+        before = self.values[: math.ceil(place)].tolist()
+        return list(fit_along(model, self.parameter, [*before, value], self.data))[-1]
 
     def drop_data(self) -> Frontier:
         """Return this frontier without its reference to the rows, to be kept or sent on; `choose` needs them."""
@@ -300,7 +300,7 @@ class Frontier:
             f"{self.situation} at prediction: {self.reason}",
             f"{self.n_rows:,} rows, {self.n_groups} groups; held-out means over {self.n_folds} folds, ± standard error",
             "",
-            f"{short:>{wide}}  {'error':<12} log-loss    AUC  Wass1    SDD  {'SPDD':<12} floor",
+            f"{short:>{wide}}  {'error':<12} log-loss    AUC  Wass1    SDD  {'SPDD':<12} floor  {'rank':<6} floor",
         ]
         plain = {"log_loss": 8, "auc": 6, "wasserstein_disparity": 6, "strong_demographic_disparity": 6}
         columns = [
@@ -308,7 +308,9 @@ class Frontier:
             self._with_errors("error_rate"),
             *([f"{value:{size}.3f}" for value in self.mean(metric)] for metric, size in plain.items()),
             [f" {told}" for told in self._with_errors("strong_pairwise_disparity")],
-            [f"{value:.3f}" for value in self.mean(_FLOOR)],
+            [f"{value:.3f} " for value in self.mean(_FLOOR)],
+            [f"{value:.3f} " for value in self.mean("rank_disparity")],
+            [f"{value:.3f}" for value in self.mean(_RANK_FLOOR)],
         ]
         return "\n".join([*lines, *map(" ".join, zip(*columns, strict=True))])
 

@@ -15,6 +15,7 @@ from fairtransport.groups import make_groups
 from fairtransport.metrics import (
     error_rate,
     noise_floor,
+    rank_disparity,
     strong_demographic_disparity,
     strong_pairwise_disparity,
 )
@@ -33,6 +34,7 @@ _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
 _DISPARITIES = {
     "strong_demographic_disparity": strong_demographic_disparity,
     "strong_pairwise_disparity": strong_pairwise_disparity,
+    "rank_disparity": rank_disparity,
 }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NEWCOMER", "POINTS", "Sketches"]
 
-#: Quantiles of a picture.
+#: Quantiles that stand for a group.
 POINTS = 64
 #: Rows that a group without rows of its own is worth.
 NEWCOMER = 10.0
@@ -180,9 +180,9 @@ class Sketches:
         found = np.array([_quantiles(held) for held in self.masses])
         return self.offsets[:, None] + self.stretches[:, None] * found
 
-    def pictures(self) -> list[NDArray[np.float64]]:
-        """Return the same as scores, one array for each group."""
-        return list(sigmoid(self.points()))
+    def scores(self) -> NDArray[np.float64]:
+        """Return the same as scores."""
+        return np.asarray(sigmoid(self.points()))
 
     def weighed(self, logits: NDArray[np.float64], pushes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mean of push times features (and a one), for pushes at these logits: shape (n_groups, n_features + 1)."""

@@ -11,16 +11,16 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.estimators._linear import EACH_OTHER
+from fairtransport.criteria import EACH_OTHER
 from fairtransport.estimators.calling import last_step, model_scores, n_rows, take_rows, takes_groups
 from fairtransport.estimators.curve import CURVE_METRICS, Frontier
 from fairtransport.estimators.folds import make_folds
 from fairtransport.estimators.labels import two_classes
-from fairtransport.estimators.path import TrainingRows, fit_next, path_settings
+from fairtransport.estimators.path import TrainingRows, fit_along, path_settings
 from fairtransport.estimators.situation import NEEDED, UNKNOWN, features_tell, needs_groups
 from fairtransport.estimators.threads import run_in_threads
 from fairtransport.groups import Groups, make_groups
-from fairtransport.metrics import disparities, error_rate, noise_floor, strong_pairwise_disparity
+from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
@@ -37,6 +37,7 @@ __all__ = ["frontier"]
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _SHUFFLES = 20  # for the noise floor of one fold
+_FLOORS = ("noise_floor", "rank_noise_floor")
 
 
 def frontier(
@@ -72,7 +73,7 @@ def frontier(
     sensitive_features : column, table or Groups
         At least two groups. How groups are made (``grouping``, ``missing``) is the estimator's to say.
     parity_weights : array-like, optional
-        Zero or more, ``inf`` among them; by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
+        Zero or more (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
     amounts : array-like, optional
         Within 0 and 1; by default 0, 0.1, ..., 1.
     parameter, values : str and array-like, optional
@@ -105,7 +106,7 @@ def frontier(
 
     Notes
     -----
-    Within a fold, COT and DOT go along the curve with warm starts: each value starts where the one before ended, and
+    Within a fold, transport classifiers are trained along one path of weights: each starts where the one before ended, and
     `Frontier.choose` goes the same way. Quantile repair is fitted once.
 
     Figures are means over folds, each on rows that no part of its model has seen. ``wasserstein_disparity`` is
@@ -157,7 +158,7 @@ def frontier(
         estimator=clone(estimator),
         parameter=name,
         values=grid,
-        folds={metric: np.array([read[metric] for read, _ in found]) for metric in (*CURVE_METRICS, "noise_floor")},
+        folds={metric: np.array([read[metric] for read, _ in found]) for metric in (*CURVE_METRICS, *_FLOORS)},
         situation="blind" if reason is None else "aware",
         reason=reason or UNKNOWN,
         threshold=float(threshold),
@@ -193,16 +194,17 @@ class _Walk:
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # there is one bar for all
         X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
-        told = {"sensitive_features": groups} if takes_groups(model) else {}
-        records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, "noise_floor")}
+        options = {"sensitive_features": groups} if takes_groups(model) else {}
+        records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, *_FLOORS)}
         target: Sample | None = None
         training = self._training(fold)
-        for place, value in enumerate(self.values.tolist()):
-            if place:
+        along = fit_along(model, self.parameter, self.values.tolist(), training)
+        for number, value in enumerate(self.values.tolist()):
+            if number:
                 control.step()
             try:
-                fit_next(model, self.parameter, value, training, first=place == 0)
-                scores = model_scores(model, X, **told)
+                model = next(along)
+                scores = model_scores(model, X, **options)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
@@ -244,20 +246,24 @@ class _Walk:
     ) -> dict[str, float]:
         positive, weights = self.positive[fold.held_out], self._weights(fold)
         groups = self.groups.select(fold.held_out)
-        floor = noise_floor(
-            strong_pairwise_disparity,
-            scores,
-            sensitive_features=groups,
-            n_shuffles=_SHUFFLES,
-            random_state=np.random.default_rng(seed),  # the same shuffles for every value
-            sample_weight=weights,
-        )
+        floors = [
+            noise_floor(
+                metric,
+                scores,
+                sensitive_features=groups,
+                n_shuffles=_SHUFFLES,
+                random_state=np.random.default_rng(seed),  # the same shuffles for every value
+                sample_weight=weights,
+            ).mean
+            for metric in (strong_pairwise_disparity, rank_disparity)
+        ]
         return {
             "error_rate": error_rate(positive, scores, self.threshold, sample_weight=weights),
             "log_loss": float(log_loss(positive, scores, labels=[False, True], sample_weight=weights)),
             "auc": float(roc_auc_score(positive, scores, sample_weight=weights)),
             **disparities(scores, sensitive_features=groups, target=target, sample_weight=weights),
-            "noise_floor": floor.mean,
+            "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
+            **dict(zip(_FLOORS, floors, strict=True)),
         }
 
     def _weights(self, fold: Fold) -> NDArray[np.float64] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +20,8 @@ _PER_GROUP = 1000
 class Watch:
     """Measures models on up to 1,000 rows of each group."""
 
-    def __init__(self, problem: TrainingProblem, rng: np.random.Generator, *, each_other: bool = False) -> None:
-        self.problem, self.each_other = problem, each_other
+    def __init__(self, problem: TrainingProblem, rng: np.random.Generator) -> None:
+        self.problem = problem
         self.rows = [
             rows if len(rows) <= _PER_GROUP else np.sort(rng.choice(rows, _PER_GROUP, replace=False))
             for rows in problem.groups.rows
@@ -37,28 +36,12 @@ class Watch:
         return self.problem.weights[rows]
 
     def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
-        """Disparity (sum of W1 distances, to the target or of all pairs of groups) and log-loss."""
+        """Return the sum of the Wasserstein-1 distances to the target, and the log-loss."""
         logits = self._logits(theta)
         samples = [Sample.from_values(sigmoid(own), mass) for own, mass in zip(logits, self.weights, strict=True)]
-        if self.each_other:
-            disparity = sum(wasserstein(own, other) for a, own in enumerate(samples) for other in samples[a + 1 :])
-        else:
-            disparity = sum(wasserstein(own, self.target) for own in samples)
+        disparity = sum(wasserstein(own, self.target) for own in samples)
         losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
         return disparity, float(sum(share * np.average(loss, weights=weight) for share, loss, weight in losses))
-
-    def noise(self, theta: NDArray[Any], other: NDArray[Any]) -> tuple[float, float]:
-        """Estimate the standard error of the differences between two models' measures, given that rows are a sample."""
-        first, second = self._logits(theta), self._logits(other)
-        loss = sum(
-            (share * np.std(a - b)) ** 2 / len(a)
-            for share, a, b in zip(self.problem.share, self._losses(first), self._losses(second), strict=True)
-        )
-        moved = [np.var(sigmoid(a) - sigmoid(b)) / len(a) for a, b in zip(first, second, strict=True)]
-        if self.each_other:
-            pairs = [math.sqrt(x + y) for i, x in enumerate(moved) for y in moved[i + 1 :]]
-            return float(sum(pairs)), math.sqrt(loss)
-        return float(np.sqrt(moved).sum()), math.sqrt(loss)
 
     def _logits(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
         own = [theta[a if len(theta) > 1 else 0].astype(np.float64) for a in range(len(self.rows))]

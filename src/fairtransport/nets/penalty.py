@@ -20,7 +20,7 @@ from fairtransport.nets.ranks import join_ranks, world_size
 from fairtransport.nets.rows import Rows, odd_numbers, shelf_numbers
 from fairtransport.nets.tables import check_table, labels_of, samples_of, to_numpy
 from fairtransport.nets.target import EACH_OTHER, Target
-from fairtransport.penalties.unit import disparity_and_chance, unit_of, worth_of_features
+from fairtransport.penalties.unit import disparity_and_chance, information_of_features, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -312,7 +312,7 @@ class TransportPenalty(nn.Module):
             inside, counts = table[2] == stratum, [len(own) for own in samples]
             found = disparity_and_chance(samples, counts, table[0][inside], target)
             disparity, chance = disparity + inside.mean() * found[0], chance + inside.mean() * found[1]
-        return float(unit_of(worth_of_features(labels, table[0]), disparity, chance))
+        return float(unit_of(information_of_features(labels, table[0]), disparity, chance))
 
     def forget(self) -> None:
         """Empty the memory of recent scores; the duals stay."""

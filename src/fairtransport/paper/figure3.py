@@ -71,7 +71,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     rows = rows_at_rates(
         split.y_train, split.sensitive_train["sex"], rates["same"], np.random.default_rng([seed, len(rates)])
     )
-    model = ContinuousTransportClassifier(parity_weight=np.inf, target="Male", random_state=seed, **own)
+    model = ContinuousTransportClassifier(solver="sgd", parity_weight=np.inf, target="Male", random_state=seed, **own)
     sex = {"sex": split.sensitive_train["sex"][rows]}
     trainer = model.make_trainer(split.X_train[rows], split.y_train[rows], sensitive_features=sex)
     tests = {}

@@ -150,7 +150,7 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
     method, rates, segment, every = (own.pop(key) for key in ("method", "rates", "segment", "every"))
     seed, after = own.pop("seed"), own.pop("after")
     kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    model = kind(_start(), parity_weight=np.inf, target="Male", random_state=seed, **own)
+    model = kind(_start(), solver="sgd", parity_weight=np.inf, target="Male", random_state=seed, **own)
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
     evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}

@@ -37,6 +37,7 @@ __all__ = ["METHODS", "SETTINGS", "Fit", "Problem", "fit_method", "measure", "pr
 # The paper's algorithm; where the paper gives no value (strength, steps), the one the project started with. Where
 # the numbers of updates come from is under "Notes" of `fit_method`.
 _PAPER_COT = {
+    "solver": "sgd",
     "parity_weight": np.inf,
     "regularizer": "l2",
     "strength": 0.1,
@@ -46,10 +47,10 @@ _PAPER_COT = {
     "parameter_step": 0.002,
     "batch_size": 10,
 }
-_PAPER_DOT = {"parity_weight": np.inf, "parameter_step": 0.01}
+_PAPER_DOT = {"solver": "sgd", "parity_weight": np.inf, "parameter_step": 0.01}
 
 # The paper's loop and target, with the loss kept: what the anchor alone changes.
-_ANCHORED: Mapping[str, Any] = MappingProxyType({"target": "barycenter", "memory": False})
+_ANCHORED: Mapping[str, Any] = MappingProxyType({"solver": "sgd", "parity_weight": 3.0})
 
 SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {

@@ -53,7 +53,7 @@ def run_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
     method, columns = own.pop("method"), own.pop("columns")
     every, seed = own.pop("every"), own.pop("seed")
     kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    model = kind(start, parity_weight=np.inf, random_state=seed, **own)
+    model = kind(start, solver="sgd", parity_weight=np.inf, random_state=seed, **own)
     sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])

@@ -1,13 +1,23 @@
-"""A penalty turns scores and groups into a value and a gradient with respect to the scores.
+"""Penalties turn scores and `Comparisons` into a value and a gradient with respect to the scores.
 
-Everything that learns plugs in here. With ``strata`` the penalty compares groups within each stratum
-only: strata = label gives strong equalized odds, strata = a legitimate feature conditional parity.
+Everything that learns plugs in here. Which samples are compared is the criterion's business (`fairtransport.criteria`), how far
+apart two samples are the penalty's: regularized and through dual variables (continuous) or by the exact coupling
+(discrete); on rows, on slice means or on histograms.
 """
 
 from __future__ import annotations
 
-from fairtransport.penalties.base import Penalty, PenaltyTerms
+from fairtransport.penalties.base import HistogramTerms, PenaltyTerms, SampleTerms, TransportPenalty
+from fairtransport.penalties.comparisons import Comparisons
 from fairtransport.penalties.continuous import ContinuousPenalty
 from fairtransport.penalties.discrete import DiscretePenalty
 
-__all__ = ["ContinuousPenalty", "DiscretePenalty", "Penalty", "PenaltyTerms"]
+__all__ = [
+    "Comparisons",
+    "ContinuousPenalty",
+    "DiscretePenalty",
+    "HistogramTerms",
+    "PenaltyTerms",
+    "SampleTerms",
+    "TransportPenalty",
+]

@@ -1,95 +1,225 @@
-"""What every penalty answers, and the cells (stratum x group) it works on."""
+"""What penalties share: samples of scores as rows, slices or histograms, and the scale that they are compared on."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport._validation import check_length, check_scores
+from fairtransport._validation import check_choice, check_count, check_vector
+from fairtransport.transport.slices import (
+    ascending_order,
+    histogram_slices,
+    histogram_slopes,
+    row_slopes,
+    slice_means,
+    slice_means_plain,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.groups import Groups
+    from fairtransport.penalties.comparisons import Comparisons
 
-__all__ = ["Cell", "Penalty", "PenaltyTerms", "cells", "check_targets"]
+__all__ = ["SCALES", "UNIT_DEVIATION", "HistogramTerms", "PenaltyTerms", "SampleTerms", "TransportPenalty"]
+
+#: Scores are compared in units of their standard deviation, or as they are.
+SCALES = ("standardized", "score")
+
+#: Standard deviation of standardized scores: that of typical probabilities, so that a strength, a kernel variance and
+#: a Huber width mean the same on both scales.
+UNIT_DEVIATION = 0.25
+
+_NO_WEIGHTS = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTerms:
+    """Distances between samples: their weighted sum, its slope at every point for unit mass, and each one."""
+
+    value: float
+    slopes: list[NDArray[np.float64]]
+    distances: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PenaltyTerms:
-    """A penalty's answer.
+    """A penalty and its gradient.
 
     Attributes
     ----------
     value : float
-        Sum over groups of the distance to the target (strata: weighted by their share of rows).
+        Sum over pairs of weight times distance.
     gradient : ndarray of shape (n_rows,)
         Derivative of ``value`` with respect to each score.
-    by_group : ndarray of shape (n_strata, n_groups)
-        The distances that were summed; NaN where a cell has no rows.
+    distances : ndarray of shape (n_pairs,)
+        The distances that were summed; zero for pairs of weight zero.
     """
 
     value: float
     gradient: NDArray[np.float64]
-    by_group: NDArray[np.float64]
-
-
-class Penalty(Protocol):
-    """The one interface that learners know."""
-
-    def value_and_gradient(self, scores: ArrayLike, groups: Groups, *, strata: ArrayLike | None = None) -> PenaltyTerms:
-        """Value, gradient with respect to the scores, and the parts of the sum."""
-        ...
+    distances: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """The rows of one group within one stratum, and the stratum's share of all rows."""
+class HistogramTerms:
+    """A penalty on counted scores: its value, the slope of each cell for unit mass, and the distances."""
 
-    stratum: int
-    group: int
-    rows: NDArray[np.int64]
-    share: float
-
-
-def check_targets(targets: Any) -> tuple[NDArray[np.float64], ...]:
-    """Return one vector of target scores for each stratum; one plain vector means one stratum."""
-    nested = isinstance(targets, (list, tuple)) and len(targets) > 0 and np.ndim(targets[0]) == 1
-    return tuple(check_scores(t, name="target") for t in (targets if nested else [targets]))
+    value: float
+    slopes: NDArray[np.float64]
+    distances: NDArray[np.float64]
 
 
-def cells(scores: NDArray[np.float64], groups: Groups, strata: ArrayLike | None, n_strata: int) -> Iterator[Cell]:
-    """Walk over the non-empty cells.
+class TransportPenalty(ABC):
+    r"""Weighted sum of the distances between the pairs of some `Comparisons`.
 
     Parameters
     ----------
-    scores : ndarray
-        Used for its length only.
-    groups : Groups
-        Row lists.
-    strata : array-like of int, optional
-        Codes from 0 to ``n_strata - 1``, one for each row.
-    n_strata : int
-        How many strata the penalty was made for.
+    n_slices : int or None
+        Represent each sample by this many slice means; None: by its rows.
+    scale : {"standardized", "score"}
+        Compare scores divided by their standard deviation, or as they are.
+
+    Notes
+    -----
+    On the standardized scale, with mean m and deviation d of all rows, :math:`t = (s - m) / (4 d)` is compared. Moving
+    all scores together towards their mean then changes nothing, so parity cannot be had by shrinking. With
+    :math:`\omega_i` the share of a row and g the gradient with respect to t,
+
+    .. math:: \frac{\partial}{\partial s_j} = \frac{1}{4d}\Big(g_j - \omega_j \sum_i g_i\Big)
+              - \frac{4\,\omega_j t_j}{d} \sum_i g_i t_i .
     """
-    if groups.n_rows != len(scores):
-        raise ValueError(f"sensitive features have {groups.n_rows} rows, but there are {len(scores)} scores.")
-    if strata is None:
-        if n_strata != 1:
-            raise ValueError(f"this penalty was made for {n_strata} strata; strata= is needed.")
-        codes = np.zeros(len(scores), dtype=np.int64)
-    else:
-        codes = np.asarray(strata)
-        check_length(codes, size=len(scores), name="strata")
-        if codes.dtype.kind not in "iub" or (len(codes) and (codes.min() < 0 or codes.max() >= n_strata)):
-            raise ValueError(f"strata must be whole numbers from 0 to {n_strata - 1}, one for each row.")
-    shares = np.bincount(codes.astype(np.int64), minlength=n_strata) / max(len(codes), 1)
-    for stratum in range(n_strata):
-        for group, rows in enumerate(groups.rows):
-            inside = rows if n_strata == 1 else rows[codes[rows] == stratum]
-            if len(inside):
-                yield Cell(stratum, group, inside, float(shares[stratum]))
+
+    def __init__(self, *, n_slices: int | None, scale: str) -> None:
+        self.n_slices = None if n_slices is None else check_count(n_slices, name="n_slices")
+        self.scale = check_choice(scale, SCALES, name="scale")
+        #: What scores were taken less and divided by, when they were last compared.
+        self.center, self.unit = 0.0, 1.0
+
+    @abstractmethod
+    def compare(
+        self,
+        points: Sequence[NDArray[np.float64]],
+        masses: Sequence[NDArray[np.float64]] | None,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> SampleTerms:
+        """Compare samples: ascending points with masses that sum to 1; without masses, all of equal size and mass."""
+
+    # ---------------------------------------------------------------- three representations
+
+    def value_and_gradient(self, scores: ArrayLike, comparisons: Comparisons) -> PenaltyTerms:
+        """Compare scores, one for each row.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Any real numbers.
+        comparisons : Comparisons
+
+        Returns
+        -------
+        PenaltyTerms
+        """
+        s = check_vector(scores, name="scores")
+        if s.size != comparisons.n_rows:
+            raise ValueError(f"there are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
+        values, targets = self._rescaled(s, comparisons)
+        active, weights = comparisons.active, comparisons.row_weights
+        orders = [rows[ascending_order(values[rows])] for rows in comparisons.cells]
+        points: list[NDArray[np.float64]]
+        masses: list[NDArray[np.float64]] | None = None
+        if self.n_slices is None:
+            points = [values[order] for order in orders] + targets
+            masses = [_shares(order, weights) for order in orders] + [np.full(t.size, 1.0 / t.size) for t in targets]
+        else:
+            table = np.empty((len(orders), self.n_slices))
+            for order, row in zip(orders, table, strict=True):
+                slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
+            points = [*table, *(slice_means_plain(t, np.ones(t.size), self.n_slices) for t in targets)]
+        terms = self.compare(points, masses, comparisons.pairs[active], comparisons.weights[active])
+        gradient = np.zeros(s.size)
+        for order, slopes in zip(orders, terms.slopes, strict=False):
+            if self.n_slices is None:
+                gradient[order] += slopes * _shares(order, weights)
+            else:
+                row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+        fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
+        if self.scale == "standardized":
+            total = gradient.sum() + sum(float(g.sum()) for g in fixed)
+            moment = gradient @ values + sum(float(g @ p) for g, p in zip(fixed, points[len(orders) :], strict=True))
+            share = 1.0 / s.size if weights is None else weights / weights.sum()
+            gradient = (gradient - share * (total + values * moment / UNIT_DEVIATION**2)) / self.unit
+        distances = np.zeros(len(comparisons.pairs))
+        distances[active] = terms.distances
+        return PenaltyTerms(terms.value, gradient, distances)
+
+    def value_and_slopes(
+        self, masses: NDArray[np.float64], edges: NDArray[np.float64], comparisons: Comparisons
+    ) -> HistogramTerms:
+        """Compare scores that were counted in cells, as trees, partitions and streams do.
+
+        Parameters
+        ----------
+        masses : ndarray of shape (n_cells_of_rows, n_bins)
+            Counted mass of each cell of rows.
+        edges : ndarray of shape (n_bins + 1,)
+            Borders of the bins.
+        comparisons : Comparisons
+            Its pairs, weights and targets; the rows are not looked at.
+
+        Returns
+        -------
+        HistogramTerms
+        """
+        n_slices = self.n_slices or masses.shape[1]
+        table = histogram_slices(masses, edges, n_slices)
+        terms = self.slice_terms(table, masses.sum(axis=1), comparisons)
+        return HistogramTerms(terms.value, histogram_slopes(np.array(terms.slopes), masses), terms.distances)
+
+    def slice_terms(
+        self, table: NDArray[np.float64], masses: NDArray[np.float64], comparisons: Comparisons
+    ) -> SampleTerms:
+        """Compare samples that are given by their slice means, of shape (n_cells, n_slices), and total masses."""
+        targets = [slice_means_plain(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
+        share = (masses / masses.sum())[:, None] / table.shape[1]
+        if self.scale == "standardized":
+            self.center = float((share * table).sum())
+            self.unit = _unit(float(np.sqrt((share * (table - self.center) ** 2).sum())))
+        active = comparisons.active
+        points = [(own - self.center) / self.unit for own in (*table, *targets)]
+        terms = self.compare(points, None, comparisons.pairs[active], comparisons.weights[active])
+        slopes = np.array(terms.slopes)
+        if self.scale == "standardized":
+            values = np.array(points)
+            total, moment = slopes.sum() / table.shape[1], (slopes * values).sum() / table.shape[1]
+            # Of unit mass of a cell: its share among all rows, for its share within the cell.
+            relative = (masses / masses.sum())[:, None]
+            slopes = slopes[: len(table)] - relative * (total + values[: len(table)] * moment / UNIT_DEVIATION**2)
+        distances = np.zeros(len(comparisons.pairs))
+        distances[active] = terms.distances
+        return SampleTerms(terms.value, list(slopes[: len(table)] / self.unit), distances)
+
+    def _rescaled(
+        self, s: NDArray[np.float64], comparisons: Comparisons
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        if self.scale == "score":
+            return s, list(comparisons.targets)
+        self.center = float(np.average(s, weights=comparisons.row_weights))
+        self.unit = _unit(float(np.sqrt(np.average((s - self.center) ** 2, weights=comparisons.row_weights))))
+        return (s - self.center) / self.unit, [(t - self.center) / self.unit for t in comparisons.targets]
+
+
+def _unit(deviation: float) -> float:
+    """Return what a score is divided by; constant scores stay as they are."""
+    return deviation / UNIT_DEVIATION if deviation > 1e-12 else 1.0
+
+
+def _shares(order: NDArray[np.int64], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if weights is None:
+        return np.full(order.size, 1.0 / order.size)
+    return np.asarray(weights[order] / weights[order].sum())

@@ -1,7 +1,7 @@
-"""Transport between groups whose scores were counted in cells: a value, and derivatives for every cell.
+"""A penalty on scores that were counted in fine cells: a value, and derivatives for every cell and group.
 
 What a penalty says about one row depends on its group and its score only. On binned scores it is therefore a table, and
-a learner that sees all rows at once pays for counting them and for one look into the table.
+a learner that sees all rows at once pays for counting them and for looking up each one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.penalties.pulls import CLIMBS, FIRST_CLIMBS, Pulls, problems_of
 from fairtransport.transport.binned import quantiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from fairtransport.transport.dual import DualProblem
+    from fairtransport.penalties.base import TransportPenalty
+    from fairtransport.penalties.comparisons import Comparisons
 
-__all__ = ["BinnedPenalty", "CellTables", "ContinuousBinnedPenalty", "DiscreteBinnedPenalty"]
+__all__ = ["BinnedPenalty", "CellTables"]
 
-_SOFT = 0.5  # of what chance shows between two samples: differences below it pull in proportion
-_REST = 0.02  # scores closer than this bend as if they were this far apart
-_PICTURE = (np.arange(64) + 0.5) / 64  # levels of the quantiles that duals climb on
+_CLOSEST = 0.02  # scores nearer than this have the curvature of scores this far apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +31,7 @@ class CellTables:
     Attributes
     ----------
     value : float
-        Sum over the transport problems.
+        Sum over pairs of weight times distance.
     slopes : ndarray of shape (n_groups, n_cells)
         Derivative with respect to the scores in a cell. That of one row's score is this times the row's share of its
         group's mass.
@@ -49,142 +45,75 @@ class CellTables:
 
 
 class BinnedPenalty:
-    r"""What both kinds share: the problems, and how much their sum bends.
+    r"""A penalty of groups whose scores are counted on the edges of equal cells of [0, 1].
 
     Parameters
     ----------
-    sizes : sequence of float
-        Rows of each group (with weights: as many equal rows as tell as much).
-    n_cells : int
-        Cells of [0, 1].
-    fixed : ndarray of shape (n_cells + 1,), optional
-        Masses of a distribution that every group is moved to. By default groups are moved to each other.
+    penalty : TransportPenalty
+    comparisons : Comparisons
+        Its cells are groups, by ``names``, or everyone.
+    n_groups, n_cells : int
 
     Notes
     -----
     Scores at distance g from those they are coupled with: :math:`|g'| \le g'^2 / 2|g| + |g| / 2` for any new distance
     :math:`g'`, with equality at :math:`g' = g`. So a transport cost lies below a parabola of curvature
-    :math:`1/|g|` that touches it. Its sum over a group's problems is ``bends``, with
+    :math:`1/|g|` that touches it. Its sum over a group's pairs is ``bends``, with
     :math:`g = s - F_b^{-1}(F_a(s))`, at least 0.02.
-    """
-
-    def __init__(self, sizes: Sequence[float], n_cells: int, fixed: NDArray[np.float64] | None = None) -> None:
-        self.n_groups, self.n_cells, self.fixed = len(sizes), n_cells, fixed
-        self.pairs = problems_of(self.n_groups, each_other=fixed is None)
-        spread = np.append(1.0 / np.maximum(sizes, 1.0), 0.0)
-        self.softness = [_SOFT * float(np.sqrt(spread[a] + spread[b])) for a, b in self.pairs]
-
-    def look(self, masses: NDArray[np.float64]) -> None:
-        """Learn from the groups' present masses, of shape (n_groups, n_cells + 1)."""
-
-    def read(self, masses: NDArray[np.float64]) -> CellTables:
-        """Return the value at these masses and its derivatives; changes nothing."""
-        raise NotImplementedError
-
-    def _shares(self, masses: NDArray[np.float64]) -> NDArray[np.float64]:
-        rows = masses if self.fixed is None else np.vstack((masses, self.fixed))
-        return rows / rows.sum(axis=1, keepdims=True)
-
-    def _bends(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        middles = (np.arange(self.n_cells) + 0.5) / self.n_cells
-        levels = np.cumsum(shares, axis=1)[:, :-1]
-        bends = np.zeros((self.n_groups, self.n_cells))
-        for pair in self.pairs:
-            for one, other in (pair, pair[::-1]):
-                if one < self.n_groups:
-                    gap = middles - quantiles(shares[other], levels[one])
-                    bends[one] += 1.0 / np.maximum(np.abs(gap), _REST)
-        return bends
-
-
-class DiscreteBinnedPenalty(BinnedPenalty):
-    r"""Sum of the Wasserstein-1 distances, exact for binned scores but for a soft middle.
-
-    Notes
-    -----
-    On the line the distance is the area between the distribution functions, and a score in cell k lowers its group's
-    function in that cell only. With :math:`D_k = F_{a,k} - F_{b,k}`, m cells and the Huber function,
-
-    .. math:: \frac1m \sum_k \rho(D_k), \qquad \rho(D) = |D| - \epsilon/2 \text{ or } D^2 / 2\epsilon
-              \text{ where } |D| < \epsilon,
-
-    the derivative with respect to a score of group a is :math:`-\rho'(D_k)` times the row's share of the group.
-    :math:`\epsilon = \tfrac12 \sqrt{1/n_a + 1/n_b}`, half of what chance shows: differences that mean nothing do not
-    pull with full force.
 
     Examples
     --------
+    >>> from fairtransport.criteria import demographic_parity
+    >>> from fairtransport.groups import make_groups
+    >>> from fairtransport.penalties import DiscretePenalty
+    >>> pairs = demographic_parity(make_groups(["a", "b"]))
     >>> masses = np.zeros((2, 11))
     >>> masses[0, 2] = masses[1, 7] = 1000.0  # all of one group at 0.2, all of the other at 0.7
-    >>> tables = DiscreteBinnedPenalty([1e9, 1e9], 10).read(masses)
+    >>> binned = BinnedPenalty(DiscretePenalty(huber_width=0.0, scale="score"), pairs, 2, 10)
+    >>> tables = binned.read(masses)
     >>> round(tables.value, 3), tables.slopes[:, 4].tolist()
     (0.5, [-1.0, 1.0])
     """
 
-    def read(self, masses: NDArray[np.float64]) -> CellTables:
-        """Return the value at these masses and its derivatives."""
-        shares = self._shares(masses)
-        below = np.cumsum(shares, axis=1)[:, :-1]
-        slopes, value = np.zeros((self.n_groups, self.n_cells)), 0.0
-        for (a, b), soft in zip(self.pairs, self.softness, strict=True):
-            ahead = below[a] - below[b]
-            pull = np.clip(ahead / soft, -1.0, 1.0)
-            value += float((pull * (ahead - 0.5 * soft * pull)).sum()) / self.n_cells
-            slopes[a] -= pull
-            if b < self.n_groups:
-                slopes[b] += pull
-        return CellTables(value, slopes, self._bends(shares))
-
-
-class ContinuousBinnedPenalty(BinnedPenalty):
-    """Sum of regularized distances, through dual variables that climb on pictures of the binned scores.
-
-    Parameters
-    ----------
-    sizes, n_cells, fixed
-        As in `BinnedPenalty`.
-    problem : DualProblem
-        Features, regularizer, strength and constraint.
-    dual_step : float
-        Size of a step of the duals.
-
-    Notes
-    -----
-    ``look`` moves the duals; ``read`` keeps them and the pictures as they are. The value is then a sum over rows of a
-    function of each row's score, whose slope in a cell is that of the dual objective in the cell's middle, less the
-    group's slope to itself; a constant is left out.
-    """
-
-    def __init__(
-        self,
-        sizes: Sequence[float],
-        n_cells: int,
-        fixed: NDArray[np.float64] | None = None,
-        *,
-        problem: DualProblem,
-        dual_step: float,
-    ) -> None:
-        super().__init__(sizes, n_cells, fixed)
-        self.problem, self.dual_step, self.looks = problem, dual_step, 0
+    def __init__(self, penalty: TransportPenalty, comparisons: Comparisons, n_groups: int, n_cells: int) -> None:
+        self.penalty, self.comparisons, self.n_groups, self.n_cells = penalty, comparisons, n_groups, n_cells
         middles = (np.arange(n_cells) + 0.5) / n_cells
-        self.pulls = Pulls(self.n_groups, problem, each_other=fixed is None, nodes=middles)
-        self._slopes = np.zeros((self.n_groups, n_cells))
+        self._borders = np.concatenate(([0.0], middles, [1.0]))  # of what is counted on an edge
+        self._fixed = np.array([self._counted(target) for target in comparisons.targets]).reshape(-1, n_cells + 1)
 
-    def look(self, masses: NDArray[np.float64]) -> None:
-        """Step the duals uphill on quantiles of these masses."""
-        pictures = [quantiles(own, _PICTURE) for own in self._shares(masses)]
-        self._slopes = self.pulls.climbed(
-            pictures[: self.n_groups],
-            pictures[-1],  # the target, where there is one
-            dual=self.problem,
-            step=self.dual_step,
-            n_climbs=CLIMBS if self.looks else FIRST_CLIMBS,
+    def _counted(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
+        at = np.clip(target, 0.0, 1.0) * self.n_cells
+        low = np.minimum(at.astype(np.int64), self.n_cells - 1)
+        lower, upper = (
+            np.bincount(low + k, share, self.n_cells + 1) for k, share in enumerate((1.0 - at + low, at - low))
         )
-        self.looks += 1
+        return np.asarray(lower + upper, dtype=np.float64)
 
     def read(self, masses: NDArray[np.float64]) -> CellTables:
-        """Return the value at these masses and the present duals, and its derivatives."""
-        shares = self._shares(masses)
-        heights = np.pad(np.cumsum(self._slopes, axis=1), ((0, 0), (1, 0))) / self.n_cells
-        value = float((shares[: self.n_groups] * heights).sum())
-        return CellTables(value, self._slopes, self._bends(shares))
+        """Return the value and the derivatives, given each group's masses on the edges: (n_groups, n_cells + 1)."""
+        names, total = self.comparisons.names, masses.sum(axis=0)
+        table = np.array([total if name is None else masses[name] for name in names])
+        terms = self.penalty.value_and_slopes(table, self._borders, self.comparisons)
+        slopes, bends = np.zeros((2, self.n_groups, self.n_cells))
+        inside = 0.5 * (terms.slopes[:, 1:] + terms.slopes[:, :-1])
+        curves = self._bends(np.vstack((table, self._fixed)))
+        for name, slope, curve in zip(names, inside, curves, strict=True):
+            if name is None:  # a row's share of everyone, for its share of its group
+                share = (masses.sum(axis=1) / total.sum())[:, None]
+                slopes += share * slope
+                bends += share * curve
+            else:
+                slopes[name] += slope
+                bends[name] += curve
+        return CellTables(terms.value, slopes, bends)
+
+    def _bends(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = table / table.sum(axis=1, keepdims=True)
+        middles, levels = self._borders[1:-1], np.cumsum(shares, axis=1)[:, :-1]
+        bends = np.zeros((len(self.comparisons.cells), self.n_cells))
+        for pair, weight in zip(self.comparisons.pairs, self.comparisons.weights, strict=True):
+            for one, other in (pair, pair[::-1]):
+                if one < len(bends) and weight > 0.0:
+                    gap = middles - quantiles(shares[other], levels[one])
+                    bends[one] += weight / np.maximum(np.abs(gap), _CLOSEST)
+        return bends

@@ -1,4 +1,4 @@
-"""The discrete penalty: exact transport from each group's scores to the target."""
+"""The discrete penalty: exact transport between samples of scores."""
 
 from __future__ import annotations
 
@@ -6,72 +6,115 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport._validation import check_scores
-from fairtransport.penalties.base import PenaltyTerms, cells, check_targets
-from fairtransport.transport.coupled import area_below, coupled_distance, coupled_pull, place_of, running_area
+from fairtransport._validation import check_real
+from fairtransport.penalties.base import SampleTerms, TransportPenalty
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Sequence
 
-    from fairtransport.groups import Groups
+    from numpy.typing import NDArray
 
-__all__ = ["DiscretePenalty"]
+__all__ = ["HUBER_WIDTH", "DiscretePenalty"]
+
+#: Distances below it count quadratically: a twentieth of a standard deviation on the standardized scale.
+HUBER_WIDTH = 0.0125
 
 
-class DiscretePenalty:
-    r"""Sum over groups of the Wasserstein-1 distance to the target, computed exactly.
+class DiscretePenalty(TransportPenalty):
+    r"""Wasserstein-1 distances by the optimal coupling, smoothed where scores are close.
 
     Parameters
     ----------
-    target : array-like, or list of array-likes
-        Target scores; with strata, one vector for each.
+    huber_width : float, default=0.0125
+        Distances below it count quadratically; 0 is the plain distance, with a subgradient.
+    n_slices : int or None, default=200
+        Represent each sample by this many slice means; None: by its rows.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores divided by their standard deviation, or as they are.
 
     Notes
     -----
-    With the optimal coupling T of a group's n scores and the target,
+    On the line the optimal coupling joins equal levels of the two quantile functions. With the Huber function
+    :math:`\rho`,
 
-    .. math:: \frac{\partial W_1}{\partial s_i} = \sum_j T_{ij}\,\mathrm{sign}(s_i - t_j)
+    .. math:: \int_0^1 \rho\big(F_a^{-1}(u) - F_b^{-1}(u)\big)\,du, \qquad
+              \rho(g) = |g| - \epsilon/2 \text{ or } g^2 / 2\epsilon \text{ where } |g| < \epsilon .
 
-    (the paper's DOT). The distance is piecewise linear in the scores; where a score meets the target
-    value it is coupled with, this is the middle of the subgradients.
+    The derivative with respect to a score is the mean of :math:`\rho'` over the levels that it holds, times its
+    mass (the paper's discrete optimal transport, Eq. 9, where :math:`\epsilon = 0`).
+
+    References
+    ----------
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 9.
 
     Examples
     --------
-    >>> from fairtransport.groups import make_groups
-    >>> groups = make_groups(["a", "a", "b", "b"])
-    >>> terms = DiscretePenalty([0.5]).value_and_gradient([0.1, 0.3, 0.5, 0.9], groups)
-    >>> round(terms.value, 3)
-    0.5
-    >>> terms.gradient.tolist()
-    [-0.5, -0.5, 0.0, 0.5]
+    >>> import numpy as np
+    >>> from fairtransport.penalties import Comparisons, DiscretePenalty
+    >>> pairs = Comparisons.of_cells(4, [np.array([0, 1]), np.array([2, 3])], [(0, 1)])
+    >>> penalty = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+    >>> terms = penalty.value_and_gradient([0.1, 0.3, 0.5, 0.9], pairs)
+    >>> round(terms.value, 3), terms.gradient.tolist()
+    (0.5, [-0.5, -0.5, 0.5, 0.5])
     """
 
-    def __init__(self, target: ArrayLike | list[ArrayLike]) -> None:
-        self.targets = check_targets(target)
-        self._ascending = tuple(np.sort(scores) for scores in self.targets)
+    def __init__(
+        self, *, huber_width: float = HUBER_WIDTH, n_slices: int | None = 200, scale: str = "standardized"
+    ) -> None:
+        super().__init__(n_slices=n_slices, scale=scale)
+        self.huber_width = check_real(huber_width, name="huber_width")
 
-    def value_and_gradient(self, scores: ArrayLike, groups: Groups, *, strata: ArrayLike | None = None) -> PenaltyTerms:
-        """Exact distance and its derivative; groups absent from the batch are passed over."""
-        s = check_scores(scores)
-        gradient = np.zeros_like(s)
-        by_group = np.full((len(self.targets), len(groups)), np.nan)
-        value = 0.0
-        for cell in cells(s, groups, strata, len(self.targets)):
-            distance, pull = _to_target(s[cell.rows], self._ascending[cell.stratum])
-            by_group[cell.stratum, cell.group] = distance
-            value += cell.share * distance
-            gradient[cell.rows] += cell.share * pull
-        return PenaltyTerms(float(value), gradient, by_group)
+    def compare(
+        self,
+        points: Sequence[NDArray[np.float64]],
+        masses: Sequence[NDArray[np.float64]] | None,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> SampleTerms:
+        """Compare samples; see `TransportPenalty.compare`."""
+        if masses is None:
+            return self._compare_slices(np.array(points), pairs, weights)
+        slopes = [np.zeros(own.size) for own in points]
+        distances = np.zeros(len(pairs))
+        for number, (a, b) in enumerate(pairs):
+            one, other, length = coupling(masses[a], masses[b])
+            value, force = self._huber(points[a][one] - points[b][other])
+            distances[number] = value @ length
+            moved = weights[number] * force * length
+            slopes[a] += np.bincount(one, moved, points[a].size) / masses[a]
+            slopes[b] -= np.bincount(other, moved, points[b].size) / masses[b]
+        return SampleTerms(float(weights @ distances), slopes, distances)
+
+    def _compare_slices(
+        self, table: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> SampleTerms:
+        value, force = self._huber(table[pairs[:, 0]] - table[pairs[:, 1]])
+        slopes, distances = np.zeros_like(table), value.mean(axis=1)
+        np.add.at(slopes, pairs[:, 0], weights[:, None] * force)
+        np.subtract.at(slopes, pairs[:, 1], weights[:, None] * force)
+        return SampleTerms(float(weights @ distances), list(slopes), distances)
+
+    def _huber(self, gap: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        width, size = self.huber_width, np.abs(gap)
+        if width == 0.0:
+            return size, np.sign(gap)
+        force = np.clip(gap / width, -1.0, 1.0)
+        return force * (gap - 0.5 * width * force), force
 
 
-def _to_target(scores: NDArray[np.float64], ascending: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """Wasserstein-1 distance to the target, whose scores ascend, and its derivative."""
-    n, m = len(scores), len(ascending)
-    rank = np.empty(n)
-    rank[np.argsort(scores, kind="stable")] = np.arange(n)
-    low, high = rank / n, (rank + 1.0) / n
-    below, upto = (np.searchsorted(ascending, scores, side=side) / m for side in ("left", "right"))
-    levels = np.stack([low, high, np.clip(upto, low, high)])
-    at = place_of(levels, m)
-    areas = area_below(levels, at, m, values=ascending[at], running=running_area(ascending)[at])
-    return float(coupled_distance(scores, low, high, upto, areas).sum()), coupled_pull(low, high, below, upto)
+def coupling(
+    mass: NDArray[np.float64], other: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the optimal coupling of two ascending samples: positions in both, and the mass that joins them.
+
+    Examples
+    --------
+    >>> coupling(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    (array([0, 0, 1]), array([0, 1, 1]), array([0.25, 0.25, 0.5 ]))
+    """
+    ends, others = np.cumsum(mass), np.cumsum(other)
+    ends[-1] = others[-1] = 1.0
+    levels = np.union1d(ends, others)
+    length = np.diff(np.concatenate(([0.0], levels)))
+    middle = levels - 0.5 * length
+    return np.searchsorted(ends, middle), np.searchsorted(others, middle), length

@@ -1,4 +1,4 @@
-"""What a weight of a penalty means: the worth of the features, for the disparity of an initial model."""
+"""What a weight of a penalty means: the information of the features, for the disparity of an initial model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["disparity_and_chance", "unit_of", "worth_of_features"]
+__all__ = ["disparity_and_chance", "information_of_features", "unit_of"]
 
 
-def worth_of_features(
+def information_of_features(
     labels: NDArray[Any], scores: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> float:
     """Log-loss of a constant less that of the model, at least 1% of the former.
@@ -24,7 +24,7 @@ def worth_of_features(
     Examples
     --------
     >>> import numpy as np
-    >>> round(worth_of_features(np.array([0, 1]), np.array([0.0, 1.0])), 3)  # all of log 2
+    >>> round(information_of_features(np.array([0, 1]), np.array([0.0, 1.0])), 3)  # all of log 2
     0.693
     """
     labels = labels.astype(np.float64)
@@ -74,7 +74,7 @@ def disparity_and_chance(
     return sum(wasserstein(samples[a], samples[b]) for a, b in pairs), chance
 
 
-def unit_of(worth: float, disparity: float, chance: float) -> float:
+def unit_of(information: float, disparity: float, chance: float) -> float:
     """Return the factor of the sum of distances at parity weight 1; 0 where chance may explain all of it.
 
     Examples
@@ -82,4 +82,4 @@ def unit_of(worth: float, disparity: float, chance: float) -> float:
     >>> unit_of(0.2, 0.5, 0.25)
     0.2
     """
-    return worth * max(0.0, disparity - chance) / disparity**2 if disparity > 0.0 else 0.0
+    return information * max(0.0, disparity - chance) / disparity**2 if disparity > 0.0 else 0.0

@@ -109,7 +109,7 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
     >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
-    >>> model = ft.DiscreteTransportClassifier(n_updates=1000, random_state=0).fit(X, y, sensitive_features=group)
+    >>> model = ft.DiscreteTransportClassifier().fit(X, y, sensitive_features=group)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     again = ft.load(ft.save(model, f"{folder}/model.ft"))
     >>> bool(np.all(again.predict_proba(X) == model.predict_proba(X)))

@@ -67,6 +67,8 @@ def _fits_together(model: Any) -> bool:
     shared = n_rows == 1 or n_rows == len(model.groups_)
     start = model.initial_estimator_  # it predicts, too, where amount is below 1
     shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
+    common = getattr(model, "common_coef_", None)
+    shared = shared and (n_rows == 1 or (common is not None and common.shape == (model.n_features_in_,)))
     named = getattr(model, "feature_names_in_", None)
     state = getattr(model, "adjusting_", None)
     shaped = shaped and (state is None or _is_of(state, model))
@@ -91,18 +93,34 @@ def _is_rising_map(points: Any) -> bool:
 def _is_of(state: Adjustment, model: Any) -> bool:
     """Whether what a stream goes on from is of this model's groups and columns."""
     n_groups, n_features = len(model.groups_), model.n_features_in_
-    width = len(model.duals_.features) if hasattr(model, "duals_") else 0
-    return (
-        state.centre.shape == (len(model.coef_), n_features + 1)
-        and state.sketches.means.shape == (n_groups, n_features)
-        and state.selves.shape == (n_groups, width)
-        and len(state.f) in {n_groups, n_groups * (n_groups - 1) // 2}
+    return state.centre.shape == (len(model.coef_), n_features + 1) and state.sketches.means.shape == (
+        n_groups,
+        n_features,
     )
 
 
 def is_history(value: Any) -> bool:
     """Whether this is a table of numbers, by column."""
     return isinstance(value, dict) and all(isinstance(k, str) and numbers(1, finite=False)(v) for k, v in value.items())
+
+
+def real(value: Any) -> bool:
+    """Whether this is a finite number."""
+    return isinstance(value, float) and bool(np.isfinite(value))
+
+
+def _is_figures(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(pair, tuple) and len(pair) == 2 and all(map(real, pair))
+        for name, pair in value.items()
+    )
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and numbers(1, 3)(column) and len(column) == len(value["weight"])
+        for name, column in value.items()
+    )
 
 
 def _is_linear_model(value: Any) -> bool:
@@ -112,15 +130,21 @@ def _is_linear_model(value: Any) -> bool:
 _FITTED = {
     **COLUMNS,
     "adjusting_": of_type(Adjustment),
+    "before_after_": _is_figures,
     "classes_": labels(1),
     "coef_": numbers(2),
+    "common_coef_": numbers(1),
+    "common_intercept_": real,
     "group_sizes_": numbers(1),
     "groups_": of_type(Groups),
     "history_": is_history,
+    "information_kept_": real,
     "initial_estimator_": _is_linear_model,
     "intercept_": numbers(1),
     "n_iter_": count,
     "outcome_": text,
+    "parity_weight_": lambda value: isinstance(value, float) and value >= 0.0,
+    "path_": _is_path,
     "spread_": numbers(2),
     "target_": numbers(1),
 }
@@ -134,7 +158,9 @@ def _duals_of(parts: dict[str, Any]) -> Duals:
         raise TypeError("dual variables need features and groups")
     if not all(numbers(2)(one) and one.shape == (len(groups), len(features)) for one in (own, target)):
         raise ValueError("dual variables of another shape than their groups and features")
-    return Duals(features, own, target, groups)
+    if not real(parts["center"]) or not real(parts["unit"]) or not parts["unit"] > 0.0:
+        raise ValueError("dual variables need a center and a positive unit of the scores")
+    return Duals(features, own, target, groups, parts["center"], parts["unit"])
 
 
 def _features_of(parts: dict[str, Any]) -> FourierFeatures:
@@ -170,10 +196,9 @@ def _adjustment_of(parts: dict[str, Any]) -> Adjustment:
         "scale": {(n_columns + 1,)},
         "matrix": {(0, 0), (n_columns + 1, n_columns + 1)},
         "target": {(POINTS,)},
-        "h": {np.shape(state.f)},
     }
-    arrays = [getattr(state, name) for name in (*shapes, "f", "selves", "centre")]
-    if not all(numbers(1, 2)(one) for one in arrays) or state.f.ndim != 2:
+    arrays = [getattr(state, name) for name in (*shapes, "centre")]
+    if not all(numbers(1, 2)(one) for one in arrays):
         raise ValueError("what a stream goes on from needs arrays of finite numbers")
     if not all(getattr(state, name).shape in allowed for name, allowed in shapes.items()) or (state.unit == 0).any():
         raise ValueError("what a stream goes on from has arrays of the wrong shape")
@@ -195,7 +220,9 @@ add_value_type("adjustment", Adjustment, _parts(*(one.name for one in fields(Adj
 add_value_type("grid", Grid, _parts("low", "high", "n_bins"), lambda parts: Grid(**parts))
 add_value_type("map", QuantileMap, _parts("knots", "images"), lambda parts: QuantileMap(**parts).prepare())
 add_value_type("fourier", FourierFeatures, _parts("frequency", "phase"), _features_of)
-add_value_type("duals", Duals, _parts("features", "group_weights", "target_weights", "groups"), _duals_of)
+add_value_type(
+    "duals", Duals, _parts("features", "group_weights", "target_weights", "groups", "center", "unit"), _duals_of
+)
 
 add_recipe(
     Recipe(

@@ -90,7 +90,7 @@ class LinearScorer(Scorer):
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the dual variables at these points."""
         held = getattr(self.model, "duals_", None)
-        return None if held is None else np.asarray((held.features(points) @ held.group_weights.T).T)
+        return None if held is None else held(points)
 
     @property
     def _theta(self) -> NDArray[np.float64]:

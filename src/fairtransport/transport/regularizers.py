@@ -49,6 +49,10 @@ class Regularizer(ABC):
     def alpha_and_conjugate(self, v: Any) -> tuple[Any, Any]:
         """Both, where both are needed: they share their steps."""
 
+    @abstractmethod
+    def bend(self, v: Any, alpha: Any) -> Any:
+        """Second derivative of phi* at v, where its slope is alpha."""
+
 
 class _L2(Regularizer):
     """phi(x) = x^2 for x >= 0; phi*(v) = max(v, 0)^2 / 4.
@@ -68,6 +72,9 @@ class _L2(Regularizer):
         alpha = self.alpha(v)
         return alpha, alpha * alpha
 
+    def bend(self, v: Any, alpha: Any) -> Any:  # noqa: ARG002
+        return 0.5 * (v > 0.0)
+
 
 class _Entropy(Regularizer):
     """phi(x) = x log x - x; phi*(v) = exp(v), continued by its tangent above ``EXPONENT_LIMIT``."""
@@ -84,6 +91,9 @@ class _Entropy(Regularizer):
         bounded = xp.clip(v, None, EXPONENT_LIMIT)
         alpha = xp.exp(bounded)
         return alpha, alpha + _LIMIT_VALUE * (v - bounded)
+
+    def bend(self, v: Any, alpha: Any) -> Any:
+        return alpha * (v < EXPONENT_LIMIT)
 
 
 L2: Regularizer = _L2("l2", 0)

@@ -1,0 +1,128 @@
+"""The default solver: logistic loss + ridge + weight x penalty, by L-BFGS on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fairtransport.estimators.logistic_problem import move, move_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from fairtransport.estimators.logistic_problem import LogisticProblem
+    from fairtransport.penalties import Comparisons, TransportPenalty
+
+__all__ = ["LbfgsResult", "LbfgsSolver"]
+
+_CORRECTIONS = 20
+_LINE_SEARCHES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class LbfgsResult:
+    """What one run of the solver leaves.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (1 + n_blocks, n_columns + 1)
+    converged : bool
+    message : str
+        Why it stopped.
+    n_iter : int
+        Iterations.
+    records : list of (penalty, loss)
+        After each iteration.
+    """
+
+    parameters: NDArray[np.float64]
+    converged: bool
+    message: str
+    n_iter: int
+    records: list[tuple[float, float]]
+
+
+class LbfgsSolver:
+    r"""Minimises :math:`\mathrm{loss} + \mathrm{ridge} + w u \sum_k w_k\, d_k(s)` over the parameters of a linear model.
+
+    Parameters
+    ----------
+    problem : LogisticProblem
+    penalty : TransportPenalty
+    comparisons : Comparisons
+    initial : ndarray
+        Parameters of the initial model, at whose Hessian the coordinates are whitened.
+    unit : float
+        The factor u.
+    tol : float
+        A run has converged when no entry of the gradient, in whitened coordinates, is larger.
+    max_iter : int
+    """
+
+    def __init__(
+        self,
+        problem: LogisticProblem,
+        penalty: TransportPenalty,
+        comparisons: Comparisons,
+        *,
+        initial: NDArray[np.float64],
+        unit: float,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
+        self.tol, self.max_iter = tol, max_iter
+        self.initial = initial
+        self._factors = problem.whitening(initial)
+        self._last: tuple[float, float] = (0.0, 0.0)
+
+    def run(
+        self,
+        weight: float,
+        start: NDArray[np.float64],
+        on_iteration: Callable[[int, float, float], None] | None = None,
+    ) -> LbfgsResult:
+        """Minimise from a starting point, for one weight of the penalty."""
+        records: list[tuple[float, float]] = []
+
+        def objective(coordinates: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            parameters = start + move(self._factors, coordinates.reshape(self.problem.shape))
+            value, gradient = self.value_and_gradient(parameters, weight)
+            return value, move_back(self._factors, gradient).ravel()
+
+        def after(_: Any) -> None:
+            records.append(self._last)
+            if on_iteration is not None:
+                on_iteration(len(records), *self._last)
+
+        found = minimize(
+            objective,
+            np.zeros(int(np.prod(self.problem.shape))),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after,
+            options={
+                "maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 10, "maxcor": _CORRECTIONS,
+                "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": _LINE_SEARCHES,
+            },
+        )  # fmt: skip
+        parameters = start + move(self._factors, found.x.reshape(self.problem.shape))
+        return LbfgsResult(parameters, found.status != 1, str(found.message), int(found.nit), records)
+
+    def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
+        """Return the objective and its gradient with respect to the parameters."""
+        problem = self.problem
+        loss, scores, slopes = problem.loss_terms(problem.logits(parameters))
+        ridge, gradient = problem.ridge_terms(parameters)
+        penalty = 0.0
+        if weight > 0.0 and self.unit > 0.0:
+            terms = self.penalty.value_and_gradient(scores, self.comparisons)
+            penalty = terms.value
+            slopes += weight * self.unit * terms.gradient * scores * (1.0 - scores)
+        self._last = penalty, loss
+        return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)

@@ -1,0 +1,216 @@
+"""The rows of a linear logistic model, in a canonical order and in whitened coordinates.
+
+A solver that sees all rows at once is deterministic, but sums of floating-point numbers depend on the order of their terms. Rows and
+groups are therefore put into an order that depends on what they hold, not on where they stood or what they are called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from fairtransport.estimators.problem import sigmoid
+from fairtransport.transport.logistic import logistic_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["LogisticProblem", "canonical_order", "move", "move_back"]
+
+_MOST_WHITENED = 1000  # columns; beyond that a matrix costs more than it saves
+_HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
+_ROWS_AT_ONCE = 8192
+_LEAST_CURVATURE = 1e-4  # of the largest: what directions without information count as
+
+
+def canonical_order(X: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
+    """Return an order of the rows that depends on their content only.
+
+    Rows are sorted by one fixed random projection of their columns, then by label and weight.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [0.5, 0.1], [3.0, -1.0]])
+    >>> order = canonical_order(X, np.zeros(3), None)
+    >>> swapped = canonical_order(X[[2, 0, 1]], np.zeros(3), None)
+    >>> bool((X[order] == X[[2, 0, 1]][swapped]).all())
+    True
+    """
+    key = np.asarray(X @ np.random.default_rng(0).normal(size=X.shape[1]).astype(X.dtype), dtype=np.float64)
+    keys = (labels, key) if weights is None else (weights, labels, key)
+    return np.lexsort(keys)
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticProblem:
+    r"""Mean logistic loss of a linear model, with shared weights or weights for each group.
+
+    Attributes
+    ----------
+    parts : tuple of ndarray or csr_matrix
+        Features in units of their own. With shared weights one matrix of all rows; otherwise one for each group, in the
+        order of their rows, and perhaps a last one of rows that are in no group.
+    labels : ndarray
+        0 or 1, of all rows.
+    shares : ndarray
+        Weights of the rows, which sum to 1.
+    ridge : ndarray of shape (n_columns,)
+        The loss is plus half of ridge times the squares of the weights.
+    has_intercept : bool
+    n_groups : int
+        Groups with weights of their own; 0: shared weights.
+    deviation : float
+        How far own weights may be from shared ones (see Notes).
+
+    Notes
+    -----
+    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Own weights are, as a prior, shared
+    ones plus :math:`\kappa` times deviations, and both have the ridge r:
+
+    .. math:: \min_{\theta_0}\; \tfrac{r}{2} |\theta_0|^2 + \tfrac{r}{2\kappa^2} \sum_a |\theta_a - \theta_0|^2,
+              \qquad \theta_0 = \frac{\sum_a \theta_a}{\kappa^2 + G} .
+
+    Rows of no group have the weights :math:`\theta_0`, with the mean of the intercepts.
+    """
+
+    parts: tuple[Any, ...]
+    labels: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    ridge: NDArray[np.float64]
+    has_intercept: bool
+    n_groups: int = 0
+    deviation: float = 0.7
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.parts[0].shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the parameters."""
+        return max(1, self.n_groups), self.n_columns + 1
+
+    def common(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weights of rows that are in no group."""
+        if not self.n_groups:
+            return np.asarray(parameters[0])
+        common = parameters.sum(axis=0) / (self.deviation**2 + self.n_groups)
+        common[-1] = parameters[:, -1].mean()
+        return np.asarray(common)
+
+    def logits(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logit of each row."""
+        found, done = np.empty(len(self.labels)), 0
+        for number, part in enumerate(self.parts):
+            theta = parameters[number] if number < len(parameters) else self.common(parameters)
+            rows = slice(done, done + part.shape[0])
+            found[rows] = _times(part, theta[:-1])
+            found[rows] += theta[-1]
+            done = rows.stop
+        return found
+
+    def gradient(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient with respect to the parameters, given the one with respect to the logits."""
+        gradient, done = np.zeros(self.shape), 0
+        for number, part in enumerate(self.parts):
+            own = slopes[done : done + part.shape[0]]
+            done += part.shape[0]
+            found = np.append(_times(self._transposed[number], own, by_column=True), own.sum())
+            if number < len(gradient):
+                gradient[number] += found
+            else:
+                gradient[:, :-1] += found[:-1] / (self.deviation**2 + self.n_groups)
+                gradient[:, -1] += found[-1] / self.n_groups
+        if not self.has_intercept:
+            gradient[:, -1] = 0.0
+        return gradient
+
+    @cached_property
+    def _transposed(self) -> tuple[Any, ...]:
+        return tuple(part.T for part in self.parts)  # views, made once
+
+    def ridge_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the ridge term and its gradient."""
+        gradient = np.zeros(self.shape)
+        if not self.n_groups:
+            gradient[0, :-1] = self.ridge * parameters[0, :-1]
+        else:
+            gradient[:, :-1] = self.ridge * (parameters - self.common(parameters))[:, :-1] / self.deviation**2
+        return 0.5 * float((gradient * parameters).sum()), gradient
+
+    def loss_terms(self, logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean loss, the scores, and the derivative with respect to the logits."""
+        scores, slopes = np.empty_like(logits), np.empty_like(logits)
+        return logistic_loss(logits, self.labels, self.shares, self._equal, scores, slopes), scores, slopes
+
+    @cached_property
+    def _equal(self) -> bool:
+        return bool((self.shares == self.shares[0]).all())
+
+    def whitening(self, parameters: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        r"""Return for each row of the parameters a matrix M (or a vector, its diagonal) with M M' the inverse Hessian.
+
+        In coordinates u, with parameters = M u, the loss at the given parameters has unit curvature in every
+        direction, so collinear columns and columns in other units do not slow a solver down.
+        """
+        scores = sigmoid(self.logits(parameters))
+        # Saturated scores have no curvature where they stand, but have it as soon as they move.
+        curvature = self.shares * np.maximum(scores * (1.0 - scores), 0.01)
+        ridge = np.append(self.ridge, 0.0) / (self.deviation**2 if self.n_groups else 1.0)
+        factors, done = [], 0
+        for part in self.parts[: self.shape[0]]:
+            factors.append(self._factor(part, curvature[done : done + part.shape[0]], ridge))
+            done += part.shape[0]
+        return factors
+
+    def _factor(self, part: Any, curvature: NDArray[np.float64], ridge: NDArray[np.float64]) -> NDArray[np.float64]:
+        picked = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
+        mass = curvature.sum() * curvature[picked] / max(float(curvature[picked].sum()), 1e-300)
+        n_columns = self.n_columns
+        if n_columns >= _MOST_WHITENED:
+            square = part[picked].power(2) if sparse.issparse(part) else part[picked] ** 2
+            diagonal = np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum()) + ridge
+            factor = 1.0 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * diagonal.max()))
+        else:
+            hessian = np.zeros((n_columns + 1, n_columns + 1))
+            for start in range(0, picked.size, _ROWS_AT_ONCE):
+                rows = picked[start : start + _ROWS_AT_ONCE]
+                dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
+                dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
+                hessian += dense.T @ (mass[start : start + _ROWS_AT_ONCE, None] * dense)
+            if not self.has_intercept:
+                hessian[-1, :], hessian[:, -1] = 0.0, 0.0
+            hessian[np.diag_indices(n_columns + 1)] += ridge
+            values, vectors = linalg.eigh(hessian)
+            factor = vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
+        if not self.has_intercept:
+            factor[-1] = 0.0
+        return np.asarray(factor)
+
+
+def _times(matrix: Any, vector: NDArray[np.float64], *, by_column: bool = False) -> NDArray[np.float64]:
+    """Multiply in double precision; single-precision rows are converted a few at a time, not copied."""
+    if sparse.issparse(matrix) or matrix.dtype == np.float64:
+        return np.asarray(matrix @ vector, dtype=np.float64)
+    starts = range(0, matrix.shape[1] if by_column else matrix.shape[0], _ROWS_AT_ONCE)
+    if by_column:
+        blocks = (slice(s, s + _ROWS_AT_ONCE) for s in starts)
+        return np.asarray(sum(matrix[:, block].astype(np.float64) @ vector[block] for block in blocks))
+    return np.concatenate([matrix[s : s + _ROWS_AT_ONCE].astype(np.float64) @ vector for s in starts])
+
+
+def move(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn whitened coordinates into parameters."""
+    return np.array([m @ u if m.ndim == 2 else m * u for m, u in zip(factors, coordinates, strict=True)])
+
+
+def move_back(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn a gradient with respect to parameters into one with respect to whitened coordinates."""
+    return np.array([m.T @ g if m.ndim == 2 else m * g for m, g in zip(factors, gradient, strict=True)])

@@ -1,0 +1,135 @@
+"""A path of parity weights, each fit started from the last one, and the rule that chooses a point on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.estimators.information import HALF, Judge, Measures
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.estimators.lbfgs import LbfgsResult
+
+__all__ = ["AutomaticWeight", "PathPoint", "WeightPath"]
+
+#: Weights that are tried in turn.
+PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+_BISECTIONS = 1
+_STILL_FALLS = 0.15  # what two steps along the path must lower the disparity by, for another one to be tried
+_REACHED = 1.1  # times what chance shows on average
+
+Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """A model on the path: its weight, the solver's result, and what its scores measure."""
+
+    weight: float
+    result: LbfgsResult
+    measures: Measures
+
+
+class WeightPath:
+    """Fits along increasing weights, each from the parameters of its neighbour below.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(weight, start) -> (result, scores)``, the scores being those to be judged: of the training rows, or of
+        held-out folds where the model is flexible. ``start`` is a result's parameters, or None for the initial model.
+    judge : Judge
+    """
+
+    def __init__(self, fit: Fit, judge: Judge) -> None:
+        self._fit, self.judge = fit, judge
+        self.points: list[PathPoint] = []
+
+    def at(self, weight: float) -> PathPoint:
+        """Return the point of a weight, fitted from the nearest one below it."""
+        below = [point for point in self.points if point.weight <= weight]
+        if below and below[-1].weight == weight:
+            return below[-1]
+        result, scores = self._fit(weight, below[-1].result.parameters if below else None)
+        point = PathPoint(weight, result, self.judge.measure(scores))
+        self.points.insert(len(below), point)
+        return point
+
+    def table(self) -> dict[str, NDArray[np.float64]]:
+        """Return the path as columns."""
+        columns = {"weight": np.array([point.weight for point in self.points])}
+        for name in ("disparity", "rank_disparity", "log_loss", "information_kept"):
+            columns[name] = np.array([getattr(point.measures, name) for point in self.points])
+        return columns
+
+
+@dataclass(frozen=True)
+class AutomaticWeight:
+    """The rule of ``parity_weight="auto"`` and of ``max_disparity``.
+
+    Attributes
+    ----------
+    max_disparity : float or None
+        A limit of the disparity (SPDD); None: the noise floor of the rank disparity.
+    """
+
+    max_disparity: float | None = None
+
+    def choose(self, path: WeightPath) -> tuple[PathPoint, str, bool]:
+        """Walk along the path; return the point, the reason to stop there, and whether the goal was reached."""
+        last = path.at(0.0)
+        if self._reached(last):
+            return last, f"{self._goal} without any weight", True
+        for weight in PATH_WEIGHTS:
+            point = path.at(weight)
+            if self.max_disparity is None and point.measures.information_kept < HALF:
+                kept = self._bisect(path, last, point, lambda p: p.measures.information_kept < HALF, keep_low=True)
+                if self._reached(kept):
+                    break
+                return kept, "half of the initial model's information is left, and more parity would cost more", False
+            if self._reached(point):
+                found = self._bisect(path, last, point, self._reached, keep_low=False)
+                return found, self._goal, True
+            if self._stalled(path):
+                break
+            last = point
+        best = min(path.points, key=self._measure)
+        enough = [p for p in path.points if self._measure(p) <= (1.0 + _STILL_FALLS) * self._measure(best)]
+        allowed = [p for p in enough if self.max_disparity is not None or p.measures.information_kept >= HALF]
+        chosen = (allowed or [p for p in path.points if p.measures.information_kept >= HALF] or path.points)[0]
+        return chosen, "more weight no longer lowers the disparity: these features allow no more", False
+
+    @property
+    def _goal(self) -> str:
+        if self.max_disparity is None:
+            return "the rank disparity is at its noise floor"
+        return f"the disparity is at most {self.max_disparity:g}"
+
+    def _measure(self, point: PathPoint) -> float:
+        return point.measures.excess if self.max_disparity is None else point.measures.disparity
+
+    def _reached(self, point: PathPoint) -> bool:
+        return self._measure(point) <= (_REACHED if self.max_disparity is None else self.max_disparity)
+
+    def _stalled(self, path: WeightPath) -> bool:
+        """Whether the last two steps, at weights where parity counts as much as the loss, brought little."""
+        if len(path.points) < 4 or path.points[-2].weight < 1.0:
+            return False
+        before, now = self._measure(path.points[-3]), min(self._measure(p) for p in path.points[-2:])
+        return now > (1.0 - _STILL_FALLS) * before
+
+    def _bisect(
+        self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool], *, keep_low: bool
+    ) -> PathPoint:
+        """Narrow down where a condition begins to hold between two points."""
+        for _ in range(_BISECTIONS):
+            weight = float(np.sqrt(max(low.weight, 0.1 * high.weight) * high.weight))
+            middle = path.at(weight)
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return low if keep_low else high

@@ -1,0 +1,211 @@
+"""Newton's method for the dual problems of `dual_optimum`, compiled: one pair of samples at a time, no allocation of note.
+
+The plain twin is `fairtransport.transport.dual_optimum.maximize_dual`, which reads like the formula.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
+
+__all__ = ["newton_pairs"]
+
+_L2 = L2.code
+_LIMIT = EXPONENT_LIMIT
+_TOP = float(np.exp(EXPONENT_LIMIT))
+_MATH = {"reassoc", "contract", "nsz", "arcp"}
+_SHORTEST = 2.0**-30
+_ARMIJO = 1e-4
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
+    # Sum of masses times the conjugate; fills alpha.
+    n, m = x.shape[0], y.shape[0]
+    total = 0.0
+    for i in range(n):
+        part = 0.0
+        for j in range(m):
+            v = (f[i] + h[j] - abs(x[i] - y[j])) / strength
+            if kind == _L2:
+                a = 0.5 * max(v, 0.0)
+                price = a * a
+            elif v < _LIMIT:
+                a = np.exp(v)
+                price = a
+            else:
+                a = _TOP
+                price = _TOP * (1.0 + v - _LIMIT)
+            alpha[i, j] = a
+            part += q[j] * price
+        total += p[i] * part
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _dot(psi, c, out):
+    for i in range(psi.shape[0]):
+        total = 0.0
+        for k in range(c.shape[0]):
+            total += psi[i, k] * c[k]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _solve(matrix, vector):
+    # Cholesky in place; the solution overwrites the vector.
+    n = vector.shape[0]
+    for j in range(n):
+        for k in range(j):
+            ljk = matrix[j, k]
+            for i in range(j, n):
+                matrix[i, j] -= matrix[i, k] * ljk
+        root = np.sqrt(max(matrix[j, j], 1e-300))
+        for i in range(j, n):
+            matrix[i, j] /= root
+    for i in range(n):
+        for k in range(i):
+            vector[i] -= matrix[i, k] * vector[k]
+        vector[i] /= matrix[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            vector[i] -= matrix[k, i] * vector[k]
+        vector[i] /= matrix[i, i]
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_iter, alpha):
+    n, m, width = x.shape[0], y.shape[0], c.shape[0]
+    f, h, row, column = np.empty(n), np.empty(m), np.empty(n), np.empty(m)
+    mean, gradient, step, trial = np.zeros(width), np.empty(width), np.empty(width), np.empty(width)
+    matrix, product = np.empty((width, width)), np.empty((n, width))
+    for i in range(n):
+        for k in range(width):
+            mean[k] += p[i] * psi_x[i, k]
+    for j in range(m):
+        for k in range(width):
+            mean[k] += q[j] * psi_y[j, k]
+    _dot(psi_x, c, f)
+    _dot(psi_y, c, h)
+    value = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
+    for k in range(width):
+        value += c[k] * mean[k] - 0.5 * ridge * c[k] * c[k]
+    for _ in range(max_iter):
+        row[:] = 0.0
+        column[:] = 0.0
+        for i in range(n):
+            for j in range(m):
+                row[i] += q[j] * alpha[i, j]
+                column[j] += p[i] * alpha[i, j]
+        for k in range(width):
+            gradient[k] = mean[k] - ridge * c[k]
+        for i in range(n):
+            used = p[i] * row[i]
+            for k in range(width):
+                gradient[k] -= used * psi_x[i, k]
+        for j in range(m):
+            used = q[j] * column[j]
+            for k in range(width):
+                gradient[k] -= used * psi_y[j, k]
+        largest = 0.0
+        for k in range(width):
+            largest = max(largest, abs(gradient[k]))
+        if largest <= tolerance:
+            break
+        # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge.
+        row[:] = 0.0
+        column[:] = 0.0
+        product[:, :] = 0.0
+        for i in range(n):
+            for j in range(m):
+                bend = 0.0
+                if kind == _L2:
+                    if alpha[i, j] > 0.0:
+                        bend = 0.5
+                elif alpha[i, j] < _TOP:
+                    bend = alpha[i, j]
+                if bend > 0.0:
+                    w = p[i] * q[j] * bend / strength
+                    row[i] += w
+                    column[j] += w
+                    for k in range(width):
+                        product[i, k] += w * psi_y[j, k]
+        matrix[:, :] = 0.0
+        for i in range(n):
+            for k in range(width):
+                left = psi_x[i, k]
+                for l in range(width):
+                    matrix[k, l] += left * (row[i] * psi_x[i, l] + product[i, l]) + product[i, k] * psi_x[i, l]
+        for j in range(m):
+            for k in range(width):
+                left = column[j] * psi_y[j, k]
+                for l in range(width):
+                    matrix[k, l] += left * psi_y[j, l]
+        gain = 0.0
+        for k in range(width):
+            matrix[k, k] += ridge
+            step[k] = gradient[k]
+        _solve(matrix, step)
+        for k in range(width):
+            gain += gradient[k] * step[k]
+        size = 1.0
+        while True:
+            for k in range(width):
+                trial[k] = c[k] + size * step[k]
+            _dot(psi_x, trial, f)
+            _dot(psi_y, trial, h)
+            found = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
+            for k in range(width):
+                found += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
+            if found >= value + _ARMIJO * size * gain - 1e-14 or size < _SHORTEST:
+                break
+            size *= 0.5
+        c[:] = trial
+        value = found
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def newton_pairs(
+    points, masses, psi, rise, first, second, weights, tie, coefficients, strength, kind, ridge, tolerance, max_iter,
+    values, slopes,
+):  # fmt: skip
+    """Solve the dual problem of each pair of samples and add its slopes, times the pair's weight, to ``slopes``.
+
+    ``points`` and ``masses`` are of shape (n_samples, n), ``psi`` and ``rise`` the features at the points and their
+    derivatives, (n_samples, n, width). ``tie`` is -1 where h = -f, 1 where h = f and 0 where they are free; then
+    ``coefficients``, (n_pairs, width or 2 width), holds f and h. Coefficients, values (n_pairs,) and slopes
+    (n_samples, n; for unit mass) are written in place.
+    """
+    n, width = points.shape[1], psi.shape[2]
+    whole = coefficients.shape[1]
+    psi_x, psi_y, alpha = np.zeros((n, whole)), np.zeros((n, whole)), np.empty((n, n))
+    rise_f, rise_h = np.empty(n), np.empty(n)
+    for pair in range(first.shape[0]):
+        a, b = first[pair], second[pair]
+        x, y, p, q, c = points[a], points[b], masses[a], masses[b], coefficients[pair]
+        psi_x[:, :width] = psi[a]
+        if tie == 0:
+            psi_y[:, width:] = psi[b]
+        else:
+            for j in range(n):
+                for k in range(width):
+                    psi_y[j, k] = tie * psi[b, j, k]
+        values[pair] = _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_iter, alpha)
+        _dot(rise[a], c[:width], rise_f)
+        _dot(rise[b], c[whole - width :], rise_h)
+        for i in range(n):
+            total, signed = 0.0, 0.0
+            for j in range(n):
+                total += q[j] * alpha[i, j]
+                signed += q[j] * alpha[i, j] * np.sign(x[i] - y[j])
+            slopes[a, i] += weights[pair] * ((1.0 - total) * rise_f[i] + signed)
+        for j in range(n):
+            total, signed = 0.0, 0.0
+            for i in range(n):
+                total += p[i] * alpha[i, j]
+                signed += p[i] * alpha[i, j] * np.sign(y[j] - x[i])
+            sign = 1.0 if tie == 0 else tie
+            slopes[b, j] += weights[pair] * ((1.0 - total) * sign * rise_h[j] + signed)

@@ -1,0 +1,198 @@
+r"""Optimal dual variables of regularized transport between finite samples, by Newton's method.
+
+On samples x and y with masses p and q the dual objective
+
+.. math:: J(c) = \sum_i p_i f(x_i) + \sum_j q_j h(y_j) - \lambda \sum_{ij} p_i q_j
+          \phi^*\!\Big(\frac{f(x_i) + h(y_j) - |x_i - y_j|}{\lambda}\Big) - \frac{\mu}{2} |c|^2
+
+is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum its
+derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum unique
+and the value differentiable also where the two samples agree, as the Huber function does for the exact distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.transport.dual import DualProblem
+
+__all__ = ["DUAL_RIDGE", "DualOptimum", "maximize_dual"]
+
+#: Ridge of the coefficients: smooths the distance below about this value.
+DUAL_RIDGE = 0.01
+
+_TOLERANCE = 1e-9  # of the gradient's largest entry
+_MAX_ITER = 60
+_ARMIJO = 1e-4
+_SHORTEST = 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class DualOptimum:
+    """Solution of many dual problems.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_problems,)
+        The objective at the optimum: the regularized distance.
+    coefficients : ndarray of shape (n_problems, n_coefficients)
+        Those of f; with free duals, those of f and then those of h.
+    x_slopes, y_slopes : ndarray of shape (n_problems, n) and (n_problems, m)
+        Derivative with respect to each point, divided by its mass.
+    n_iter : int
+        Newton steps taken.
+    """
+
+    values: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    x_slopes: NDArray[np.float64]
+    y_slopes: NDArray[np.float64]
+    n_iter: int
+
+
+def maximize_dual(
+    problem: DualProblem,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    *,
+    x_mass: NDArray[np.float64] | None = None,
+    y_mass: NDArray[np.float64] | None = None,
+    start: NDArray[np.float64] | None = None,
+    ridge: float = DUAL_RIDGE,
+    same: bool = False,
+) -> DualOptimum:
+    """Solve the dual problems of pairs of samples.
+
+    Parameters
+    ----------
+    problem : DualProblem
+        Features, regularizer, strength and whether h = -f.
+    x, y : ndarray of shape (n_problems, n) and (n_problems, m)
+        The two samples of each problem.
+    x_mass, y_mass : ndarray of the same shapes, optional
+        Masses that sum to 1 in each row; equal by default.
+    start : ndarray of shape (n_problems, n_coefficients), optional
+        Where to begin; at zero by default.
+    ridge : float
+        The factor mu.
+    same : bool
+        Whether x and y are the same sample, so that h = f.
+
+    Returns
+    -------
+    DualOptimum
+
+    Examples
+    --------
+    >>> from fairtransport.transport.dual import DualProblem
+    >>> from fairtransport.transport.fourier import draw_features
+    >>> from fairtransport.transport.regularizers import get_regularizer
+    >>> features = draw_features(50, 0.1, np.random.default_rng(0))
+    >>> problem = DualProblem(features, get_regularizer("l2"), 0.1, opposite=True)
+    >>> x, y = np.linspace(0.0, 0.5, 64)[None], np.linspace(0.3, 0.8, 64)[None]
+    >>> optimum = maximize_dual(problem, x, y)
+    >>> bool(0.3 < optimum.values[0] < 0.4), bool((optimum.x_slopes < 0).all())
+    (True, True)
+    """
+    p = np.full(x.shape, 1.0 / x.shape[-1]) if x_mass is None else x_mass
+    q = np.full(y.shape, 1.0 / y.shape[-1]) if y_mass is None else y_mass
+    system = _System(problem, x, y, p, q, ridge, same)
+    c = np.zeros((len(x), system.width)) if start is None else np.array(start, dtype=np.float64)
+    value, point = system.evaluate(c)
+    done = 0
+    for done in range(1, _MAX_ITER + 1):
+        gradient = system.gradient(c, point)
+        open_ = np.abs(gradient).max(axis=1) > _TOLERANCE
+        if not open_.any():
+            done -= 1
+            break
+        step = np.linalg.solve(system.curvature(point), gradient[..., None])[..., 0]
+        step[~open_] = 0.0
+        gain = (gradient * step).sum(axis=1)
+        size = np.ones(len(c))
+        while True:
+            trial = c + size[:, None] * step
+            new_value, new_point = system.evaluate(trial)
+            short = new_value < value + _ARMIJO * size * gain - 1e-14
+            if not short.any() or size[short].max() < _SHORTEST:
+                break
+            size[short] *= 0.5
+        c, value, point = trial, new_value, new_point
+    return DualOptimum(value, c, *system.slopes(c, point), done)
+
+
+class _System:
+    """The objective of all problems at once: value, gradient and Hessian with respect to the coefficients."""
+
+    def __init__(
+        self,
+        problem: DualProblem,
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        p: NDArray[np.float64],
+        q: NDArray[np.float64],
+        ridge: float,
+        same: bool,
+    ) -> None:
+        self.problem, self.p, self.q, self.ridge = problem, p, q, ridge
+        self.gap = x[:, :, None] - y[:, None, :]
+        self.cost = np.abs(self.gap)
+        (psi_x, self.rise_x), (psi_y, self.rise_y) = (problem.features.value_and_slope(points) for points in (x, y))
+        self.sign = 1.0 if same else -1.0
+        if same or problem.opposite:
+            self.psi_x, self.psi_y = psi_x, self.sign * psi_y
+        else:
+            nothing_x, nothing_y = np.zeros_like(psi_x), np.zeros_like(psi_y)
+            self.psi_x, self.psi_y = (
+                np.concatenate((psi_x, nothing_x), axis=-1),
+                np.concatenate((nothing_y, psi_y), axis=-1),
+            )
+        self.tied = same or problem.opposite
+        self.mean = (p[:, None, :] @ self.psi_x + q[:, None, :] @ self.psi_y)[:, 0]
+        self.width = self.psi_x.shape[-1]
+
+    def evaluate(self, c: NDArray[np.float64]) -> tuple[NDArray[np.float64], Any]:
+        """Return the values, and the argument v of the conjugate with its slope alpha."""
+        f, h = (self.psi_x @ c[:, :, None]), (self.psi_y @ c[:, :, None])[:, :, 0]
+        v = (f + h[:, None, :] - self.cost) / self.problem.strength
+        alpha, price = self.problem.regularizer.alpha_and_conjugate(v)
+        expected = ((self.p[:, None, :] @ price)[:, 0] * self.q).sum(axis=-1)
+        value = (c * self.mean).sum(-1) - self.problem.strength * expected - 0.5 * self.ridge * (c * c).sum(axis=-1)
+        return value, (v, alpha)
+
+    def gradient(self, c: NDArray[np.float64], point: Any) -> NDArray[np.float64]:
+        """Return the gradient with respect to the coefficients."""
+        alpha = point[1]
+        row, column = alpha @ self.q[:, :, None], self.p[:, None, :] @ alpha
+        used_x = (self.p[:, None, :] * row[:, :, 0][:, None, :]) @ self.psi_x
+        used_y = (self.q[:, None, :] * column) @ self.psi_y
+        return np.asarray(self.mean - (used_x + used_y)[:, 0] - self.ridge * c)
+
+    def curvature(self, point: Any) -> NDArray[np.float64]:
+        """Return minus the Hessian: positive definite, because of the ridge."""
+        bend = self.problem.regularizer.bend(*point) / self.problem.strength
+        weights = self.p[:, :, None] * bend * self.q[:, None, :]
+        row, column = weights.sum(axis=2), weights.sum(axis=1)
+        left_x, left_y = self.psi_x.transpose(0, 2, 1), self.psi_y.transpose(0, 2, 1)
+        cross = left_x @ (weights @ self.psi_y)
+        total = (left_x * row[:, None, :]) @ self.psi_x + (left_y * column[:, None, :]) @ self.psi_y
+        total += cross + cross.transpose(0, 2, 1)
+        index = np.arange(self.width)
+        total[:, index, index] += self.ridge
+        return np.asarray(total)
+
+    def slopes(self, c: NDArray[np.float64], point: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return derivatives with respect to the points, for unit mass."""
+        alpha, half = point[1], c.shape[1] // 2
+        f, h = (c, self.sign * c) if self.tied else (c[:, :half], c[:, half:])
+        signed = alpha * np.sign(self.gap)
+        row, column = (alpha @ self.q[:, :, None])[:, :, 0], (self.p[:, None, :] @ alpha)[:, 0]
+        x = (1.0 - row) * (self.rise_x @ f[:, :, None])[:, :, 0] + (signed @ self.q[:, :, None])[:, :, 0]
+        y = (1.0 - column) * (self.rise_y @ h[:, :, None])[:, :, 0] - (self.p[:, None, :] @ signed)[:, 0]
+        return x, y
