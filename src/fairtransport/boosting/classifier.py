@@ -291,7 +291,7 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
     def _unit(
         self, library: Library, estimator: Any, rows: Given
     ) -> tuple[float, Comparisons, NDArray[np.float64] | None]:
-        """Measure the unit of ``parity_weight`` and weigh the pairs with a plain model; make the target if it is fixed."""
+        """Measure the unit and weigh the pairs with a plain model, and make the target if it is fixed."""
         if self.parity_weight == 0.0:
             return 0.0, demographic_parity(rows.groups, row_weights=rows.weights), None
         model = library.quick(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
@@ -301,7 +301,8 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         if not self._each_other:
             target = fixed_target(self.target, scores, rows.groups, rows.weights)
         distance = make_distance(self.kind, **self._dual_options)
-        return *measure_unit(distance, rows.labels, scores, rows.groups, rows.weights, target), target
+        own = {"groups": rows.groups, "weights": rows.weights, "target": target}
+        return *measure_unit(distance, rows.labels, scores, **own), target
 
     @property
     def _dual_options(self) -> dict[str, Any]:

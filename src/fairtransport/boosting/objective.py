@@ -74,6 +74,7 @@ def measure_unit(
     distance: TransportPenalty,
     labels: NDArray[Any],
     scores: NDArray[np.float64],
+    *,
     groups: Groups,
     weights: NDArray[np.float64] | None,
     target: NDArray[np.float64] | None,
@@ -302,7 +303,9 @@ class TransportObjective:
         comparisons = self.comparisons
         if comparisons is None:
             target = None if self._each_other else fixed_target(self.target, scores, self.groups, weights)
-            self.unit_, comparisons = measure_unit(self._distance, labels, scores, self.groups, weights, target)
+            self.unit_, comparisons = measure_unit(
+                self._distance, labels, scores, groups=self.groups, weights=weights, target=target
+            )
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
     def _push(

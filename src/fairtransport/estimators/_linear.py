@@ -160,7 +160,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         data, models = self._validated(X, y, sensitive_features, sample_weight), []
         for found in self._fitter(data).fit_path(weights):
             model = copy(self).set_params(parity_weight=found.weight, max_disparity=None)
-            model._take(found, data)
+            model._take(found, data)  # noqa: SLF001
             models.append(model)
         return models
 
@@ -200,7 +200,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             if not below.size:
                 raise ValueError(
                     f"No point of the path has a {named[0].replace('_', ' ')} of {limit:g} or less; the lowest is "
-                    f"{self.path_[named[0]].min():.4g}, at weight {self.path_['weight'][self.path_[named[0]].argmin()]:g}."
+                    f"{self.path_[named[0]].min():.4g}."
                 )
             index = int(below[0])
         model = copy(self)
@@ -490,6 +490,15 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
     # ---------------------------------------------------------------- checks
 
     def _check_parameters(self) -> None:
+        self._check_solver()
+        check_count(self.min_group_size, name="min_group_size")
+        check_real(self.amount, name="amount", most=1.0)
+        check_choice(self.spread, SPREADS, name="spread")
+        for name in ("group_specific", "verbose", "warm_start"):
+            check_flag(getattr(self, name), name=name)
+        check_stream_parameters(self.half_life, self.new_groups)
+
+    def _check_solver(self) -> None:
         check_choice(self.solver, SOLVERS, name="solver")
         if isinstance(self.parity_weight, str):
             check_choice(self.parity_weight, ("auto",), name="parity_weight")
@@ -510,22 +519,14 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         named = [name for name in self._sgd_names if getattr(self, name) is not None]
         if named and self.solver != "sgd":
             raise ValueError(
-                f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} for solver='sgd' only; solver is {self.solver!r}."
+                f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} for solver='sgd' only; this is {self.solver!r}."
             )
-        if self.n_updates is not None:
-            check_count(self.n_updates, name="n_updates")
-        if self.batch_size is not None:
-            check_count(self.batch_size, name="batch_size")
-        if self.average is not None:
-            check_flag(self.average, name="average")
+        settings = self._sgd_settings
+        check_count(settings["n_updates"], name="n_updates")
+        check_count(settings["batch_size"], name="batch_size")
+        check_flag(settings["average"], name="average")
         if self.parameter_step is not None:
             check_real(self.parameter_step, name="parameter_step", strict=True)
-        check_count(self.min_group_size, name="min_group_size")
-        check_real(self.amount, name="amount", most=1.0)
-        check_choice(self.spread, SPREADS, name="spread")
-        for name in ("group_specific", "verbose", "warm_start"):
-            check_flag(getattr(self, name), name=name)
-        check_stream_parameters(self.half_life, self.new_groups)
 
     @property
     def _sgd_names(self) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ class AdjustsLinearModel:
         good as any; the sketches move along with theta. The target stays that of ``fit``; groups that are compared with
         each other go on to be.
 
-        Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along the set of
-        fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It has no
+        Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along
+        the set of fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It has no
         noise and needs no labels. Labels that are given teach that model by a step of online logistic regression,
         and theta goes along.
 

@@ -76,12 +76,12 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     Parameters
     ----------
     estimator : estimator, optional
-        The linear logistic model to begin with, fitted or not; by default logistic regression on standardized columns, so
-        that features need no scaling.
+        The linear logistic model to begin with, fitted or not; by default logistic regression on standardized columns,
+        so that features need no scaling.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of the initial
-        model counts as much as its whole gain in log-loss over a constant. 0 is no parity. ``"auto"`` takes the smallest
-        weight at which the rank disparity of the training rows is at its noise floor, or beyond which it no longer
+        model counts as much as its whole gain in log-loss over a constant. 0 is no parity. ``"auto"`` takes the
+        smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it no longer
         falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
@@ -90,8 +90,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         How far scores go from those of the initial model (0) to those of the trained one (1): their weighted mean. It
         matters at prediction only, so it can be set after ``fit``.
     spread : {"trained", "initial"}, default="trained"
-        ``"initial"`` gives the trained scores the spread of the initial model's, by one increasing map for everyone; can
-        be set after ``fit``.
+        ``"initial"`` gives the trained scores the spread of the initial model's, by one increasing map for everyone;
+        can be set after ``fit``.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, optional
         What groups are compared with: each other (the default), or a distribution that is fixed at the initial model:
         the equal-weight Wasserstein-1 barycenter (the paper's, and the default of ``solver="sgd"``), the
@@ -161,8 +161,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         ``rank_disparity`` of the training rows, by the initial and by the trained model.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``log_loss``,
-        ``information_kept``, ``theta`` and ``spread``. Measured out of fold where the model is flexible (own weights, or
-        more than one column for 20 rows). See `at`.
+        ``information_kept``, ``theta`` and ``spread``. Measured out of fold where the model is flexible (own weights,
+        or more than one column for 20 rows). See `at`.
     duals_ : Duals
         The dual potentials of every group.
     target_ : ndarray of shape (4096,)

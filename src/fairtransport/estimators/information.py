@@ -147,8 +147,8 @@ def warn_of_losses(kept: float, figures: dict[str, tuple[float, float]], excess:
         auc = figures["auc"]
         warnings.warn(
             f"Parity cost most of the model: {remark}; the AUC fell from {auc[0]:.3f} to {auc[1]:.3f}. These features "
-            "allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', repair with the "
-            "group at hand (QuantileRepairClassifier, group_specific=True), or another criterion.",
+            "allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', repair with "
+            "the group at hand (QuantileRepairClassifier, group_specific=True), or another criterion.",
             FairnessWarning,
             stacklevel=stacklevel,
         )

@@ -48,7 +48,7 @@ class LbfgsResult:
 
 
 class LbfgsSolver:
-    r"""Minimises :math:`\mathrm{loss} + \mathrm{ridge} + w u \sum_k w_k\, d_k(s)` over the parameters of a linear model.
+    r"""Minimises loss + ridge + :math:`w u \sum_k w_k\, d_k(s)` over the parameters of a linear model.
 
     Parameters
     ----------

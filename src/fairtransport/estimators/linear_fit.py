@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,13 +165,13 @@ class LinearFitter:
                 "check that the features vary and that the model was able to learn."
             )
         self.begin = self.initial if former is None else self._parameters_of(former)
-        pairwise = weigh_by_reliability(demographic_parity(rows.groups, row_weights=weights), scores)
-        self.target, self.comparisons = make_target(scores, rows), pairwise
+        between = weigh_by_reliability(demographic_parity(rows.groups, row_weights=weights), scores)
+        self.target, self.comparisons = make_target(scores, rows), between
         if self.target is not None:
             aimed = demographic_parity(rows.groups, target=self.target, row_weights=weights)
             self.comparisons = weigh_by_reliability(aimed, scores)
-        self.judge = Judge(rows.positive, shares, pairwise, scores)
-        self._make_penalty, self.penalty = make_penalty, make_penalty()
+        self.judge = Judge(rows.positive, shares, between, scores)
+        self.make_penalty, self.penalty = make_penalty, make_penalty()
         value = self.penalty.value_and_gradient(scores, self.comparisons).value if self.comparisons.active.size else 0.0
         self.unit = self.judge.information / value if value > 0.0 else 0.0
         self.solver = LbfgsSolver(
@@ -336,7 +337,7 @@ class _Fold:
         comparisons = demographic_parity(groups, target=fitter.target, row_weights=weights)
         comparisons = weigh_by_reliability(comparisons, sigmoid(self.problem.logits(self._initial)))
         self._solver = LbfgsSolver(
-            self.problem, fitter._make_penalty(), comparisons, initial=self._initial, unit=fitter.unit,
+            self.problem, fitter.make_penalty(), comparisons, initial=self._initial, unit=fitter.unit,
             tol=_PATH_TOLERANCE * fitter.tol, max_iter=fitter.max_iter,
         )  # fmt: skip
         self._known: dict[float, NDArray[np.float64]] = {}
@@ -389,12 +390,12 @@ def _parts(X: Any, groups: Groups, models: tuple[int, ...]) -> tuple[Any, ...]:
         return (X,)
     sizes = groups.counts
     ends = np.concatenate(([0], np.cumsum([sizes[group] for group in models])))
-    parts = [X[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [X[start:stop] for start, stop in pairwise(ends.tolist())]
     return (*parts, X[ends[-1] :]) if ends[-1] < X.shape[0] else tuple(parts)
 
 
 def _dealt(rows: TrainingData) -> NDArray[np.int64]:
-    """Number the rows of each group and label, so that remainders spread them evenly."""
+    """Return a number for each row, counted within its group and label, whose remainders spread them evenly."""
     cells = np.unique(np.column_stack((*rows.groups.memberships, rows.positive)), axis=0, return_inverse=True)[1]
     order = np.argsort(cells.reshape(-1), kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(cells.reshape(-1)))))[:-1]

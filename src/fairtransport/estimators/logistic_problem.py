@@ -1,7 +1,8 @@
 """The rows of a linear logistic model, in a canonical order and in whitened coordinates.
 
-A solver that sees all rows at once is deterministic, but sums of floating-point numbers depend on the order of their terms. Rows and
-groups are therefore put into an order that depends on what they hold, not on where they stood or what they are called.
+A solver that sees all rows at once is deterministic, but sums of floating-point numbers depend on the order of their
+terms. Rows and groups are therefore put into an order that depends on what they hold, not on where they stood or what
+they are called.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def frontier(
 
     Notes
     -----
-    Within a fold, transport classifiers are trained along one path of weights: each starts where the one before ended, and
-    `Frontier.choose` goes the same way. Quantile repair is fitted once.
+    Within a fold, transport classifiers are trained along one path of weights: each starts where the one before ended,
+    and `Frontier.choose` goes the same way. Quantile repair is fitted once.
 
     Figures are means over folds, each on rows that no part of its model has seen. ``wasserstein_disparity`` is
     measured to the estimator's ``target`` (without a fixed one: the groups' Wasserstein-1 barycenter) of the held-out

@@ -1,4 +1,4 @@
-"""Newton's method for the dual problems of `dual_optimum`, compiled: one pair of samples at a time, no allocation of note.
+"""Newton's method for the dual problems of `dual_optimum`, compiled: one pair of samples at a time.
 
 The plain twin is `fairtransport.transport.dual_optimum.maximize_dual`, which reads like the formula.
 """

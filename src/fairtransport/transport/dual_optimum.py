@@ -5,8 +5,8 @@ On samples x and y with masses p and q the dual objective
 .. math:: J(c) = \sum_i p_i f(x_i) + \sum_j q_j h(y_j) - \lambda \sum_{ij} p_i q_j
           \phi^*\!\Big(\frac{f(x_i) + h(y_j) - |x_i - y_j|}{\lambda}\Big) - \frac{\mu}{2} |c|^2
 
-is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum its
-derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum unique
+is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum
+its derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum unique
 and the value differentiable also where the two samples agree, as the Huber function does for the exact distance.
 """
 
@@ -102,16 +102,16 @@ def maximize_dual(
     """
     p = np.full(x.shape, 1.0 / x.shape[-1]) if x_mass is None else x_mass
     q = np.full(y.shape, 1.0 / y.shape[-1]) if y_mass is None else y_mass
-    system = _System(problem, x, y, p, q, ridge, same)
+    system = _System(problem, x, y, p, q=q, ridge=ridge, same=same)
     c = np.zeros((len(x), system.width)) if start is None else np.array(start, dtype=np.float64)
     value, point = system.evaluate(c)
     done = 0
-    for done in range(1, _MAX_ITER + 1):
+    while done < _MAX_ITER:
         gradient = system.gradient(c, point)
         open_ = np.abs(gradient).max(axis=1) > _TOLERANCE
         if not open_.any():
-            done -= 1
             break
+        done += 1
         step = np.linalg.solve(system.curvature(point), gradient[..., None])[..., 0]
         step[~open_] = 0.0
         gain = (gradient * step).sum(axis=1)
@@ -136,6 +136,7 @@ class _System:
         x: NDArray[np.float64],
         y: NDArray[np.float64],
         p: NDArray[np.float64],
+        *,
         q: NDArray[np.float64],
         ridge: float,
         same: bool,

@@ -1,7 +1,7 @@
 """Slice means: a sample as the means of its m parts of equal mass, in order; all rows count.
 
-The distance of two samples is a sum over pairs of slices, and its derivative with respect to a row is the one of the slices
-that the row is part of. Each compiled function stands beside the plain one that says what it computes.
+The distance of two samples is a sum over pairs of slices, and its derivative with respect to a row is the one of the
+slices that the row is part of. Each compiled function stands beside the plain one that says what it computes.
 """
 
 from __future__ import annotations
