@@ -301,8 +301,10 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         if not self._each_other:
             target = fixed_target(self.target, scores, rows.groups, rows.weights)
         distance = make_distance(self.kind, **self._dual_options)
-        own = {"groups": rows.groups, "weights": rows.weights, "target": target}
-        return *measure_unit(distance, rows.labels, scores, **own), target
+        unit, comparisons = measure_unit(
+            distance, rows.labels, scores, groups=rows.groups, weights=rows.weights, target=target
+        )
+        return unit, comparisons, target
 
     @property
     def _dual_options(self) -> dict[str, Any]:

@@ -296,8 +296,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         else:
             return
         warnings.warn(
-            f"Parity was not reached: {text}; {found.reason}. Own weights for each group (group_specific=True) or repair "
-            "with the group at hand (QuantileRepairClassifier) go further.",
+            f"Parity was not reached: {text}; {found.reason}. Own weights for each group (group_specific=True) or "
+            "repair with the group at hand (QuantileRepairClassifier) go further.",
             FairnessWarning,
             stacklevel=5,
         )
@@ -519,7 +519,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         named = [name for name in self._sgd_names if getattr(self, name) is not None]
         if named and self.solver != "sgd":
             raise ValueError(
-                f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} for solver='sgd' only; this is {self.solver!r}."
+                f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} for solver='sgd' only; got {self.solver!r}."
             )
         settings = self._sgd_settings
         check_count(settings["n_updates"], name="n_updates")

@@ -87,8 +87,8 @@ class AdjustsLinearModel:
         each other go on to be.
 
         Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along
-        the set of fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It has no
-        noise and needs no labels. Labels that are given teach that model by a step of online logistic regression,
+        the set of fair models: the second-order expansion of the logistic loss around the model of the last
+        ``fit``. It has no noise and needs no labels. Labels that are given teach that model by a step of online logistic regression,
         and theta goes along.
 
         No chance is involved: equal batches in equal order give equal models to the last bit, whether in one

@@ -81,8 +81,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     parity_weight : float or "auto", default="auto"
         Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of the initial
         model counts as much as its whole gain in log-loss over a constant. 0 is no parity. ``"auto"`` takes the
-        smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it no longer
-        falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
+        smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it no
+        longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the disparity (SPDD) of the training rows is at most this, instead.

@@ -53,10 +53,8 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray
     ascending = values[order]
     first = np.append(True, ascending[1:] != ascending[:-1])
     starts = np.append(np.flatnonzero(first), values.size)
-    if masses is None:
-        cumulative = starts.astype(np.float64)
-    else:
-        cumulative = np.append(0.0, np.cumsum(masses[order]))[starts]
+    heights = np.arange(values.size + 1.0) if masses is None else np.append(0.0, np.cumsum(masses[order]))
+    cumulative = heights[starts]
     middles = (cumulative[:-1] + cumulative[1:]) / (2.0 * cumulative[-1])
     ranks = np.empty(values.size)
     ranks[order] = np.repeat(middles, np.diff(starts))

@@ -6,8 +6,8 @@ On samples x and y with masses p and q the dual objective
           \phi^*\!\Big(\frac{f(x_i) + h(y_j) - |x_i - y_j|}{\lambda}\Big) - \frac{\mu}{2} |c|^2
 
 is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum
-its derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum unique
-and the value differentiable also where the two samples agree, as the Huber function does for the exact distance.
+its derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum
+unique and the value differentiable also where the two samples agree, as the Huber function does for the exact distance.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ def _n_degrees(half_frequency: float) -> int:
 def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatures:
     r"""Return features whose frequencies are quantiles of the distribution that `draw_features` draws from.
 
-    The kernel is the same, without the noise of drawing, so nothing depends on a seed. Each frequency has a cosine and a
-    sine; an odd number of features is rounded up.
+    The kernel is the same, without the noise of drawing, so nothing depends on a seed. Each frequency has a cosine
+    and a sine; an odd number of features is rounded up.
 
     Examples
     --------
