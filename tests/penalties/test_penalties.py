@@ -1,95 +1,352 @@
+"""Penalties: value and gradient, on rows, slice means and histograms, against formulas and other libraries."""
+
 import itertools
 
 import numpy as np
+import ot
 import pytest
+from scipy.stats import wasserstein_distance
 
-from fairtransport.groups import make_groups
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
+from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty
+from fairtransport.penalties.discrete import coupling
 from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import draw_features
-from fairtransport.transport.line import wasserstein
+from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.regularizers import get_regularizer
 
-
-def problem(regularizer="l2", *, opposite=True, pairs="matched", strength=0.2):
-    features = draw_features(20, 0.1, np.random.default_rng(0))
-    return DualProblem(features, get_regularizer(regularizer), strength, opposite, pairs)
+SCALES = ["standardized", "score"]
+KINDS = ["discrete", *itertools.product(["l2", "entropy"], [True, False])]
 
 
-def finite_differences(value, scores, step=1e-7):
+def problem(regularizer="l2", opposite=True, *, strength=0.1):  # noqa: FBT002
+    return DualProblem(quadrature_features(50, 0.1), get_regularizer(regularizer), strength, opposite, "all")
+
+
+def make_penalty(kind, **options):
+    return DiscretePenalty(**options) if kind == "discrete" else ContinuousPenalty(problem(*kind), **options)
+
+
+def exact(**options):
+    return DiscretePenalty(huber_width=0.0, scale="score", **options)
+
+
+def sampled(seed=0, sizes=(23, 31, 17)):
+    """Scores of three samples that differ, and all pairs of them."""
+    rng = np.random.default_rng(seed)
+    scores = np.concatenate([rng.beta(2 + k, 5 - k, size) for k, size in enumerate(sizes)])
+    ends = np.cumsum([0, *sizes])
+    cells = [np.arange(start, stop) for start, stop in itertools.pairwise(ends)]
+    return scores, Comparisons.of_cells(scores.size, cells, list(itertools.combinations(range(len(sizes)), 2)))
+
+
+def finite_differences(value, scores, step=1e-6):
     return np.array([(value(scores + step * e) - value(scores - step * e)) / (2 * step) for e in np.eye(len(scores))])
 
 
-@pytest.mark.parametrize("strata", [None, np.tile([0, 1], 15)])
-def test_discrete_value_and_gradient(strata):
+def comparisons_of(case):
+    scores, plain = sampled()
+    rng = np.random.default_rng(5)
+    cells, pairs = list(plain.cells), plain.pairs
+    options = {"weights": [1.0, 0.3, 2.0]}
+    if case == "weighted rows":
+        options["row_weights"] = rng.uniform(0.2, 3.0, scores.size)
+    elif case == "overlapping cells":
+        cells = [np.arange(0, 40), np.arange(25, 71), np.arange(10, 60, 3)]
+    elif case == "targets":
+        pairs, options["targets"] = [(0, 3), (1, 4), (2, 3)], [rng.beta(3, 3, 40), rng.beta(1, 2, 55)]
+    return scores, Comparisons.of_cells(scores.size, cells, pairs, **options)
+
+
+# ------------------------------------------------------------------------------ gradients
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("n_slices", [None, 16])
+@pytest.mark.parametrize("case", ["plain", "weighted rows", "overlapping cells", "targets"])
+def test_gradient_agrees_with_finite_differences(kind, scale, n_slices, case):
+    scores, comparisons = comparisons_of(case)
+    penalty = make_penalty(kind, scale=scale, n_slices=n_slices)
+    terms = penalty.value_and_gradient(scores, comparisons)
+    assert terms.value == pytest.approx(comparisons.weights @ terms.distances)
+    picked = np.arange(0, scores.size, 9)
+    value = lambda s: penalty.value_and_gradient(s, comparisons).value  # noqa: E731
+    step = 1e-6
+    numeric = [
+        (value(scores + step * (np.arange(scores.size) == k)) - value(scores - step * (np.arange(scores.size) == k)))
+        / (2 * step)
+        for k in picked
+    ]
+    np.testing.assert_allclose(terms.gradient[picked], numeric, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_the_last_solution_does_not_matter(kind):
+    """Newton's method starts from the last solution; what it finds is the same as from the beginning."""
+    scores, comparisons = sampled()
+    warm, cold = make_penalty(kind), make_penalty(kind)
+    cold.value_and_gradient(scores, comparisons)  # both with the basis of these scores
+    warm.value_and_gradient(scores, comparisons)
+    for move in (0.3, -0.2, 0.1):
+        warm.value_and_gradient(scores ** np.exp(move), comparisons)
+    one, other = (penalty.value_and_gradient(scores, comparisons) for penalty in (warm, cold))
+    assert one.value == pytest.approx(other.value, abs=1e-9)
+    np.testing.assert_allclose(one.gradient, other.gradient, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("n_slices", [None, 16])
+def test_equal_samples_are_at_no_distance(kind, n_slices):
+    scores = np.tile(np.random.default_rng(0).random(40), 2)
+    comparisons = Comparisons.of_cells(80, [np.arange(40), np.arange(40, 80)], [(0, 1)])
+    terms = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, comparisons)
+    assert terms.value == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(terms.gradient, 0.0, atol=1e-5)
+
+
+# ------------------------------------------------------------------------------ other libraries
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_exact_distance_is_that_of_scipy_and_pot(weighted):
     rng = np.random.default_rng(1)
-    scores, groups = rng.random(30), make_groups(rng.integers(3, size=30))
-    target = rng.random(17) if strata is None else [rng.random(17), rng.random(9)]
-    penalty = DiscretePenalty(target)
-    terms = penalty.value_and_gradient(scores, groups, strata=strata)
-    expected = 0.0
-    for stratum, t in enumerate(penalty.targets):
-        inside = np.arange(30) if strata is None else np.flatnonzero(strata == stratum)
-        share = len(inside) / 30
-        expected += share * sum(wasserstein(scores[np.intersect1d(r, inside)], t) for r in groups.rows)
-    assert terms.value == pytest.approx(expected)
-    numeric = finite_differences(lambda s: penalty.value_and_gradient(s, groups, strata=strata).value, scores)
-    np.testing.assert_allclose(terms.gradient, numeric, atol=1e-5)
+    scores, comparisons = sampled()
+    weights = rng.uniform(0.1, 2.0, scores.size) if weighted else np.ones(scores.size)
+    comparisons = Comparisons.of_cells(
+        scores.size, comparisons.cells, comparisons.pairs, row_weights=weights if weighted else None
+    )
+    found = exact(n_slices=None).value_and_gradient(scores, comparisons).distances
+    for (a, b), distance in zip(comparisons.pairs, found, strict=True):
+        x, y = (scores[comparisons.cells[cell]] for cell in (a, b))
+        p, q = (weights[comparisons.cells[cell]] for cell in (a, b))
+        assert distance == pytest.approx(wasserstein_distance(x, y, p, q), abs=1e-12)
+        assert distance == pytest.approx(ot.wasserstein_1d(x, y, p / p.sum(), q / q.sum(), p=1), abs=1e-12)
+
+
+def test_the_coupling_is_that_of_pot():
+    rng = np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(7)), rng.dirichlet(np.ones(11))
+    x, y = np.sort(rng.random(7)), np.sort(rng.random(11))
+    one, other, mass = coupling(p, q)
+    plan = np.zeros((7, 11))
+    np.add.at(plan, (one, other), mass)
+    np.testing.assert_allclose(plan, ot.emd_1d(x, y, p, q, metric="minkowski", p=1.0), atol=1e-12)
+
+
+def test_a_target_is_a_sample_like_any_other():
+    scores, _ = sampled()
+    target = np.random.default_rng(3).random(50)
+    comparisons = Comparisons.of_cells(scores.size, [np.arange(23)], [(0, 1)], targets=[target])
+    found = exact(n_slices=None).value_and_gradient(scores, comparisons)
+    assert found.value == pytest.approx(wasserstein_distance(scores[:23], target), abs=1e-12)
+    assert not found.gradient[23:].any()
+
+
+def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less():
+    rng = np.random.default_rng(0)
+    scores = np.r_[rng.beta(2, 6, 300), rng.beta(6, 2, 300)]
+    comparisons = Comparisons.of_cells(600, [np.arange(300), np.arange(300, 600)], [(0, 1)])
+    wanted = exact().value_and_gradient(scores, comparisons).value
+    errors = [
+        abs(ContinuousPenalty(problem(strength=s), scale="score", ridge=1e-4).value_and_gradient(scores, comparisons).value - wanted)
+        for s in (0.3, 0.1, 0.02)
+    ]  # fmt: skip
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.02
+
+
+# ------------------------------------------------------------------------------ three representations
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+def test_slices_near_rows_as_they_become_finer(kind, scale):
+    _, comparisons = sampled(sizes=(90, 120, 60))
+    rng = np.random.default_rng(0)  # distribution functions that cross: otherwise slices are exact
+    scores = np.r_[rng.beta(0.5, 0.5, 90), rng.beta(4, 4, 120), rng.beta(1, 2, 60)]
+    rows = make_penalty(kind, scale=scale, n_slices=None).value_and_gradient(scores, comparisons)
+    errors, slopes = [], []
+    for n_slices in (6, 30, 120):
+        found = make_penalty(kind, scale=scale, n_slices=n_slices).value_and_gradient(scores, comparisons)
+        errors.append(np.abs(found.distances - rows.distances).max())
+        slopes.append(np.abs(found.gradient - rows.gradient).sum())
+    assert errors[0] > 3 * errors[2]
+    assert errors[2] < 2e-3
+    assert slopes[0] > slopes[2]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_as_many_slices_as_rows_are_the_rows(scale):
+    scores, comparisons = sampled(sizes=(40, 40, 40))
+    by_rows, by_slices = (
+        DiscretePenalty(scale=scale, n_slices=n).value_and_gradient(scores, comparisons) for n in (None, 40)
+    )
+    np.testing.assert_allclose(by_slices.distances, by_rows.distances, atol=1e-12)
+    np.testing.assert_allclose(by_slices.gradient, by_rows.gradient, atol=1e-12)
+
+
+def counted(scores, comparisons, edges):
+    return np.array([np.histogram(scores[rows], edges)[0] for rows in comparisons.cells], dtype=float)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("scale", SCALES)
+def test_histograms_agree_with_rows(kind, scale):
+    scores, comparisons = sampled(sizes=(400, 600, 500))
+    slices = make_penalty(kind, scale=scale, n_slices=100).value_and_gradient(scores, comparisons)
+    errors = []
+    for n_bins in (8, 512):
+        edges = np.linspace(0.0, 1.0, n_bins + 1)
+        masses = counted(scores, comparisons, edges)
+        found = make_penalty(kind, scale=scale, n_slices=100).value_and_slopes(masses, edges, comparisons)
+        errors.append(np.abs(found.distances - slices.distances).max())
+    assert errors[1] < min(0.002, errors[0])
+    # The slope of a cell is that of its rows, for unit mass.
+    bins = np.clip(np.digitize(scores, edges) - 1, 0, n_bins - 1)
+    for cell, rows in enumerate(comparisons.cells):
+        apart = slices.gradient[rows] * rows.size - found.slopes[cell, bins[rows]]
+        assert np.abs(apart).mean() < 0.03
+
+
+def test_targets_are_compared_with_histograms():
+    scores, comparisons = sampled(sizes=(400, 600, 500))
+    target = np.random.default_rng(1).beta(3, 3, 300)
+    aimed = Comparisons.of_cells(scores.size, comparisons.cells, [(0, 3), (1, 3), (2, 3)], targets=[target])
+    edges = np.linspace(0.0, 1.0, 513)
+    found = DiscretePenalty().value_and_slopes(counted(scores, aimed, edges), edges, aimed)
+    rows = DiscretePenalty(n_slices=None).value_and_gradient(scores, aimed)
+    np.testing.assert_allclose(found.distances, rows.distances, atol=3e-3)
+
+
+def test_weights_of_rows_are_copies():
+    scores, comparisons = sampled()
+    times = np.random.default_rng(4).integers(1, 4, scores.size)
+    copies = np.repeat(np.arange(scores.size), times)
+    place = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])
+    repeated = Comparisons.of_cells(
+        copies.size, [np.flatnonzero(place[copies] == k) for k in range(3)], comparisons.pairs
+    )
+    weighted = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=times.astype(float))
+    np.testing.assert_array_equal(weighted.sizes, repeated.sizes)
+    for n_slices, scale in itertools.product((None, 16), SCALES):
+        penalty = DiscretePenalty(n_slices=n_slices, scale=scale)
+        one, other = penalty.value_and_gradient(scores, weighted), penalty.value_and_gradient(scores[copies], repeated)
+        assert one.value == pytest.approx(other.value, abs=1e-12)
+        np.testing.assert_allclose(one.gradient, np.bincount(copies, other.gradient), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("n_slices", [None, 16])
+def test_a_row_of_weight_zero_is_as_good_as_absent(kind, n_slices):
+    scores, comparisons = sampled()
+    weights = np.ones(scores.size)
+    weights[[3, 30, 60]] = 0.0
+    kept = np.flatnonzero(weights)
+    place = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])[kept]
+    with_zero = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=weights)
+    without = Comparisons.of_cells(kept.size, [np.flatnonzero(place == k) for k in range(3)], comparisons.pairs)
+    one = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, with_zero)
+    other = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores[kept], without)
+    assert one.value == pytest.approx(other.value, abs=1e-9)
+    np.testing.assert_allclose(one.gradient[kept], other.gradient, atol=1e-7)
+    np.testing.assert_array_equal(one.gradient[weights == 0], 0.0)
+
+
+# ------------------------------------------------------------------------------ the standardized scale
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("n_slices", [None, 16])
+def test_shrinking_or_moving_all_scores_gains_nothing(kind, n_slices):
+    scores, comparisons = sampled()
+    terms = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, comparisons)
+    for shift, factor in ((0.0, 0.01), (0.4, 1.0), (-3.0, 50.0)):
+        moved = make_penalty(kind, n_slices=n_slices).value_and_gradient(shift + factor * scores, comparisons)
+        assert moved.value == pytest.approx(terms.value, rel=1e-9)
+        np.testing.assert_allclose(factor * moved.gradient, terms.gradient, atol=1e-8)
+    # The gradient has no part along either direction.
+    assert terms.gradient.sum() == pytest.approx(0.0, abs=1e-10)
+    assert terms.gradient @ scores == pytest.approx(0.0, abs=1e-10)
+
+
+def test_on_the_scale_of_scores_shrinking_lowers_the_distance():
+    scores, comparisons = sampled()
+    full, half = (exact().value_and_gradient(factor * scores, comparisons).value for factor in (1.0, 0.5))
+    assert half == pytest.approx(0.5 * full)
+
+
+def test_standardized_scores_have_the_spread_of_typical_probabilities():
+    """A quarter: widths and strengths mean the same on both scales."""
+    scores, comparisons = sampled()
+    quarter = (scores - scores.mean()) / (4.0 * scores.std())
+    by_hand = DiscretePenalty(scale="score").value_and_gradient(quarter, comparisons)
+    assert DiscretePenalty().value_and_gradient(scores, comparisons).value == pytest.approx(by_hand.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_constant_scores_are_no_division_by_zero(kind):
+    _, comparisons = sampled()
+    terms = make_penalty(kind).value_and_gradient(np.full(71, 0.3), comparisons)
+    assert terms.value == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(terms.gradient).all()
+
+
+def test_pairs_of_weight_zero_are_passed_over():
+    scores, comparisons = sampled()
+    for kind in KINDS:
+        terms = make_penalty(kind).value_and_gradient(scores, comparisons.reweighted([1.0, 0.0, 0.0]))
+        assert terms.distances[0] > 0.0
+        np.testing.assert_array_equal(terms.distances[1:], 0.0)
+        nothing = make_penalty(kind).value_and_gradient(scores, comparisons.reweighted(np.zeros(3)))
+        assert nothing.value == 0.0
+        np.testing.assert_array_equal(nothing.gradient, 0.0)
+
+
+def test_the_potentials_of_a_pair_are_opposite_or_free():
+    scores, comparisons = sampled()
+    for opposite in (True, False):
+        penalty = ContinuousPenalty(problem("l2", opposite))
+        empty = penalty.dual_coefficients()
+        assert empty[0].shape == (0, 50)
+        penalty.value_and_gradient(scores, comparisons)
+        f, h = penalty.dual_coefficients()
+        assert f.shape == h.shape == (3, 50)
+        assert np.array_equal(f, -h) == opposite
+
+
+# ------------------------------------------------------------------------------ bad input
 
 
 @pytest.mark.parametrize(
-    ("regularizer", "opposite", "pairs"),
-    list(itertools.product(["l2", "entropy"], [True, False], ["matched", "all"])),
+    ("arguments", "words"),
+    [
+        ({"pairs": [(0, 2)]}, "pairs must be numbers from 0 to 1, of 2 cells"),
+        ({"pairs": [(-1, 0)]}, "pairs must be numbers"),
+        ({"weights": [1.0, 2.0]}, "weights must be 1 numbers"),
+        ({"weights": [-1.0]}, "zero or more"),
+        ({"weights": [np.nan]}, "zero or more"),
+        ({"cells": [np.arange(3), np.arange(0)]}, "1 of 2 cells have no rows"),
+    ],
 )
-def test_continuous_gradient_agrees_with_finite_differences(regularizer, opposite, pairs):
-    rng = np.random.default_rng(2)
-    scores, groups = rng.random(24), make_groups(rng.integers(2, size=24))
-    penalty = ContinuousPenalty(rng.random(50), 2, problem(regularizer, opposite=opposite, pairs=pairs), random_state=0)
-    for _ in range(30):
-        penalty.ascend(scores, groups)
-
-    def value(s):
-        penalty._rng = np.random.default_rng(7)  # the same target draws each time
-        return penalty.value_and_gradient(s, groups).value
-
-    numeric = finite_differences(value, scores)
-    penalty._rng = np.random.default_rng(7)
-    np.testing.assert_allclose(penalty.value_and_gradient(scores, groups).gradient, numeric, atol=1e-5)
+def test_comparisons_check_what_they_are_given(arguments, words):
+    given = {"cells": [np.arange(3), np.arange(3, 6)], "pairs": [(0, 1)], **arguments}
+    with pytest.raises(ValueError, match=words):
+        Comparisons.of_cells(6, given.pop("cells"), given.pop("pairs"), **given)
 
 
-def test_continuous_follows_discrete():
-    # With little regularization and duals that have settled, both say about the same distance.
-    rng = np.random.default_rng(0)
-    scores, groups = np.r_[rng.beta(2, 6, 500), rng.beta(6, 2, 500)], make_groups(np.repeat([0, 1], 500))
-    target = rng.beta(2, 6, 1000)
-    exact = DiscretePenalty(target).value_and_gradient(scores, groups)
-    penalty = ContinuousPenalty(target, 2, problem(strength=0.02), random_state=0)
-    for _ in range(1500):
-        penalty.ascend(scores, groups)
-    soft = penalty.value_and_gradient(scores, groups)
-    np.testing.assert_allclose(soft.by_group, exact.by_group, atol=0.03)
-
-
-def test_absent_group_is_passed_over():
-    groups = make_groups(["a", "a", "b"]).select([0, 1])
-    terms = DiscretePenalty([0.5]).value_and_gradient([0.2, 0.4], groups)
-    assert np.isnan(terms.by_group[0, 1])
-    assert terms.value == pytest.approx(0.2)
-    soft = ContinuousPenalty([0.5], 2, problem())
-    soft.ascend([0.2, 0.4], groups)
-    assert np.isnan(soft.value_and_gradient([0.2, 0.4], groups).by_group[0, 1])
+def test_comparisons_are_frozen():
+    with pytest.raises(AttributeError):
+        sampled()[1].weights = np.zeros(3)
 
 
 def test_bad_input():
-    groups = make_groups(["a", "b"])
-    penalty = DiscretePenalty([0.5])
-    with pytest.raises(ValueError, match="outside"):
-        penalty.value_and_gradient([0.5, 1.5], groups)
-    with pytest.raises(ValueError, match="3 scores"):
-        penalty.value_and_gradient([0.5, 0.5, 0.1], groups)
-    with pytest.raises(ValueError, match="strata"):
-        penalty.value_and_gradient([0.5, 0.5], groups, strata=[0, 1])
-    with pytest.raises(ValueError, match="strata= is needed"):
-        DiscretePenalty([[0.5], [0.6]]).value_and_gradient([0.5, 0.5], groups)
-    with pytest.raises(ValueError, match="made for 3 groups"):
-        ContinuousPenalty([0.5], 3, problem()).ascend([0.5, 0.5], groups)
+    scores, comparisons = sampled()
+    with pytest.raises(ValueError, match="70 scores for comparisons of 71 rows"):
+        DiscretePenalty().value_and_gradient(scores[1:], comparisons)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        DiscretePenalty().value_and_gradient(np.where(scores > 0.5, np.nan, scores), comparisons)
+    with pytest.raises(ValueError, match="scale must be one of"):
+        DiscretePenalty(scale="rank")
+    with pytest.raises(ValueError, match="n_slices"):
+        DiscretePenalty(n_slices=0)
+    with pytest.raises(ValueError, match="huber_width"):
+        DiscretePenalty(huber_width=-1.0)

@@ -85,6 +85,11 @@ class ContinuousPenalty(TransportPenalty):
         """Whether the distance of a sample to itself is not zero by construction."""
         return not (self.problem.opposite and self.problem.regularizer.name == "l2")
 
+    @property
+    def _own_ridge(self) -> float:
+        # Of a sample and itself free potentials are equal, and the ridge counts both.
+        return self.ridge if self.problem.opposite else 2.0 * self.ridge
+
     def compare(
         self,
         points: Sequence[NDArray[np.float64]],
@@ -101,7 +106,9 @@ class ContinuousPenalty(TransportPenalty):
         if self.debiased:
             for a in np.unique(pairs):
                 x, p = points[a][None], masses[a][None]
-                alone[a] = maximize_dual(self.problem, x, x, x_mass=p, y_mass=p, ridge=self.ridge, same=True)
+                alone[a] = maximize_dual(
+                    self.problem, x, x, x_mass=p, y_mass=p, ridge=self._own_ridge, same=not self.problem.opposite
+                )
         for number, (a, b) in enumerate(pairs):
             joint = maximize_dual(
                 self.problem, points[a][None], points[b][None], x_mass=masses[a][None], y_mass=masses[b][None],
@@ -140,8 +147,8 @@ class ContinuousPenalty(TransportPenalty):
             total = np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table))
             alone = np.zeros(len(table))
             newton_pairs(
-                table, masses, psi, rise, samples, samples, -0.5 * total, _SAME, self._own,
-                strength, kind, self.ridge, _TOLERANCE, _MAX_ITER, alone, slopes,
+                table, masses, psi, rise, samples, samples, -0.5 * total, _OPPOSITE if self.problem.opposite else _SAME,
+                self._own, strength, kind, self._own_ridge, _TOLERANCE, _MAX_ITER, alone, slopes,
             )  # fmt: skip
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)

@@ -81,8 +81,9 @@ class DiscretePenalty(TransportPenalty):
             value, force = self._huber(points[a][one] - points[b][other])
             distances[number] = value @ length
             moved = weights[number] * force * length
-            slopes[a] += np.bincount(one, moved, points[a].size) / masses[a]
-            slopes[b] -= np.bincount(other, moved, points[b].size) / masses[b]
+            # Rows of weight zero hold no level, and have no slope.
+            slopes[a] += np.bincount(one, moved, points[a].size) / np.maximum(masses[a], 1e-300)
+            slopes[b] -= np.bincount(other, moved, points[b].size) / np.maximum(masses[b], 1e-300)
         return SampleTerms(float(weights @ distances), slopes, distances)
 
     def _compare_slices(
