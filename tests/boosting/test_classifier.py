@@ -276,7 +276,9 @@ def test_the_notebook_says_what_was_fitted(world):
         ({"n_iter_no_change": 0}, "n_iter_no_change must be at least 1"),
         ({"validation_fraction": 0.9}, "validation_fraction must be"),
         ({"strength": 0.0}, "strength must be a finite number above 0"),
-        ({"min_size": 1000}, "below min_size=1000"),
+        ({"min_group_size": 0}, "min_group_size must be at least 1"),
+        ({"small_groups": "merge"}, "small_groups must be one of"),
+        ({"small_groups": "drop", "min_group_size": 10_000}, "at least 2 needed"),
         ({"grouping": "none"}, "grouping must be"),
     ],
 )

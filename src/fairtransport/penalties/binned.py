@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.transport.binned import quantiles
+from fairtransport.transport.slices import histogram_slices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,8 +78,8 @@ class BinnedPenalty:
 
     def __init__(self, penalty: TransportPenalty, comparisons: Comparisons, n_groups: int, n_cells: int) -> None:
         self.penalty, self.comparisons, self.n_groups, self.n_cells = penalty, comparisons, n_groups, n_cells
-        middles = (np.arange(n_cells) + 0.5) / n_cells
-        self._borders = np.concatenate(([0.0], middles, [1.0]))  # of what is counted on an edge
+        # What is counted on an edge is spread evenly around it, so that its mean stays.
+        self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
         self._fixed = np.array([self._counted(target) for target in comparisons.targets]).reshape(-1, n_cells + 1)
 
     def _counted(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,9 +94,10 @@ class BinnedPenalty:
         """Return the value and the derivatives, given each group's masses on the edges: (n_groups, n_cells + 1)."""
         names, total = self.comparisons.names, masses.sum(axis=0)
         table = np.array([total if name is None else masses[name] for name in names])
-        terms = self.penalty.value_and_slopes(table, self._borders, self.comparisons)
+        slices = histogram_slices(table, self._borders, self.penalty.n_slices or self.n_cells)
+        terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
         slopes, bends = np.zeros((2, self.n_groups, self.n_cells))
-        inside = 0.5 * (terms.slopes[:, 1:] + terms.slopes[:, :-1])
+        inside = [_between_edges(*one) for one in zip(terms.slopes, table, strict=True)]
         curves = self._bends(np.vstack((table, self._fixed)))
         for name, slope, curve in zip(names, inside, curves, strict=True):
             if name is None:  # a row's share of everyone, for its share of its group
@@ -117,3 +119,24 @@ class BinnedPenalty:
                     gap = middles - quantiles(shares[other], levels[one])
                     bends[one] += weight / np.maximum(np.abs(gap), _CLOSEST)
         return bends
+
+
+def _between_edges(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what moving unit mass from each edge to the next changes, in the unit of a cell: shape (n_cells,).
+
+    The distribution function falls by a triangle over the surroundings of both edges, so the slope is weighed with it.
+    """
+    n_slices = len(slopes)
+    levels = np.concatenate(([0.0], np.cumsum(masses)))
+    levels *= n_slices / levels[-1]
+    pieces = np.sort(np.concatenate((levels, np.arange(1.0, n_slices))))
+    middle, length = 0.5 * (pieces[1:] + pieces[:-1]), np.diff(pieces)
+    middle, length = middle[length > 0.0], length[length > 0.0]
+    edge, rise = np.searchsorted(levels, middle) - 1, slopes[middle.astype(np.int64)]
+    width = np.diff(levels)
+    share, height = length / width[edge], (middle - levels[edge]) / width[edge]
+    upward = np.bincount(edge, rise * share * height, len(width))
+    downward = np.bincount(edge, rise * share * (1.0 - height), len(width))
+    empty = width == 0.0
+    upward[empty] = downward[empty] = 0.5 * slopes[np.minimum(levels[:-1][empty].astype(np.int64), n_slices - 1)]
+    return upward[:-1] + downward[1:]
