@@ -198,6 +198,26 @@ def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     assert "no map of its own" not in every._repr_html_()
 
 
+@pytest.mark.parametrize("target", ["barycenter_w2", "barycenter", "pooled", "a"])
+@pytest.mark.parametrize("policy", ["keep", "drop"])
+def test_groups_that_were_settled_before_are_repaired_as_such(policy, target):
+    scores, group = scored({"a": 400, "b": 300, "c": 25, "d": 15})
+    raw = ft.make_groups(group)
+    for settled in (raw.settle("drop"), raw.settle("pool")):
+        repair = ft.QuantileRepair(target, small_groups=policy).fit(scores, sensitive_features=settled)
+        found = repair.transform(scores, sensitive_features=settled)
+        np.testing.assert_array_equal(found, repair.transform(scores, sensitive_features=group))
+        np.testing.assert_array_equal(found, repair.transform(scores, sensitive_features=raw))
+    dropped = ft.QuantileRepair(target, small_groups="drop").fit(scores, sensitive_features=group)
+    same = ft.QuantileRepair(target, small_groups=policy).fit(scores, sensitive_features=raw.settle("drop"))
+    assert same.small_groups_ == dropped.small_groups_ == ("c", "d")
+    np.testing.assert_allclose(
+        same.transform(scores, sensitive_features=group),
+        dropped.transform(scores, sensitive_features=group),
+        atol=1e-12,
+    )
+
+
 # ----------------------------------------------------------------------------------------------- amount, after fitting
 
 

@@ -62,7 +62,8 @@ class MapSources:
         enough = counts[list(small)].sum() >= min_group_size
         shared = small if enough and small_groups != "drop" else everyone
         maps = tuple((group,) if own[group] else shared for group in everyone)
-        compared = everyone if (small_groups == "keep" and by_size) or not large else large
+        filled = tuple(np.flatnonzero(counts > 0).tolist())
+        compared = filled if (small_groups == "keep" and by_size) or not large else large
         target: tuple[tuple[int, ...], ...] = tuple((group,) for group in compared)
         if small_groups == "pool" and small:
             target = (*((group,) for group in large), small)

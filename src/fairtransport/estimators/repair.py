@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -188,6 +189,8 @@ class QuantileRepair(  # type: ignore[call-arg]
                 "made them was able to learn."
             )
 
+        n_kept, groups = len(groups), _with_dropped_labels(groups)
+
         def sample_of(members: tuple[int, ...]) -> Sample:
             rows: Any = slice(None) if len(members) == len(groups) else groups.rows[members[0]]
             if 1 < len(members) < len(groups):
@@ -195,7 +198,8 @@ class QuantileRepair(  # type: ignore[call-arg]
             return Sample.from_values(values[rows], None if weights is None else weights[rows])
 
         sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
-        self._learn(sample_of, lambda _, sample: _ties(sample.values), sizes, groups.counts, groups)
+        counts = np.where(np.arange(len(groups)) < n_kept, groups.counts, 0)
+        self._learn(sample_of, lambda _, sample: _ties(sample.values), sizes, counts, groups)
         self._warn_if_all_small()
         self.grid_, self.set_aside_ = None, {}
         return self
@@ -259,8 +263,14 @@ class QuantileRepair(  # type: ignore[call-arg]
                 return sample_of(everyone)
             masses = [sizes[list(members)].sum() for members in compared]
             return resolve_target(self.target, [samples[members] for members in compared], masses)
-        every = [samples.get((group,)) or sample_of((group,)) for group in everyone]
-        return resolve_target(self.target, every, sizes, labels=groups.labels, names=groups.names)
+        filled = [group for group in everyone if sizes[group] > 0]
+        return resolve_target(
+            self.target,
+            [samples.get((group,)) or sample_of((group,)) for group in filled],
+            sizes[filled],
+            labels=[groups.labels[group] for group in filled],
+            names=[groups.names[group] for group in filled],
+        )
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
@@ -294,7 +304,8 @@ class QuantileRepair(  # type: ignore[call-arg]
         amount = check_real(self.amount, name="amount", most=1.0)
         values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
         _require_given(sensitive_features)
-        groups = self.groups_.encode(sensitive_features)
+        given = sensitive_features
+        groups = self.groups_.encode(_with_dropped_labels(given) if isinstance(given, Groups) else given)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         codes, n_threads = groups.memberships[0], config.NUMBA_NUM_THREADS
         return self._as_asked(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
@@ -356,7 +367,6 @@ def groups_to_repair(
     n_rows: int,
     grouping: str,
     missing: str,
-    min_size: int = 1,
     weights: NDArray[np.float64] | None = None,
 ) -> Groups:
     """Make the groups of all rows, and check that each can be repaired from its rows with weight."""
@@ -375,7 +385,7 @@ def groups_to_repair(
                 f"{n_empty} of {len(groups)} groups have total sample_weight 0; drop their rows or weigh them."
             )
     counted = groups if weights is None else groups.select(weights > 0)
-    counted.require(min_size=min_size, at_least=2)
+    counted.require(min_size=1, at_least=2)
     return groups
 
 
@@ -397,6 +407,19 @@ def describe_small_groups(repair: Any) -> list[str]:
     if few == 1:
         return [f"1 of {every} groups has fewer than {limit} rows and no map of its own"]
     return [f"{few} of {every} groups have fewer than {limit} rows and no maps of their own"]
+
+
+def _with_dropped_labels(groups: Groups) -> Groups:
+    """Return the groups with the labels that `Groups.settle` dropped behind the others.
+
+    Rows of dropped groups have the code behind the last group and so become those of the first dropped label. Which
+    of these labels a row had is not known, and not needed: all of them use the common map.
+    """
+    if not groups.dropped:
+        return groups
+    spec = {name: value for name, value in groups.to_spec().items() if name != "dropped"}
+    labels = [list(label) if isinstance(label, tuple) else label for label in groups.dropped]
+    return replace(Groups.from_spec(spec | {"labels": [*spec["labels"], *labels]}), memberships=groups.memberships)
 
 
 def _require_given(sensitive_features: Any) -> None:
