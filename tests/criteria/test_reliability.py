@@ -47,7 +47,7 @@ def test_weights_that_are_whole_numbers_are_copies():
 
 
 def test_uneven_weights_count_as_fewer_rows():
-    scores, comparisons = grouped((100, 150))
+    _, comparisons = grouped((100, 150))
     uneven = np.random.default_rng(0).lognormal(0.0, 1.5, 250)
     weighted = demographic_parity(make_groups(np.repeat([0, 1], [100, 150])), row_weights=uneven)
     assert (weighted.sizes < comparisons.sizes).all()

@@ -17,7 +17,7 @@ SCALES = ["standardized", "score"]
 KINDS = ["discrete", *itertools.product(["l2", "entropy"], [True, False])]
 
 
-def problem(regularizer="l2", opposite=True, *, strength=0.1):  # noqa: FBT002
+def problem(regularizer="l2", opposite=True, *, strength=0.1):
     return DualProblem(quadrature_features(50, 0.1), get_regularizer(regularizer), strength, opposite, "all")
 
 
@@ -146,10 +146,10 @@ def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less()
     scores = np.r_[rng.beta(2, 6, 300), rng.beta(6, 2, 300)]
     comparisons = Comparisons.of_cells(600, [np.arange(300), np.arange(300, 600)], [(0, 1)])
     wanted = exact().value_and_gradient(scores, comparisons).value
-    errors = [
-        abs(ContinuousPenalty(problem(strength=s), scale="score", ridge=1e-4).value_and_gradient(scores, comparisons).value - wanted)
-        for s in (0.3, 0.1, 0.02)
-    ]  # fmt: skip
+    errors = []
+    for strength in (0.3, 0.1, 0.02):
+        penalty = ContinuousPenalty(problem(strength=strength), scale="score", ridge=1e-4)
+        errors.append(abs(penalty.value_and_gradient(scores, comparisons).value - wanted))
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 0.02
 

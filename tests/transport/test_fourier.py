@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.fourier import draw_features
+from fairtransport.transport.fourier import draw_features, quadrature_features
 
 
 def test_kernel_is_gaussian():
@@ -21,3 +21,29 @@ def test_slope_is_the_derivative():
 def test_bad_parameters(n, variance):
     with pytest.raises(ValueError, match="must be"):
         draw_features(n, variance, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("variance", [0.05, 0.1, 0.5, 2.0])
+def test_quantiles_of_the_frequencies_make_the_same_kernel(variance):
+    """Without the noise of drawing: fifty features are nearer to the kernel than fifty drawn ones."""
+    x = np.linspace(-0.5, 1.5, 41)
+    wanted = np.exp(-(np.subtract.outer(x, x) ** 2) / variance)
+    features = {n: quadrature_features(n, variance) for n in (10, 50, 400)}
+    errors = {n: np.abs(psi(x) @ psi(x).T - wanted).max() for n, psi in features.items()}
+    assert errors[10] > errors[50] > errors[400]
+    assert errors[50] < 0.06
+    drawn = [draw_features(50, variance, np.random.default_rng(seed)) for seed in range(10)]
+    assert errors[50] < np.median([np.abs(psi(x) @ psi(x).T - wanted).max() for psi in drawn])
+
+
+def test_quantile_features_are_pairs_of_cosine_and_sine():
+    psi = quadrature_features(7, 0.1)
+    assert len(psi) == 8
+    np.testing.assert_allclose((psi(np.linspace(-3, 3, 50)) ** 2).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(psi.frequency, quadrature_features(8, 0.1).frequency)
+
+
+@pytest.mark.parametrize(("n", "variance"), [(0, 0.1), (10, 0.0), (10, np.nan), (10, -1.0)])
+def test_bad_parameters_of_quantile_features(n, variance):
+    with pytest.raises(ValueError, match="must be"):
+        quadrature_features(n, variance)

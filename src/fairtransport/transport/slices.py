@@ -94,7 +94,8 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     [1, 2, 0]
     """
     low, high = float(values.min()), float(values.max())
-    if values.size < _FEW or values.size >= 1 << _INDEX_BITS or not high - low > 1e-300:
+    # A range outside of these limits is no divisor.
+    if values.size < _FEW or values.size >= 1 << _INDEX_BITS or not 1e-290 < high - low < np.inf:
         return np.argsort(values, kind="stable")
     return np.asarray(_radix_order(values, low, (2.0**33 - 1.0) / (high - low)))
 

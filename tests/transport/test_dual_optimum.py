@@ -1,0 +1,133 @@
+"""The solved dual problems: the plain and the compiled solver, against a solver of scipy and each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from fairtransport.transport.dual import DualProblem, DualState, evaluate
+from fairtransport.transport.dual_newton import newton_pairs
+from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
+from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.regularizers import get_regularizer
+
+KINDS = list(itertools.product(["l2", "entropy"], [True, False]))
+STRENGTHS = [0.05, 0.1, 1.0]
+
+
+def make_problem(regularizer, opposite, *, strength=0.1, n_features=20):
+    features = quadrature_features(n_features, 0.1)
+    return DualProblem(features, get_regularizer(regularizer), strength, opposite, "all")
+
+
+def samples(n_pairs=3, n=24, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.beta(2, 5, (n_pairs, n))), np.sort(rng.beta(4, 3, (n_pairs, n)))
+
+
+def compiled(problem, x, y, *, same=False, ridge=DUAL_RIDGE, start=None):
+    """Solve by the compiled solver; x and y are stacked as samples 0.. and n.. ."""
+    points, n = np.concatenate((x, y)), len(x)
+    masses = np.full(points.shape, 1.0 / points.shape[1])
+    psi, rise = problem.features.value_and_slope(points)
+    width = len(problem.features) * (1 if same or problem.opposite else 2)
+    c = np.zeros((n, width)) if start is None else start.copy()
+    values, slopes = np.zeros(n), np.zeros_like(points)
+    tie = 1 if same else -1 if problem.opposite else 0
+    newton_pairs(
+        points, masses, psi, rise, np.arange(n), np.arange(n, 2 * n), np.ones(n), tie, c, problem.strength,
+        problem.regularizer.code, ridge, 1e-9, 60, values, slopes,
+    )  # fmt: skip
+    return values, c, slopes[:n], slopes[n:]
+
+
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_both_solvers_find_the_same(regularizer, opposite, strength):
+    problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
+    plain = maximize_dual(problem, x, y)
+    values, c, x_slopes, y_slopes = compiled(problem, x, y)
+    np.testing.assert_allclose(values, plain.values, atol=1e-9)
+    np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
+    np.testing.assert_allclose(y_slopes, plain.y_slopes, atol=1e-6)
+    np.testing.assert_allclose(c, plain.coefficients, atol=1e-6)
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "entropy"])
+def test_both_solvers_find_the_same_for_a_sample_and_itself(regularizer):
+    problem, (x, _) = make_problem(regularizer, opposite=False), samples()
+    plain = maximize_dual(problem, x, x, same=True)
+    values, _, x_slopes, _ = compiled(problem, x, x, same=True)
+    np.testing.assert_allclose(values, plain.values, atol=1e-9)
+    np.testing.assert_allclose(x_slopes, plain.x_slopes, atol=1e-6)
+
+
+def objective(problem, x, y, ridge):
+    """Return minus the dual objective of one pair and its gradient, by the formulas of the paper."""
+
+    def value(c):
+        half = len(problem.features)
+        state = DualState(c, -c) if problem.opposite else DualState(c[:half], c[half:])
+        terms = evaluate(problem, state, x, y)
+        gradient = terms.x_gradient if problem.opposite else np.r_[terms.x_gradient, terms.y_gradient]
+        return -float(terms.value) + 0.5 * ridge * c @ c, -gradient + ridge * c
+
+    return value
+
+
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_the_optimum_is_the_one_that_scipy_finds(regularizer, opposite, strength):
+    problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples(1)
+    width = len(problem.features) * (1 if opposite else 2)
+    found = minimize(
+        objective(problem, x[0], y[0], DUAL_RIDGE), np.zeros(width), jac=True, method="L-BFGS-B",
+        options={"maxiter": 5000, "gtol": 1e-10, "ftol": 1e-16},
+    )  # fmt: skip
+    ours = maximize_dual(problem, x, y)
+    assert ours.values[0] == pytest.approx(-found.fun, abs=1e-7)
+    assert ours.values[0] >= -found.fun - 1e-10  # nothing is higher
+    assert objective(problem, x[0], y[0], DUAL_RIDGE)(ours.coefficients[0])[0] == pytest.approx(-ours.values[0])
+
+
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_slopes_are_derivatives_of_the_optimal_value(regularizer, opposite):
+    problem, (x, y) = make_problem(regularizer, opposite), samples(1, n=12)
+    optimum, step = maximize_dual(problem, x, y), 1e-6
+    for i in range(12):
+        move = step * (np.arange(12) == i)
+        up, down = (maximize_dual(problem, x + sign * move, y).values[0] for sign in (1, -1))
+        assert optimum.x_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
+        up, down = (maximize_dual(problem, x, y + sign * move).values[0] for sign in (1, -1))
+        assert optimum.y_slopes[0, i] / 12 == pytest.approx((up - down) / (2 * step), abs=1e-6)
+
+
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_masses_are_copies_and_samples_may_have_any_size(regularizer, opposite):
+    problem, (x, y) = make_problem(regularizer, opposite), samples(1, n=10)
+    times = np.array([1, 2, 3, 1, 1, 2, 1, 4, 1, 1])
+    weighted = maximize_dual(problem, x, y[:, :7], x_mass=times[None] / times.sum())
+    copied = maximize_dual(problem, np.repeat(x, times, axis=1), y[:, :7])
+    np.testing.assert_allclose(weighted.values, copied.values, atol=1e-9)
+    np.testing.assert_allclose(np.repeat(weighted.x_slopes, times, axis=1), copied.x_slopes, atol=1e-6)
+
+
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_a_solution_as_the_start_needs_no_steps(regularizer, opposite):
+    problem, (x, y) = make_problem(regularizer, opposite), samples()
+    first = maximize_dual(problem, x, y)
+    again = maximize_dual(problem, x, y, start=first.coefficients)
+    assert first.n_iter > 0
+    assert again.n_iter == 0
+    far = maximize_dual(problem, x, y, start=first.coefficients + 0.5)
+    np.testing.assert_allclose(far.values, first.values, atol=1e-9)
+
+
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+@pytest.mark.parametrize("strength", [1e-3, 1e3])
+def test_strengths_far_from_the_default_stay_finite(regularizer, opposite, strength):
+    problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
+    values, c, *slopes = compiled(problem, x, y)
+    for found in (values, c, *slopes):
+        assert np.isfinite(found).all()

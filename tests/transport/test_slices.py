@@ -1,0 +1,153 @@
+"""Slice means of samples and of histograms, and the order they are taken in."""
+
+import numpy as np
+import pytest
+
+from fairtransport.transport.slices import (
+    ascending_order,
+    histogram_slices,
+    histogram_slopes,
+    row_slopes,
+    row_slopes_plain,
+    slice_means,
+    slice_means_plain,
+)
+
+NONE = np.zeros(0)
+
+
+def compiled_means(scores, order, weights, n_slices):
+    means = np.empty(n_slices)
+    slice_means(scores, order, weights, means)
+    return means
+
+
+def compiled_slopes(slopes, order, weights, n_rows, factor=1.0):
+    gradient = np.zeros(n_rows)
+    row_slopes(slopes, order, weights, factor, gradient)
+    return gradient
+
+
+# ------------------------------------------------------------------------------ slice means
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 8), (5, 8), (64, 64), (200, 64), (1000, 7)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_means_and_slopes_are_the_plain_ones(n, m, weighted):
+    rng = np.random.default_rng(n + m)
+    scores, weights = rng.random(n), rng.uniform(0.1, 3.0, n) if weighted else NONE
+    order = np.argsort(scores)
+    mass = weights[order] if weighted else np.ones(n)
+    np.testing.assert_allclose(
+        compiled_means(scores, order, weights, m), slice_means_plain(scores[order], mass, m), atol=1e-12
+    )
+    slopes = rng.normal(size=m)
+    plain = row_slopes_plain(slopes, mass) * mass / mass.sum()
+    np.testing.assert_allclose(compiled_slopes(slopes, order, weights, n)[order], plain, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slopes_of_rows_are_the_adjoint_of_slice_means(weighted):
+    """The mean over slices of slope times slice mean is linear in the scores; its derivative is the rows' slope."""
+    rng = np.random.default_rng(0)
+    scores, weights = rng.random(83), rng.uniform(0.0, 2.0, 83) if weighted else NONE
+    order, slopes = np.argsort(scores), rng.normal(size=10)
+    left = compiled_slopes(slopes, order, weights, 83) @ scores
+    assert left == pytest.approx(slopes @ compiled_means(scores, order, weights, 10) / 10, abs=1e-12)
+    assert compiled_slopes(slopes, order, weights, 83, factor=3.0) @ scores == pytest.approx(3 * left)
+
+
+def test_weights_are_copies():
+    rng = np.random.default_rng(1)
+    scores, times = rng.random(40), rng.integers(1, 5, 40)
+    copies = np.repeat(np.arange(40), times)
+    order, other = np.argsort(scores), np.argsort(scores[copies], kind="stable")
+    one = compiled_means(scores, order, times.astype(float), 16)
+    np.testing.assert_allclose(one, compiled_means(scores[copies], other, NONE, 16), atol=1e-12)
+    slopes = rng.normal(size=16)
+    together = compiled_slopes(slopes, order, times.astype(float), 40)
+    apart = compiled_slopes(slopes, other, NONE, copies.size)
+    np.testing.assert_allclose(together, np.bincount(copies, apart), atol=1e-12)
+
+
+def test_slices_keep_the_mean_and_the_order():
+    rng = np.random.default_rng(2)
+    scores = rng.lognormal(size=333)
+    means = compiled_means(scores, np.argsort(scores), NONE, 50)
+    assert means.mean() == pytest.approx(scores.mean())
+    assert (np.diff(means) >= 0).all()
+    assert scores.min() <= means[0] <= means[-1] <= scores.max()
+
+
+def test_a_part_of_a_table_is_read_by_its_order():
+    scores = np.array([9.0, 0.2, 9.0, 0.0, 0.4, 9.0])
+    np.testing.assert_allclose(compiled_means(scores, np.array([3, 1, 4]), NONE, 3), [0.0, 0.2, 0.4])
+    gradient = compiled_slopes(np.array([1.0, 2.0, 3.0]), np.array([3, 1, 4]), NONE, 6)
+    np.testing.assert_allclose(gradient, [0.0, 2 / 3, 0.0, 1 / 3, 1.0, 0.0])
+
+
+# ------------------------------------------------------------------------------ ascending order
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 5000])
+@pytest.mark.parametrize("kind", ["uniform", "ties", "constant", "normal", "ascending"])
+def test_the_order_is_that_of_argsort(n, kind):
+    rng = np.random.default_rng(n)
+    values = {
+        "uniform": lambda: rng.random(n),
+        "ties": lambda: rng.integers(10, size=n) / 10.0,
+        "constant": lambda: np.full(n, 0.3),
+        "normal": lambda: rng.normal(size=n),
+        "ascending": lambda: np.arange(n) / n,
+    }[kind]()
+    np.testing.assert_array_equal(ascending_order(values), np.argsort(values, kind="stable"))
+
+
+@pytest.mark.parametrize("scale", [1e-305, 2e-300, 1e-200, 1e-15, 1e15, 1e200, 1.5e308])
+@pytest.mark.parametrize("n", [100, 2000])
+def test_any_range_is_ordered(n, scale):
+    values = (np.random.default_rng(0).permutation(n) / n - 0.5) * scale
+    np.testing.assert_array_equal(ascending_order(values), np.argsort(values, kind="stable"))
+
+
+def test_ranges_beyond_the_largest_number_are_ordered():
+    values = np.random.default_rng(0).permutation(2000) / 1000.0 - 1.0
+    values *= 1.7e308
+    np.testing.assert_array_equal(ascending_order(values), np.argsort(values, kind="stable"))
+
+
+def test_values_closer_than_the_resolution_keep_their_order():
+    """Positions may be those of values within 2^-33 of the range."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate((rng.random(3000) * 1e-9, [1.0]))
+    found = values[ascending_order(values)]
+    assert np.diff(found).min() >= -(2.0**-33)
+    assert np.abs(found - np.sort(values)).max() <= 2.0**-33
+
+
+# ------------------------------------------------------------------------------ histograms
+
+
+def test_slices_of_a_histogram_are_those_of_its_rows():
+    rng = np.random.default_rng(0)
+    scores, edges = rng.beta(2, 4, 5000), np.linspace(0.0, 1.0, 401)
+    masses = np.histogram(scores, edges)[0][None].astype(float)
+    found = histogram_slices(masses, edges, 32)[0]
+    np.testing.assert_allclose(found, compiled_means(scores, np.argsort(scores), NONE, 32), atol=1 / 400)
+    assert found.mean() == pytest.approx(scores.mean(), abs=1e-3)
+
+
+def test_a_histogram_of_evenly_spread_cells_is_exact():
+    """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
+    found = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
+    np.testing.assert_allclose(found, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
+
+
+def test_slopes_of_cells_are_means_over_their_levels():
+    masses, slopes = np.array([[2.0, 0.0, 1.0, 1.0]]), np.array([[1.0, -1.0, 5.0, 7.0]])
+    np.testing.assert_allclose(histogram_slopes(slopes, masses), [[0.0, 5.0, 5.0, 7.0]])
+    # Weighted by mass they are those of the slices.
+    rng = np.random.default_rng(0)
+    masses, slopes = rng.random((3, 50)), rng.normal(size=(3, 16))
+    found = histogram_slopes(slopes, masses)
+    np.testing.assert_allclose((found * masses).sum(1) / masses.sum(1), slopes.mean(axis=1))
