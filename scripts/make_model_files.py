@@ -53,10 +53,8 @@ def write_models() -> None:
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     prepare = ColumnTransformer([("numbers", numbers, ["age", "hours"]), ("words", OneHotEncoder(), ["work"])])
     models = {
-        "cot": ft.ContinuousTransportClassifier(n_updates=300, random_state=0).fit(X, y, sensitive_features=group),
-        "dot": ft.DiscreteTransportClassifier(n_updates=300, random_state=0, group_specific=True).fit(
-            X, y, sensitive_features=group
-        ),
+        "cot": ft.ContinuousTransportClassifier().fit(X, y, sensitive_features=group),
+        "dot": ft.DiscreteTransportClassifier(group_specific=True).fit(X, y, sensitive_features=group),
         "repair": ft.QuantileRepairClassifier(make_pipeline(prepare, LogisticRegression()), amount=0.9).fit(
             frame, y, sensitive_features=group
         ),
@@ -87,7 +85,7 @@ def write_table_model() -> None:
             "hired": np.where(hours + rng.normal(0, 5, 400) > 38, "yes", "no"),
         }
     )
-    estimator = ft.ContinuousTransportClassifier(n_updates=300, random_state=0, group_specific=True)
+    estimator = ft.ContinuousTransportClassifier(group_specific=True)
     model = TableModel(estimator, label="hired", sensitive=["sex"], aware=True).fit(frame)
     again = ft.load(ft.save(model, FOLDER / f"version{FORMAT_VERSION}-table.ft"))
     rows = json.loads(frame[:12].to_json(orient="records"))

@@ -10,12 +10,11 @@ from sklearn.preprocessing import StandardScaler
 import fairtransport as ft
 from fairtransport.checks import FAIR_CHECKS, check_fair_estimator
 
-SHORT = {"n_updates": 1500}
 OURS = [
-    ft.ContinuousTransportClassifier(**SHORT),
-    ft.ContinuousTransportClassifier(**SHORT, regularizer="entropy"),
-    ft.ContinuousTransportClassifier(**SHORT, group_specific=True, target="barycenter"),
-    ft.DiscreteTransportClassifier(**SHORT),
+    ft.ContinuousTransportClassifier(),
+    ft.ContinuousTransportClassifier(regularizer="entropy"),
+    ft.ContinuousTransportClassifier(group_specific=True, target="barycenter"),
+    ft.DiscreteTransportClassifier(),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),
 ]

@@ -25,6 +25,8 @@ OPTIONS = Options(
     n_bootstrap=99,
     n_permutations=39,
     unsure_below=30,
+    small_groups="keep",
+    min_group_size=30,
 )
 POINTS = (np.arange(400) + 0.5) / 400
 

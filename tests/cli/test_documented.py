@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import fairtransport as ft
-from fairtransport.cli._methods import make_estimator
 from fairtransport.cli.app import app
 from fairtransport.estimators import TableModel
 from fairtransport.paper.finding import Claim, Finding
@@ -78,7 +77,7 @@ def files(tmp_path_factory):
         raw.write_csv(folder / f"{name}.csv")
     model = TableModel(LogisticRegression(), label="income", sensitive=["race", "sex"]).fit(raw)
     ft.save(model, folder / "model.ft")
-    transport = ft.ContinuousTransportClassifier(n_updates=300, random_state=0)
+    transport = ft.ContinuousTransportClassifier()
     ft.save(TableModel(transport, label="income", sensitive=["race", "sex"]).fit(raw), folder / "cot.ft")
     raw.write_ndjson(folder / "rows.jsonl")
     raw.with_columns(score=model.score_rows(raw).scores).write_csv(folder / "scored.csv")
@@ -109,12 +108,7 @@ def quick_paper(compare, table1, monkeypatch):
         (folder / "index.html").write_text("page")
         return folder / "index.html"
 
-    def make_short(*arguments, **options):
-        estimator = make_estimator(*arguments, **options)
-        return estimator.set_params(n_updates=300) if "n_updates" in estimator.get_params() else estimator
-
     monkeypatch.setattr("fairtransport.cli.demo.write_comparison", write_comparison)
-    monkeypatch.setattr("fairtransport.cli.train.make_estimator", make_short)
     module = ModuleType("fairtransport.paper.reproduction")
     module.reproduce, module.ITEMS = reproduce, ("figure1",)
     monkeypatch.setitem(sys.modules, module.__name__, module)

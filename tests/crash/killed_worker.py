@@ -16,11 +16,11 @@ import fairtransport as ft
 class Doomed(ft.DiscreteTransportClassifier):
     """Its worker dies in the middle of training."""
 
-    def make_trainer(self, X, y, **options):
+    def _fitter(self, data):
         if self.parity_weight == 7.0:
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
             threading.Event().wait(30)
-        return super().make_trainer(X, y, **options)
+        return super()._fitter(data)
 
 
 def main():
@@ -32,7 +32,7 @@ def main():
     sklearn.set_config(enable_metadata_routing=True)
     told = {}
     for name, weights in (("killed", [1.0, 7.0]), ("after", [1.0, 3.0])):
-        model = Doomed(n_updates=50, random_state=0)
+        model = Doomed()
         model.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=False)
         search = GridSearchCV(model, {"parity_weight": weights}, cv=2, n_jobs=2, error_score="raise")
         try:

@@ -32,9 +32,9 @@ def people():
 
 
 MODELS = [
-    ft.ContinuousTransportClassifier(n_updates=700, random_state=0),
-    ft.ContinuousTransportClassifier(n_updates=700, random_state=0, parity_weight=np.inf),
-    ft.DiscreteTransportClassifier(n_updates=700, random_state=0),
+    ft.ContinuousTransportClassifier(),
+    ft.ContinuousTransportClassifier(solver="sgd", n_updates=700, random_state=0),
+    ft.DiscreteTransportClassifier(),
 ]
 
 

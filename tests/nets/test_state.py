@@ -2,17 +2,18 @@
 
 import copy
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from fairtransport.estimators.unit import parity_unit
+from fairtransport.criteria import demographic_parity, weigh_by_reliability
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.nets import TransportPenalty
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.penalties.unit import information_of_features
 from fairtransport.transport.line import Sample
 
 SETTINGS = [{}, {"kind": "discrete"}, {"target": "barycenter", "refresh": 2}, {"memory": 0}]
@@ -165,11 +166,14 @@ def test_parity_unit_is_that_of_the_estimators(target):
     penalty = TransportPenalty(3, target=target)
     unit = penalty.parity_unit(torch.tensor(scores), torch.tensor(y), torch.tensor(codes))
 
+    # The same pairs, weighed by the same reliability, as those of the linear and boosted estimators.
     samples = [Sample.from_values(scores[codes == group]) for group in range(3)]
     aim = penalty.target and penalty.target.of_samples(0, samples).equal_mass(4096)
-    problem = SimpleNamespace(labels=y, weights=None, groups=make_groups(codes), target=aim)
-    _, expected = parity_unit(problem, scores, each_other=target == "each_other")
-    assert unit == pytest.approx(expected, rel=1e-3)
+    pairs = demographic_parity(make_groups(codes), target=aim)
+    weighed = weigh_by_reliability(pairs, scores)
+    distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
+    expected = information_of_features(y, scores) * (weighed.weights @ distances) / distances.sum() ** 2
+    assert unit == pytest.approx(expected, rel=1e-9)
     assert unit > 0.05
     shuffled = penalty.parity_unit(scores, y, rng.permutation(codes))
     assert shuffled == 0.0

@@ -14,7 +14,7 @@ Y = (X.sum(axis=1) + RNG.logistic(size=600) > 0.5).astype(int)
 
 
 def make():
-    model = ContinuousTransportClassifier(parity_weight=np.inf, parameter_step=0.05, batch_size=20, random_state=0)
+    model = ContinuousTransportClassifier(solver="sgd", parameter_step=0.05, batch_size=20, random_state=0)
     trainer = model.make_trainer(X, Y, sensitive_features=G)
     return model, trainer, Evaluator.build(X, Y, G, model.target_)
 
@@ -29,7 +29,7 @@ def test_follow_measures_means_of_iterates():
     assert found["error"][0] == pytest.approx(error_rate(Y, start))
     # The final model is the mean of the second half: what the estimator returns.
     fitted = ContinuousTransportClassifier(
-        parity_weight=np.inf, parameter_step=0.05, batch_size=20, n_updates=40, random_state=0
+        solver="sgd", parameter_step=0.05, batch_size=20, n_updates=40, random_state=0
     ).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(found["final_theta"][:, :-1], fitted.coef_, atol=1e-12)
     scores = fitted.predict_proba(X)[:, 1]

@@ -58,11 +58,11 @@ def preprocessing():
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(n_updates=300, random_state=0, **options)
+    return ft.ContinuousTransportClassifier(**options)
 
 
 def dot(**options):
-    return ft.DiscreteTransportClassifier(n_updates=300, random_state=0, **options)
+    return ft.DiscreteTransportClassifier(**options)
 
 
 def _on_arrays(model, **options):

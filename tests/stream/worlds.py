@@ -27,7 +27,7 @@ def _fitted(seed=0, kind=ft.ContinuousTransportClassifier, **options):
     rng = np.random.default_rng(seed)
     X, sex = features(rng, 3000)
     y = (X.sum(axis=1) + rng.logistic(size=3000) > 0.5).astype(int)
-    return kind(n_updates=500, random_state=0, **options).fit(X, y, sensitive_features={"sex": sex})
+    return kind(**options).fit(X, y, sensitive_features={"sex": sex})
 
 
 def raw_scores(rng, n, gap=1.0):

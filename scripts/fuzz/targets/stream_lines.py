@@ -36,7 +36,7 @@ def seeds() -> list[bytes]:
 
 @functools.cache
 def _parsers() -> tuple[CsvParser, JsonParser]:
-    repair = QuantileRepair().fit(np.linspace(0, 1, 40), sensitive_features={"g": np.tile(["a", "b"], 20)})
+    repair = QuantileRepair().fit(np.linspace(0, 1, 80), sensitive_features={"g": np.tile(["a", "b"], 40)})
     feeding = feeding_of(repair, sensitive=["g"], score="s")
     return CsvParser(feeding, "score", b"s,g"), JsonParser(feeding, "score")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
+from fairtransport.criteria import weigh_by_reliability
 from fairtransport.nets.coupling import Coupling
 from fairtransport.nets.duals import Duals
 from fairtransport.nets.faults import Faults, check_rows
@@ -20,15 +22,18 @@ from fairtransport.nets.ranks import join_ranks, world_size
 from fairtransport.nets.rows import Rows, odd_numbers, shelf_numbers
 from fairtransport.nets.tables import check_table, labels_of, samples_of, to_numpy
 from fairtransport.nets.target import EACH_OTHER, Target
-from fairtransport.penalties.unit import disparity_and_chance, information_of_features, unit_of
+from fairtransport.penalties import Comparisons, DiscretePenalty
+from fairtransport.penalties.unit import information_of_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from fairtransport.groups import Groups
+    from fairtransport.transport.line import Sample
 
 __all__ = ["TransportPenalty"]
 
@@ -36,6 +41,7 @@ _POINTS = {"continuous": 64, "discrete": 256}  # of a picture: duals are smooth,
 _MEMORY = {"continuous": 32, "discrete": 128}  # duals remember by themselves
 _HALVES = (torch.float16, torch.bfloat16)
 _MOST_PROBLEMS = 2_500
+_TARGET_SIZE = 4096  # scores of equal mass that stand for a target
 
 
 class TransportPenalty(nn.Module):
@@ -306,13 +312,24 @@ class TransportPenalty(nn.Module):
         check_length(labels, size=len(table[0]), name="y_true")
         if not np.array_equal(np.unique(labels), [0, 1]):
             raise ValueError("y_true must hold the labels 0 and 1, both of them.")
-        disparity = chance = 0.0
+        disparity = reliable = 0.0
+        exact = DiscretePenalty(huber_width=0.0, scale="score")
         for stratum, samples in enumerate(samples_of(*table, self.n_groups, self.n_strata)):
-            target = None if self.target is None else self.target.of_samples(stratum, samples)
-            inside, counts = table[2] == stratum, [len(own) for own in samples]
-            found = disparity_and_chance(samples, counts, table[0][inside], target)
-            disparity, chance = disparity + inside.mean() * found[0], chance + inside.mean() * found[1]
-        return float(unit_of(information_of_features(labels, table[0]), disparity, chance))
+            inside = table[2] == stratum
+            pairs = self._comparisons(table[1][inside], stratum, samples)
+            distances = exact.value_and_gradient(table[0][inside], pairs).distances
+            disparity += inside.mean() * distances.sum()
+            reliable += inside.mean() * weigh_by_reliability(pairs, table[0][inside]).weights @ distances
+        return float(information_of_features(labels, table[0]) * reliable / disparity**2) if disparity > 0.0 else 0.0
+
+    def _comparisons(self, codes: NDArray[np.int64], stratum: int, samples: list[Sample]) -> Comparisons:
+        """Return the pairs of groups of one stratum, or of each group and the target."""
+        cells = [np.flatnonzero(codes == group) for group in range(self.n_groups)]
+        if self.target is None:
+            return Comparisons.of_cells(len(codes), cells, list(combinations(range(self.n_groups), 2)))
+        aim = self.target.of_samples(stratum, samples).equal_mass(_TARGET_SIZE)
+        to_target = [(group, self.n_groups) for group in range(self.n_groups)]
+        return Comparisons.of_cells(len(codes), cells, to_target, targets=[aim])
 
     def forget(self) -> None:
         """Empty the memory of recent scores; the duals stay."""

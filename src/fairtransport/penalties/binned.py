@@ -139,4 +139,4 @@ def _between_edges(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> 
     downward = np.bincount(edge, rise * share * (1.0 - height), len(width))
     empty = width == 0.0
     upward[empty] = downward[empty] = 0.5 * slopes[np.minimum(levels[:-1][empty].astype(np.int64), n_slices - 1)]
-    return upward[:-1] + downward[1:]
+    return np.asarray(upward[:-1] + downward[1:], dtype=np.float64)

@@ -26,6 +26,7 @@ _WORDS = {
     "wasserstein_disparity": "Disparity to the target (Wass1)",
     "strong_demographic_disparity": "Disparity to everyone (SDD)",
     "strong_pairwise_disparity": "Pairwise disparity (SPDD)",
+    "rank_disparity": "Rank disparity",
 }
 _STYLES: dict[str, Any] = {"aware": "solid", "blind": (0, (4.0, 1.6))}
 _SIGNS = "osD^vPX*"
