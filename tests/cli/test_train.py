@@ -148,7 +148,18 @@ def test_rows_without_label_or_group_are_counted(run, here, raw_people):
     result = call(run, "--test-share", 0, files=["gaps.csv"])
     assert "Not learned from: 2 rows, no label.\nNot learned from: 1 row, no group.\n" in result.stdout
     shown = told(
-        call(run, "--test-share", 0, "--missing", "group", "--min-size", 1, "--json", files=["gaps.csv"], out="g.ft")
+        call(
+            run,
+            "--test-share",
+            0,
+            "--missing",
+            "group",
+            "--min-group-size",
+            1,
+            "--json",
+            files=["gaps.csv"],
+            out="g.ft",
+        )
     )
     assert shown["set_aside"] == {"no label": 2}
 

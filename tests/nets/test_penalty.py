@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.nets import TransportPenalty, duals
 from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
-from fairtransport.transport.dual import DualProblem, DualState
+from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.regularizers import get_regularizer
 
@@ -41,20 +42,16 @@ def finite_differences(value, scores, step=1e-6):
     return np.array([(value(scores + move) - value(scores - move)) / (2 * step) for move in moves])
 
 
-def numpy_twin(penalty, target):
+def numpy_problem(penalty):
     duals = penalty.transport
     features = FourierFeatures(duals.frequency.numpy(), duals.phase.numpy())
-    problem = DualProblem(features, duals.regularizer, duals.strength, duals.opposite, "all")
     assert duals.regularizer is get_regularizer(duals.regularizer.name)
-    twin = ContinuousPenalty(target, penalty.n_groups, problem)
-    # The NumPy penalty draws as many target scores as a cell has rows; here it takes them all.
-    twin._pair = lambda cell: np.sort(twin.targets[cell.stratum])
-    return twin
+    return DualProblem(features, duals.regularizer, duals.strength, duals.opposite, "all")
 
 
 @pytest.mark.parametrize("strata", [None, np.tile([0, 1], 20)])
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
-def test_continuous_equals_the_numpy_penalty(regularizer, opposite, strata):
+def test_continuous_equals_the_numpy_dual(regularizer, opposite, strata):
     rng = np.random.default_rng(0)
     scores, codes = rng.random(40), np.r_[0, 1, 2, rng.integers(3, size=37)]
     n_strata = 1 if strata is None else 2
@@ -67,33 +64,53 @@ def test_continuous_equals_the_numpy_penalty(regularizer, opposite, strata):
     for _ in range(5):
         penalty(torch.tensor(scores), torch.tensor(codes), layers)
     penalty.eval()
-    twin = numpy_twin(penalty, target)
-    for number, key in enumerate(itertools.product(range(n_strata), range(3))):
-        twin.duals[key] = DualState(penalty.transport.x[number].numpy(), penalty.transport.y[number].numpy())
-    terms = twin.value_and_gradient(scores, make_groups(codes), strata=strata)
+    problem, expected, slopes = numpy_problem(penalty), 0.0, np.zeros(40)
+    for number, (stratum, group) in enumerate(itertools.product(range(n_strata), range(3))):
+        inside = np.ones(40, bool) if strata is None else strata == stratum
+        rows = np.flatnonzero(inside & (codes == group))
+        state = DualState(penalty.transport.x[number].numpy(), penalty.transport.y[number].numpy())
+        terms = evaluate(problem, state, scores[rows], target if strata is None else target[stratum])
+        expected += inside.mean() * terms.value
+        slopes[rows] = inside.mean() * terms.point_gradient
     value, grad = gradient(penalty, scores, codes, strata)
-    assert value == pytest.approx(terms.value, abs=1e-9)
-    np.testing.assert_allclose(grad, terms.gradient, atol=1e-9)
+    assert value == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(grad, slopes, atol=1e-9)
     assert np.abs(grad).max() > 1e-3
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_duals_climb_as_the_numpy_ones(regularizer, opposite):
-    # Groups of 64 rows are their own pictures, so that both climb on the same points.
+    # Groups of 64 rows are their own slices, so that both climb on the same points.
     rng = np.random.default_rng(0)
     scores, codes, target = rng.random(128), np.repeat([0, 1], 64), rng.random(50)
     penalty = double(
         2, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, memory=0, n_dual_steps=2
     )
-    twin = numpy_twin(penalty, target)
+    problem = numpy_problem(penalty)
+    states = [DualState.zeros(problem) for _ in range(2)]
     for _ in range(4):
         penalty(torch.tensor(scores), torch.tensor(codes))
-        for _ in range(penalty.transport.n_steps):
-            twin.ascend(scores, make_groups(codes), step=penalty.transport.step)
+        for group, _ in itertools.product(range(2), range(penalty.transport.n_steps)):
+            terms = evaluate(problem, states[group], scores[codes == group], target)
+            states[group] = ascend(problem, states[group], terms, penalty.transport.step)
     for group in range(2):
-        np.testing.assert_allclose(penalty.transport.x[group], twin.duals[0, group].x, atol=1e-12)
-        np.testing.assert_allclose(penalty.transport.y[group], twin.duals[0, group].y, atol=1e-12)
+        np.testing.assert_allclose(penalty.transport.x[group], states[group].x, atol=1e-12)
+        np.testing.assert_allclose(penalty.transport.y[group], states[group].y, atol=1e-12)
     assert penalty.transport.x.abs().max() > 1e-3
+
+
+def test_duals_climb_to_the_optimum_that_the_estimators_solve_for():
+    rng = np.random.default_rng(0)
+    scores, codes = np.concatenate((rng.beta(2, 5, 64), rng.beta(4, 3, 64))), np.repeat([0, 1], 64)
+    penalty = double(2, memory=0, n_dual_steps=50)
+    for _ in range(100):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+    penalty.eval()
+    exact = ContinuousPenalty(numpy_problem(penalty), n_slices=None, scale="score")
+    terms = exact.value_and_gradient(scores, demographic_parity(make_groups(codes)))
+    value, grad = gradient(penalty, scores, codes)
+    assert value == pytest.approx(terms.value, rel=0.01)
+    assert np.abs(grad - terms.gradient).sum() < 0.1 * np.abs(terms.gradient).sum()
 
 
 @pytest.mark.parametrize("strata", [None, np.tile([0, 1], 20)])
@@ -103,10 +120,17 @@ def test_discrete_equals_the_numpy_penalty(strata):
     n_strata = 1 if strata is None else 2
     target = rng.random(17) if strata is None else [rng.random(17), rng.random(17)]
     penalty = double(3, kind="discrete", target=target, n_strata=n_strata).eval()
-    terms = DiscretePenalty(target).value_and_gradient(scores, make_groups(codes), strata=strata)
+    exact = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+    expected, slopes = 0.0, np.zeros(40)
+    for stratum in range(n_strata):
+        rows = np.arange(40) if strata is None else np.flatnonzero(strata == stratum)
+        aim = target if strata is None else target[stratum]
+        terms = exact.value_and_gradient(scores[rows], demographic_parity(make_groups(codes[rows]), target=aim))
+        expected += len(rows) / 40 * terms.value
+        slopes[rows] = len(rows) / 40 * terms.gradient
     value, grad = gradient(penalty, scores, codes, strata)
-    assert value == pytest.approx(terms.value, abs=1e-12)
-    np.testing.assert_allclose(grad, terms.gradient, atol=1e-12)
+    assert value == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(grad, slopes, atol=1e-12)
 
 
 @pytest.mark.parametrize("debias", [True, False])

@@ -28,6 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairtransport as ft
 from fairtransport import histograms, metrics, tables, transport
+from fairtransport.criteria import demographic_parity, weigh_by_reliability
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.persistence import describe
 
@@ -114,12 +115,14 @@ CORRUPTIONS = {
     "short weights": cut("weight"),
 }  # fmt: skip
 
-SHORT = {"n_updates": 20, "random_state": 0}
+SGD = {"solver": "sgd", "n_updates": 20, "random_state": 0}
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 MODELS = {
-    "COT": lambda **o: ft.ContinuousTransportClassifier(**SHORT, **o),
-    "COT of each group": lambda **o: ft.ContinuousTransportClassifier(**SHORT, group_specific=True, **o),
-    "DOT": lambda **o: ft.DiscreteTransportClassifier(**SHORT, **o),
+    "COT": ft.ContinuousTransportClassifier,
+    "COT of each group": lambda **o: ft.ContinuousTransportClassifier(group_specific=True, **o),
+    "COT of the paper": lambda **o: ft.ContinuousTransportClassifier(**SGD, **o),
+    "DOT": ft.DiscreteTransportClassifier,
+    "DOT of the paper": lambda **o: ft.DiscreteTransportClassifier(**SGD, **o),
     "repair of categories": lambda **o: ft.QuantileRepairClassifier(
         make_pipeline(
             ColumnTransformer([("a", OneHotEncoder(), [1])], remainder=SimpleImputer()), LogisticRegression()
@@ -227,7 +230,11 @@ def of_transport(d):
         WORD, [transport.Sample.from_values([NUMBER])] * 2, [1, 1], labels=("a", "b")
     )
     yield lambda: transport.QuantileMap(np.array([NUMBER, NUMBER]), d["scores"])
-    yield lambda: DiscretePenalty(d["scores"]).value_and_gradient(d["scores"], ft.make_groups(d["group"]))
+    yield lambda: DiscretePenalty().value_and_gradient(d["scores"], demographic_parity(ft.make_groups(d["group"])))
+    yield lambda: DiscretePenalty().value_and_gradient(
+        d["scores"], demographic_parity(ft.make_groups(people()["group"]), target=d["scores"], row_weights=d["weight"])
+    )
+    yield lambda: weigh_by_reliability(demographic_parity(ft.make_groups(d["group"])), d["scores"])
 
 
 def of_others(d):
