@@ -31,6 +31,8 @@ __all__ = ["Adjustment", "Batch", "Rule", "adjust"]
 
 _FRACTION = 0.5  # of the step that is stable, as in `steps`
 _FARTHEST = 0.5  # logits that the mean row of a group may move in one update
+_MOST_TRIALS = 8  # of sizes for one update
+_ROUNDING = 1e-6
 _STEEPEST = 0.25  # curvature of the logistic loss in a logit
 
 
@@ -161,33 +163,74 @@ def adjust(
     )
     if batch.labels is not None and state.anchor > 0.0 and rule.updates:
         state, theta = _taught(state, theta, batch)
-    comparisons = rule.comparisons(len(state.sketches), state.target)
-    for _ in range(rule.updates):
-        state, theta = _followed(state, theta, comparisons, rule)
+    if rule.updates:
+        state, theta = _followed(state, theta, rule)
     return state, theta
 
 
-def _followed(
+def _followed(state: Adjustment, theta: NDArray[np.float64], rule: Rule) -> tuple[Adjustment, NDArray[np.float64]]:
+    """Move theta down the penalty's gradient and back to the centre, in a few updates; the sketches follow."""
+    n_groups = len(state.sketches)
+    comparisons = rule.comparisons(n_groups, state.target)
+    pairs_of_a_group = n_groups - 1 if rule.each_other else 1
+    size = state.size or _FRACTION / max(state.anchor + state.parity * pairs_of_a_group, 1e-300)
+    value, gradients = _penalty_at(state, theta, comparisons, rule)
+    for _ in range(rule.updates):
+        for _ in range(_MOST_TRIALS):
+            step, size = _step(state, theta, gradients, size)
+            if not np.isfinite(step).all():  # columns beyond what numbers can hold
+                return state, theta
+            moved = replace(state, sketches=state.sketches.moved(step))
+            new_value, new_gradients = _penalty_at(moved, theta + step, comparisons, rule)
+            shrink = 1.0 if state.size else _shrinkage(state, gradients, step, size, new_value - value)
+            if shrink == 1.0:
+                state, theta, value, gradients = moved, theta + step, new_value, new_gradients
+                break
+            size *= shrink
+    return state, theta
+
+
+def _penalty_at(
     state: Adjustment, theta: NDArray[np.float64], comparisons: Comparisons, rule: Rule
-) -> tuple[Adjustment, NDArray[np.float64]]:
-    """Make one update of theta down the penalty's gradient and back to the centre; the sketches follow."""
-    logits, n_groups = state.sketches.points(), len(state.sketches)
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the weighted penalty of the sketches, and its gradient with respect to theta."""
+    logits = state.sketches.points()
     scores = sigmoid(logits)
-    slopes = np.array(rule.penalty.slice_terms(scores, state.sketches.weights, comparisons).slopes)
-    gradients = state.sketches.weighed(logits, state.parity * slopes * scores * (1.0 - scores))
-    if len(theta) == 1:
-        gradients = gradients.sum(axis=0, keepdims=True)
-    size = state.size
-    if size == 0.0:
-        size = _FRACTION / max(state.anchor + state.parity * (n_groups - 1 if rule.each_other else 1), 1e-300)
+    terms = rule.penalty.slice_terms(scores, state.sketches.weights, comparisons)
+    gradients = state.sketches.weighed(logits, state.parity * np.array(terms.slopes) * scores * (1.0 - scores))
+    return state.parity * terms.value, gradients.sum(axis=0, keepdims=True) if len(theta) == 1 else gradients
+
+
+def _step(
+    state: Adjustment, theta: NDArray[np.float64], gradients: NDArray[np.float64], size: float
+) -> tuple[NDArray[np.float64], float]:
+    """Return a step of this size, or of the largest size that moves no group's mean row too far, and the size."""
     with np.errstate(all="ignore"):
         step = -size * state.step_for(gradients)
         step -= min(1.0, size * state.anchor * state.curvature) * (theta - state.centre)
         farthest = float(np.abs(state.sketches.mean_moves(step)).max())
-    if not (np.isfinite(farthest) and np.isfinite(step).all()):  # columns beyond what numbers can hold
-        return state, theta
-    step *= min(1.0, _FARTHEST / farthest) if farthest > 0.0 else 1.0
-    return replace(state, sketches=state.sketches.moved(step)), theta + step
+    if not farthest > _FARTHEST:
+        return step, size
+    return step * (_FARTHEST / farthest), size * (_FARTHEST / farthest)
+
+
+def _shrinkage(
+    state: Adjustment, gradients: NDArray[np.float64], step: NDArray[np.float64], size: float, change: float
+) -> float:
+    """Return 1 where the penalty lies below the parabola that the step minimises, and else a factor of the size.
+
+    Without this test, theta would swing around parity: how much the penalty is curved depends on the distance, its
+    scale, and how far apart the groups are. The parabola is that of proximal gradient steps (Beck and Teboulle, 2009),
+    with its norm bounded from below by the Cauchy-Schwarz inequality.
+    """
+    predicted = float((gradients * step).sum())
+    steepness = float((gradients * state.step_for(gradients)).sum())
+    if steepness <= 0.0:
+        return 1.0
+    allowed, curved = predicted**2 / (2.0 * size * steepness), change - predicted
+    if curved <= allowed + _ROUNDING * abs(predicted):
+        return 1.0
+    return min(0.5, max(0.1, 0.9 * allowed / curved))
 
 
 def _taught(state: Adjustment, theta: NDArray[np.float64], batch: Batch) -> tuple[Adjustment, NDArray[np.float64]]:

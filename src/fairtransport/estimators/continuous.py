@@ -111,7 +111,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         Size and width of the space of dual potentials.
     solver : {"lbfgs", "sgd"}, default="lbfgs"
         All rows at once by L-BFGS, which is deterministic; or the paper's stochastic algorithm.
-    tol : float, default=1e-4
+    tol : float, default=3e-4
         With ``"lbfgs"``: converged when no entry of the gradient, in whitened coordinates, is larger.
     max_iter : int, default=1000
         With ``"lbfgs"``: the most iterations; more are refused with a ``ConvergenceWarning``.
@@ -251,7 +251,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         n_fourier_features: int = 50,
         kernel_variance: float = 0.1,
         solver: str = "lbfgs",
-        tol: float = 1e-4,
+        tol: float = 3e-4,
         max_iter: int = 1000,
         n_updates: int | None = None,
         batch_size: int | None = None,

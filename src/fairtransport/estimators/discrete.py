@@ -90,7 +90,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         scale: str | None = None,
         group_specific: bool = False,
         solver: str = "lbfgs",
-        tol: float = 1e-4,
+        tol: float = 3e-4,
         max_iter: int = 1000,
         n_updates: int | None = None,
         batch_size: int | None = None,

@@ -26,6 +26,7 @@ HALF = 0.5
 
 # Mean Wasserstein-1 distance of two samples of uniform ranks, times sqrt(1/n + 1/m): sqrt(2/pi) times pi/8.
 _CHANCE_RANKS = float(np.sqrt(2.0 / np.pi) * np.pi / 8.0)
+_IMMATERIAL = 0.003  # of rank, on average: what nobody needs to reduce further
 _SLICES = 256
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
 _FELL, _FOLLOWED = 0.25, 0.5  # a fall of SPDD that matters, and the share of it that ranks should show
@@ -42,7 +43,7 @@ class Measures:
     rank_disparity : float
         The same of pooled ranks.
     excess : float
-        Rank disparity over what chance shows on average, both with the pairs weighted by reliability.
+        Mean over pairs of the distance between ranks over what chance shows on average, weighted by reliability.
     log_loss : float
     information_kept : float
         Share of the initial model's gain in log-loss over a constant.
@@ -104,14 +105,15 @@ class Judge:
         weights = self.comparisons.row_weights
         ranks = pooled_ranks(scores, weights)
         apart = self._distances(ranks)
-        chance = _CHANCE_RANKS * self.comparisons.sampling_errors()
+        # A pair of large groups has a low floor of its own, which the sum of all floors would hide.
+        chance = np.maximum(_CHANCE_RANKS * self.comparisons.sampling_errors(), _IMMATERIAL)
         heavy = self.comparisons.weights if self.comparisons.weights.any() else self._all.weights
         loss = self.log_loss(scores)
         kept = (self.constant_loss - loss) / self.information
         return Measures(
             float(self._distances(scores).sum()),
             float(apart.sum()),
-            float(heavy @ apart / max(float(heavy @ chance), 1e-300)),
+            float(np.average(apart / chance, weights=heavy)),
             loss,
             float(kept),
         )

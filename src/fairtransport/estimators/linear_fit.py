@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,11 @@ from fairtransport.estimators.problem import sigmoid
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.start import Start, starting_point
 from fairtransport.estimators.training_data import TrainingData
-from fairtransport.estimators.weight_path import AutomaticWeight, PathPoint, WeightPath
+from fairtransport.estimators.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
 from fairtransport.penalties import Comparisons, DiscretePenalty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -136,12 +137,13 @@ class LinearFitter:
         self.own_weights, self.tol, self.max_iter, self.data = own_weights, tol, max_iter, data
         self.order = order = _order(data, own_weights=own_weights)
         model = estimator if former_start is None else former_start
-        self.scaling = Scaling.of(data.X, data.weights, centred=bool(getattr(model, "fit_intercept", True)))
-        weights = None if data.weights is None else data.weights[order]
         # The rows that the solver sees, in canonical order and in units of their own.
-        self.rows = rows = TrainingData(
-            self.scaling.apply(data.X, order), data.y[order], data.classes, data.groups.select(order), weights
-        )
+        rows = data.select(order)
+        weights = rows.weights
+        self.scaling = Scaling.of(rows.X, weights, centred=bool(getattr(model, "fit_intercept", True)))
+        if model is not None:
+            self.start = starting_point(model, rows.X, rows.y, weights, names=names)
+        self.rows = rows = replace(rows, X=self.scaling.apply(rows.X, overwrite=True))
         n_columns = rows.X.shape[1]
         shares = rows.shares
         self.models = _groups_in_order(rows) if own_weights else ()
@@ -149,13 +151,12 @@ class LinearFitter:
             self.start = self._default_start(shares)
             ridge = np.full(n_columns, self.start.ridge)
         else:
-            self.start = starting_point(model, data.X, data.y, data.weights, names=names)
             ridge = np.full(n_columns, self.start.ridge)
             if estimator is not None:  # its ridge is that of the columns as given
                 ridge /= self.scaling.unit**2
         self.problem = LogisticProblem(
             _parts(rows.X, rows.groups, self.models), rows.positive, shares, ridge, self.start.has_intercept,
-            len(self.models),
+            len(self.models), self.scaling.to_scaled(self.start.theta) if own_weights else None,
         )  # fmt: skip
         self.initial = np.tile(self.scaling.to_scaled(self.start.theta), (self.problem.shape[0], 1))
         self.scores = scores = sigmoid(self.problem.logits(self.initial))
@@ -198,7 +199,7 @@ class LinearFitter:
         path = WeightPath(self._run, self.judge)
         with progress(title, self.max_iter, show=verbose) as bar:
             self._bar = bar
-            point = self._final(path, weight, self.begin)
+            point = self._final(path, weight, self._approached(weight))
         return self._finished(path, point, "", reached=True)
 
     def fit_path(self, weights: list[float]) -> list[LinearFit]:
@@ -214,19 +215,38 @@ class LinearFitter:
     def fit_automatic(self, rule: AutomaticWeight, *, verbose: bool, title: str) -> LinearFit:
         """Train with the weight that a rule chooses on the path."""
         path = WeightPath(self._run_judged if self.flexible else self._run, self.judge)
-        loose = self.solver.tol
         with progress(title, 0, show=verbose) as bar:
             self._bar = bar
-            self.solver.tol = _PATH_TOLERANCE * self.tol
-            try:
+            with self._loosely():
                 chosen, reason, reached = rule.choose(path)
-            finally:
-                self.solver.tol = loose
             final = chosen
             if chosen.weight > 0.0:
                 result = self.solver.run(chosen.weight, chosen.result.parameters)
                 final = PathPoint(chosen.weight, result, chosen.measures)
         return self._finished(path, final, reason, reached=reached)
+
+    def _approached(self, weight: float) -> NDArray[np.float64]:
+        """Return where the fit of a weight begins: at a rough fit of smaller ones.
+
+        The penalty is not convex. Coming from small weights, fits of different weights end in the same valley, and more
+        weight means less disparity.
+        """
+        start = self.begin
+        if self.begin is self.initial:
+            with self._loosely():
+                for smaller in PATH_WEIGHTS:
+                    if smaller < 0.5 * weight:
+                        start = self.solver.run(smaller, start).parameters
+        return start
+
+    @contextmanager
+    def _loosely(self) -> Iterator[None]:
+        """Let the solver stop early, for fits that others start from."""
+        self.solver.tol = _PATH_TOLERANCE * self.tol
+        try:
+            yield
+        finally:
+            self.solver.tol = self.tol
 
     def _final(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
         result = self.solver.run(weight, start, self._report)
@@ -329,8 +349,11 @@ class _Fold:
         inside = problem.shares[kept] / problem.shares[kept].sum()
         self.problem = self._part_of(fitter, kept, inside)
         self._held = self._part_of(fitter, self.held_out, problem.shares[self.held_out])
-        plain = replace(self.problem, parts=(data.X[kept],), n_groups=0)
-        self._initial = np.tile(_minimise_loss(plain, fitter.initial[:1]), (problem.shape[0], 1))
+        plain = replace(self.problem, parts=(data.X[kept],), n_groups=0, center=None)
+        theta = _minimise_loss(plain, fitter.initial[:1])
+        if problem.center is not None:
+            self.problem, self._held = (replace(one, center=theta[0]) for one in (self.problem, self._held))
+        self._initial = np.tile(theta, (problem.shape[0], 1))
         self.initial_scores = sigmoid(self._held.logits(self._initial))
         weights = None if data.weights is None else data.weights[kept]
         groups = data.groups.select(kept)

@@ -27,6 +27,9 @@ __all__ = ["LogisticProblem", "canonical_order", "move", "move_back"]
 _MOST_WHITENED = 1000  # columns; beyond that a matrix costs more than it saves
 _HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
 _ROWS_AT_ONCE = 8192
+# Rows for each column that say of own weights that the initial ones are right: as many as this, and fewer where there
+# are many rows for each column (docs/tradeoff.md has the figures).
+_MOST_PRIOR_ROWS, _PRIOR_ROWS = 100.0, 3000.0
 _LEAST_CURVATURE = 1e-4  # of the largest: what directions without information count as
 
 
@@ -66,18 +69,20 @@ class LogisticProblem:
     has_intercept : bool
     n_groups : int
         Groups with weights of their own; 0: shared weights.
-    deviation : float
-        How far own weights may be from shared ones (see Notes).
+    center : ndarray of shape (n_columns + 1,), optional
+        With own weights: those of the initial model, which the prior is around.
 
     Notes
     -----
-    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Own weights are, as a prior, shared
-    ones plus :math:`\kappa` times deviations, and both have the ridge r:
+    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Own weights have a Gaussian prior
+    around those of the initial model, with the precision
 
-    .. math:: \min_{\theta_0}\; \tfrac{r}{2} |\theta_0|^2 + \tfrac{r}{2\kappa^2} \sum_a |\theta_a - \theta_0|^2,
-              \qquad \theta_0 = \frac{\sum_a \theta_a}{\kappa^2 + G} .
+    .. math:: r I + \frac{k}{n} P^\top C P,
 
-    Rows of no group have the weights :math:`\theta_0`, with the mean of the intercepts.
+    C the mean curvature of the logistic loss at the initial model and P the projection, in the metric of C, that takes
+    away the intercept and the direction of the initial weights. A group may shift and stretch its logits freely, which
+    is what repair does; any other change costs as if k rows said that the initial weights are right: 100 for each
+    column, and fewer where there are more than 30 rows for each. Rows of no group have the initial weights.
     """
 
     parts: tuple[Any, ...]
@@ -86,7 +91,7 @@ class LogisticProblem:
     ridge: NDArray[np.float64]
     has_intercept: bool
     n_groups: int = 0
-    deviation: float = 0.7
+    center: NDArray[np.float64] | None = None
 
     @property
     def n_columns(self) -> int:
@@ -100,11 +105,7 @@ class LogisticProblem:
 
     def common(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights of rows that are in no group."""
-        if not self.n_groups:
-            return np.asarray(parameters[0])
-        common = parameters.sum(axis=0) / (self.deviation**2 + self.n_groups)
-        common[-1] = parameters[:, -1].mean()
-        return np.asarray(common)
+        return np.asarray(parameters[0] if self.center is None else self.center)
 
     def logits(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logit of each row."""
@@ -123,12 +124,8 @@ class LogisticProblem:
         for number, part in enumerate(self.parts):
             own = slopes[done : done + part.shape[0]]
             done += part.shape[0]
-            found = np.append(_times(self._transposed[number], own, by_column=True), own.sum())
-            if number < len(gradient):
-                gradient[number] += found
-            else:
-                gradient[:, :-1] += found[:-1] / (self.deviation**2 + self.n_groups)
-                gradient[:, -1] += found[-1] / self.n_groups
+            if number < len(gradient):  # the weights of rows of no group do not move
+                gradient[number] = np.append(_times(self._transposed[number], own, by_column=True), own.sum())
         if not self.has_intercept:
             gradient[:, -1] = 0.0
         return gradient
@@ -139,12 +136,30 @@ class LogisticProblem:
 
     def ridge_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the ridge term and its gradient."""
-        gradient = np.zeros(self.shape)
-        if not self.n_groups:
-            gradient[0, :-1] = self.ridge * parameters[0, :-1]
-        else:
-            gradient[:, :-1] = self.ridge * (parameters - self.common(parameters))[:, :-1] / self.deviation**2
-        return 0.5 * float((gradient * parameters).sum()), gradient
+        moved = parameters if self.center is None else parameters - self.center
+        gradient = moved @ self._precision if self._precision.ndim == 2 else moved * self._precision
+        return 0.5 * float((gradient * moved).sum()), gradient
+
+    @cached_property
+    def _precision(self) -> NDArray[np.float64]:
+        """Precision of the prior of one model's parameters: a matrix, or its diagonal."""
+        ridge = np.append(self.ridge, 0.0)
+        if self.center is None:
+            return ridge
+        curvature = self._curvature(np.tile(self.center, (self.shape[0], 1)))
+        moments, done = np.zeros(0), 0
+        for part in self.parts:
+            own = self._moments(part, curvature[done : done + part.shape[0]])
+            moments, done = own if done == 0 else moments + own, done + part.shape[0]
+        per_column = len(self.labels) / self.n_columns
+        rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
+        if moments.ndim == 1:
+            return ridge + rows * np.append(moments[:-1], 0.0)
+        free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
+        inner = np.linalg.pinv(free.T @ moments @ free, hermitian=True)
+        project = np.eye(self.n_columns + 1) - free @ inner @ free.T @ moments
+        held = project.T @ moments @ project
+        return np.asarray(np.diag(ridge) + 0.5 * rows * (held + held.T))
 
     def loss_terms(self, logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean loss, the scores, and the derivative with respect to the logits."""
@@ -161,34 +176,41 @@ class LogisticProblem:
         In coordinates u, with parameters = M u, the loss at the given parameters has unit curvature in every
         direction, so collinear columns and columns in other units do not slow a solver down.
         """
-        scores = sigmoid(self.logits(parameters))
-        # Saturated scores have no curvature where they stand, but have it as soon as they move.
-        curvature = self.shares * np.maximum(scores * (1.0 - scores), 0.01)
-        ridge = np.append(self.ridge, 0.0) / (self.deviation**2 if self.n_groups else 1.0)
-        factors, done = [], 0
+        curvature, factors, done = self._curvature(parameters), [], 0
         for part in self.parts[: self.shape[0]]:
-            factors.append(self._factor(part, curvature[done : done + part.shape[0]], ridge))
+            factors.append(self._factor(self._moments(part, curvature[done : done + part.shape[0]])))
             done += part.shape[0]
         return factors
 
-    def _factor(self, part: Any, curvature: NDArray[np.float64], ridge: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = sigmoid(self.logits(parameters))
+        # Saturated scores have no curvature where they stand, but have it as soon as they move.
+        return np.asarray(self.shares * np.maximum(scores * (1.0 - scores), 0.01))
+
+    def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of curvature times the outer products of the rows, estimated from some; or its diagonal."""
         picked = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
         mass = curvature.sum() * curvature[picked] / max(float(curvature[picked].sum()), 1e-300)
-        n_columns = self.n_columns
-        if n_columns >= _MOST_WHITENED:
+        if self.n_columns >= _MOST_WHITENED:
             square = part[picked].power(2) if sparse.issparse(part) else part[picked] ** 2
-            diagonal = np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum()) + ridge
+            return np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum())
+        moments = np.zeros((self.n_columns + 1, self.n_columns + 1))
+        for start in range(0, picked.size, _ROWS_AT_ONCE):
+            rows = picked[start : start + _ROWS_AT_ONCE]
+            dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
+            dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
+            moments += dense.T @ (mass[start : start + _ROWS_AT_ONCE, None] * dense)
+        return moments
+
+    def _factor(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return M with M M' the inverse of moments plus the precision of the prior."""
+        if moments.ndim == 1:
+            diagonal = moments + self._precision
             factor = 1.0 / np.sqrt(np.maximum(diagonal, _LEAST_CURVATURE * diagonal.max()))
         else:
-            hessian = np.zeros((n_columns + 1, n_columns + 1))
-            for start in range(0, picked.size, _ROWS_AT_ONCE):
-                rows = picked[start : start + _ROWS_AT_ONCE]
-                dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
-                dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
-                hessian += dense.T @ (mass[start : start + _ROWS_AT_ONCE, None] * dense)
+            hessian = moments + (self._precision if self._precision.ndim == 2 else np.diag(self._precision))
             if not self.has_intercept:
                 hessian[-1, :], hessian[:, -1] = 0.0, 0.0
-            hessian[np.diag_indices(n_columns + 1)] += ridge
             values, vectors = linalg.eigh(hessian)
             factor = vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE * max(float(values[-1]), 1e-12)))
         if not self.has_intercept:

@@ -60,17 +60,17 @@ class Scaling:
         """Leave columns as they are."""
         return cls(np.zeros(n_columns), np.ones(n_columns))
 
-    def apply(self, X: Any, order: NDArray[np.int64] | None = None) -> Any:
-        """Return the matrix in these units, of the same storage and number type; its rows in some order."""
+    def apply(self, X: Any, *, overwrite: bool = False) -> Any:
+        """Return the matrix in these units, of the same storage and number type; a dense one may be overwritten."""
         if not sparse.issparse(X):
-            scaled = np.array(X) if order is None else X[order]
+            scaled = X if overwrite else np.array(X)
             for start in range(0, len(scaled), _ROWS_AT_ONCE):  # in double precision, without a second copy
                 part = scaled[start : start + _ROWS_AT_ONCE]
                 part[:] = (part - self.origin) / self.unit
             return scaled
         # Centred columns are mostly non-zero, so little is lost by storing them in full.
         centred = np.flatnonzero(self.origin != 0.0)
-        scaled = sparse.csc_matrix((X if order is None else X[order]) @ sparse.diags_array(1.0 / self.unit))
+        scaled = sparse.csc_matrix(X @ sparse.diags_array(1.0 / self.unit))
         parts, done = [], 0
         for column in centred:
             parts.append(scaled[:, done:column])

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from fairtransport.estimators.lbfgs import LbfgsResult
 
-__all__ = ["AutomaticWeight", "PathPoint", "WeightPath"]
+__all__ = ["PATH_WEIGHTS", "AutomaticWeight", "PathPoint", "WeightPath"]
 
 #: Weights that are tried in turn.
 PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 _BISECTIONS = 1
 _STILL_FALLS = 0.15  # what two steps along the path must lower the disparity by, for another one to be tried
-_REACHED = 1.1  # times what chance shows on average
+_REACHED = 1.0  # times what chance shows on average
 
 Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
 
