@@ -21,7 +21,10 @@ __all__ = ["PATH_WEIGHTS", "AutomaticWeight", "PathPoint", "WeightPath"]
 PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 _BISECTIONS = 1
-_STILL_FALLS = 0.15  # what two steps along the path must lower the disparity by, for another one to be tried
+_MOST_BISECTIONS = 4  # where the information falls steeply between two weights
+_NEARLY_HALF = HALF + 0.1
+_STILL_FALLS = 0.1  # what a step along the path must lower the disparity by, for another one to be tried
+_HEAVY = 3.0  # weight from which that is asked
 _REACHED = 1.0  # times what chance shows on average
 
 Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
@@ -89,20 +92,20 @@ class AutomaticWeight:
         for weight in PATH_WEIGHTS:
             point = path.at(weight)
             if self.max_disparity is None and point.measures.information_kept < HALF:
-                kept = self._bisect(path, last, point, lambda p: p.measures.information_kept < HALF, keep_low=True)
+                kept = self._most_that_keeps_half(path, last, point)
                 if self._reached(kept):
-                    break
-                return kept, "half of the initial model's information is left, and more parity would cost more", False
+                    return self._bisect(path, last, kept, self._reached), self._goal, True
+                share = f"{kept.measures.information_kept:.0%} of the initial model's information is left"
+                return kept, f"{share}, and more weight would leave less than half", False
             if self._reached(point):
-                found = self._bisect(path, last, point, self._reached, keep_low=False)
-                return found, self._goal, True
+                return self._bisect(path, last, point, self._reached), self._goal, True
             if self._stalled(path):
                 break
             last = point
-        best = min(path.points, key=self._measure)
-        enough = [p for p in path.points if self._measure(p) <= (1.0 + _STILL_FALLS) * self._measure(best)]
-        allowed = [p for p in enough if self.max_disparity is not None or p.measures.information_kept >= HALF]
-        chosen = (allowed or [p for p in path.points if p.measures.information_kept >= HALF] or path.points)[0]
+        allowed = [p for p in path.points if self.max_disparity is not None or p.measures.information_kept >= HALF]
+        allowed = allowed or path.points[:1]  # own weights may lose half before any parity
+        best = min(map(self._measure, allowed))
+        chosen = next(p for p in allowed if self._measure(p) <= (1.0 + _STILL_FALLS) * best)
         return chosen, "more weight no longer lowers the disparity: these features allow no more", False
 
     @property
@@ -118,18 +121,29 @@ class AutomaticWeight:
         return self._measure(point) <= (_REACHED if self.max_disparity is None else self.max_disparity)
 
     def _stalled(self, path: WeightPath) -> bool:
-        """Whether the last two steps, at weights where parity counts as much as the loss, brought little."""
-        if len(path.points) < 4 or path.points[-2].weight < 1.0:
+        """Whether the last step, at weights where parity counts more than the loss, brought little."""
+        if path.points[-1].weight < _HEAVY:
             return False
-        before, now = self._measure(path.points[-3]), min(self._measure(p) for p in path.points[-2:])
-        return now > (1.0 - _STILL_FALLS) * before
+        return self._measure(path.points[-1]) > (1.0 - _STILL_FALLS) * self._measure(path.points[-2])
 
     def _bisect(
-        self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool], *, keep_low: bool
+        self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool]
     ) -> PathPoint:
-        """Narrow down where a condition begins to hold between two points."""
+        """Return about the smallest weight at which a condition holds, as it does at the higher of two points."""
         for _ in range(_BISECTIONS):
-            weight = float(np.sqrt(max(low.weight, 0.1 * high.weight) * high.weight))
-            middle = path.at(weight)
+            middle = path.at(_between(low, high))
             low, high = (low, middle) if holds(middle) else (middle, high)
-        return low if keep_low else high
+        return high
+
+    def _most_that_keeps_half(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:
+        """Return about the largest weight that leaves half of the information, as the lower of two points does."""
+        for _ in range(_MOST_BISECTIONS):
+            if low.weight > 0.0 and low.measures.information_kept < _NEARLY_HALF:
+                break
+            middle = path.at(_between(low, high))
+            low, high = (low, middle) if middle.measures.information_kept < HALF else (middle, high)
+        return low
+
+
+def _between(low: PathPoint, high: PathPoint) -> float:
+    return float(np.sqrt(max(low.weight, 0.1 * high.weight) * high.weight))
