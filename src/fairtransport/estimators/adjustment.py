@@ -177,16 +177,16 @@ def _followed(state: Adjustment, theta: NDArray[np.float64], rule: Rule) -> tupl
     value, gradients = _penalty_at(state, theta, comparisons, rule)
     for _ in range(rule.updates):
         for _ in range(_MOST_TRIALS):
-            step, size = _step(state, theta, gradients, size)
+            step, used = _step(state, theta, gradients, size)
             if not np.isfinite(step).all():  # columns beyond what numbers can hold
                 return state, theta
             moved = replace(state, sketches=state.sketches.moved(step))
             new_value, new_gradients = _penalty_at(moved, theta + step, comparisons, rule)
-            shrink = 1.0 if state.size else _shrinkage(state, gradients, step, size, new_value - value)
+            shrink = 1.0 if state.size else _shrinkage(state, gradients, step, used, new_value - value)
             if shrink == 1.0:
                 state, theta, value, gradients = moved, theta + step, new_value, new_gradients
                 break
-            size *= shrink
+            size = used * shrink
     return state, theta
 
 
@@ -204,7 +204,7 @@ def _penalty_at(
 def _step(
     state: Adjustment, theta: NDArray[np.float64], gradients: NDArray[np.float64], size: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Return a step of this size, or of the largest size that moves no group's mean row too far, and the size."""
+    """Return a step, and its size: the given one, or the largest that moves no group's mean row too far."""
     with np.errstate(all="ignore"):
         step = -size * state.step_for(gradients)
         step -= min(1.0, size * state.anchor * state.curvature) * (theta - state.centre)
