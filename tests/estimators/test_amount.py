@@ -9,14 +9,14 @@ from fairtransport.metrics import strong_pairwise_disparity
 
 RNG = np.random.default_rng(3)
 GROUP = RNG.integers(2, size=1500)
-X = RNG.normal(size=(1500, 3)) + GROUP[:, None] * [1.0, 0.0, 0.0]
-Y = (X @ [1.0, 1.0, 0.5] + RNG.logistic(size=1500) > 0.5).astype(int)
-SHORT = {"n_updates": 1500, "random_state": 0}
+X = np.column_stack((RNG.normal(size=(1500, 3)) + GROUP[:, None] * [1.0, 0.0, 0.0], GROUP))
+Y = (X @ [1.0, 1.0, 0.5, 0.0] + RNG.logistic(size=1500) > 0.5).astype(int)
+FIXED = {"parity_weight": 1.0}
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["shared", "own weights"])
 def fitted(request):
-    model = ft.ContinuousTransportClassifier(group_specific=request.param, **SHORT)
+    model = ft.ContinuousTransportClassifier(group_specific=request.param, **FIXED)
     return model.fit(X, Y, sensitive_features=GROUP)
 
 
@@ -47,8 +47,8 @@ def test_more_amount_is_less_disparity(fitted):
 
 
 def test_sure_scores_stay_finite():
-    far = np.vstack((X, [[4000.0, 0.0, 0.0], [-4000.0, 0.0, 0.0]]))
-    model = ft.DiscreteTransportClassifier(LogisticRegression(), amount=0.5, **SHORT).fit(
+    far = np.vstack((X, [[4000.0, 0.0, 0.0, 0.0], [-4000.0, 0.0, 0.0, 0.0]]))
+    model = ft.DiscreteTransportClassifier(LogisticRegression(), amount=0.5, **FIXED).fit(
         X, Y, sensitive_features=GROUP
     )
     logits = model.decision_function(far)
@@ -59,7 +59,7 @@ def test_sure_scores_stay_finite():
 @pytest.mark.parametrize("amount", [-0.1, 1.1, np.nan, "half", True])
 def test_bad_amounts_are_refused_before_training_and_at_prediction(fitted, amount):
     with pytest.raises((TypeError, ValueError), match="amount"):
-        ft.ContinuousTransportClassifier(amount=amount, **SHORT).fit(X, Y, sensitive_features=GROUP)
+        ft.ContinuousTransportClassifier(amount=amount, **FIXED).fit(X, Y, sensitive_features=GROUP)
     with pytest.raises((TypeError, ValueError), match="amount"):
         scores(fitted, amount)
     fitted.set_params(amount=1.0)
@@ -69,7 +69,7 @@ def test_bad_amounts_are_refused_before_training_and_at_prediction(fitted, amoun
 def test_a_frontier_over_amounts_trains_once_a_fold(kind, monkeypatch):
     fits, train = [], kind.fit
     monkeypatch.setattr(kind, "fit", lambda self, *a, **k: fits.append(1) or train(self, *a, **k))
-    curve = ft.frontier(kind(n_updates=1500), X, Y, sensitive_features=GROUP, amounts=[0, 0.5, 1], cv=3, random_state=0)
+    curve = ft.frontier(kind(**FIXED), X, Y, sensitive_features=GROUP, amounts=[0, 0.5, 1], cv=3, random_state=0)
     assert len(fits) == 3
     assert np.all(np.diff(curve.mean("strong_pairwise_disparity")) < 0)
     model = curve.choose(max_disparity=float(curve.mean("strong_pairwise_disparity")[1]))

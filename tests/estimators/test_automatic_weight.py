@@ -231,7 +231,7 @@ def made_path(excess, kept=None, disparity=None):
             return Measures(apart, apart, excess(weight), 0.5, share)
 
     def fit(weight, start):
-        return LbfgsResult(np.zeros((1, 2)), True, "", 1, []), np.array([weight])  # noqa: FBT003
+        return LbfgsResult(np.zeros((1, 2)), True, "", 1, []), np.array([weight])
 
     return WeightPath(fit, Told())
 
@@ -245,7 +245,7 @@ def test_the_rule_stops_at_the_noise_floor():
 
 
 def test_the_rule_needs_no_weight_where_there_is_nothing_to_do():
-    path = made_path(lambda w: 1.0)
+    path = made_path(lambda _: 1.0)
     point, reason, reached = AutomaticWeight().choose(path)
     assert (point.weight, reached, len(path.points)) == (0.0, True, 1)
     assert "without any weight" in reason
@@ -270,7 +270,7 @@ def test_the_rule_keeps_half_of_the_information():
 
 
 def test_a_limit_of_the_disparity_is_not_held_back_by_information():
-    path = made_path(lambda w: 9.0, kept=lambda w: 1.0 / (1.0 + w), disparity=lambda w: 0.5 / (1.0 + w))
+    path = made_path(lambda _: 9.0, kept=lambda w: 1.0 / (1.0 + w), disparity=lambda w: 0.5 / (1.0 + w))
     point, reason, reached = AutomaticWeight(max_disparity=0.05).choose(path)
     assert reached
     assert reason == "the disparity is at most 0.05"
@@ -282,9 +282,9 @@ def test_every_point_starts_from_the_one_below():
 
     def fit(weight, start):
         starts.append((weight, None if start is None else float(start[0])))
-        return LbfgsResult(np.array([weight]), True, "", 1, []), np.array([weight])  # noqa: FBT003
+        return LbfgsResult(np.array([weight]), True, "", 1, []), np.array([weight])
 
-    path = WeightPath(fit, made_path(lambda w: 1.0).judge)
+    path = WeightPath(fit, made_path(lambda _: 1.0).judge)
     for weight in (0.0, 1.0, 0.3, 3.0, 0.3):
         path.at(weight)
     assert starts == [(0.0, None), (1.0, 0.0), (0.3, 0.0), (3.0, 1.0)]

@@ -14,16 +14,17 @@ import fairtransport as ft
 
 rng = np.random.default_rng(0)
 GROUPS = rng.choice(["a", "b"], size=400)
-X = rng.normal(size=(400, 2)) + (GROUPS == "a")[:, None]
-Y = (X.sum(axis=1) + rng.logistic(size=400) > 1).astype(int)
+X = np.column_stack((rng.normal(size=(400, 2)) + (GROUPS == "a")[:, None], GROUPS == "a"))
+Y = (X[:, :2].sum(axis=1) + rng.logistic(size=400) > 1).astype(int)
 COLUMN = "<script>alert(1)</script>"
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        ft.ContinuousTransportClassifier(n_updates=300, random_state=0),
-        ft.DiscreteTransportClassifier(n_updates=300, random_state=0),
+        ft.ContinuousTransportClassifier(parity_weight=1.0),
+        ft.DiscreteTransportClassifier(),
+        ft.DiscreteTransportClassifier(solver="sgd", parity_weight=1.0, n_updates=300, random_state=0),
         ft.QuantileRepairClassifier(LogisticRegression()),
     ],
     ids=lambda one: type(one).__name__,
@@ -38,15 +39,17 @@ def test_fitted_classifiers_say_so(estimator):
         assert COLUMN not in html
         assert "sk-" in html  # scikit-learn's own diagram
     if hasattr(estimator, "outcome_"):
-        first, last = estimator.history_["disparity"][[0, -1]]
-        assert f"disparity {first:.3f} to {last:.3f}" in estimator._repr_html_()
+        for name in ("disparity", "rank_disparity", "auc"):
+            before, after = estimator.before_after_[name]
+            assert f"{name.replace('_', ' ')} {before:.3f} to {after:.3f}" in estimator._repr_html_()
+        assert f"{estimator.information_kept_:.0%} of the information kept" in estimator._repr_html_()
         assert estimator.outcome_ in estimator._repr_html_()
 
 
 def test_repair_of_scores_and_pipelines():
     repair = ft.QuantileRepair().fit(np.linspace(0, 1, 400), sensitive_features=GROUPS)
     assert "Fitted to 2 groups" in repair._repr_html_()
-    pipeline = make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(n_updates=300, random_state=0))
+    pipeline = make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(parity_weight=1.0))
     pipeline.fit(X, Y, continuoustransportclassifier__sensitive_features=GROUPS)
     assert "ContinuousTransportClassifier" in estimator_html_repr(pipeline)
 

@@ -40,7 +40,7 @@ def test_moments_and_quantiles_are_those_of_the_rows():
             np.testing.assert_allclose(held.variances[a], logits[own].var())
             covariance = np.cov(np.column_stack((X[own], logits[own])).T, bias=True)[-1, :-1]
             np.testing.assert_allclose(held.slants[a], covariance, atol=1e-12)
-            assert distance(held.pictures()[a], sigmoid(logits[own])) < 0.005  # 64 points
+            assert distance(held.scores()[a], sigmoid(logits[own])) < 0.005  # 64 points
             assert held.masses[a].sum() == pytest.approx(own.size)
 
 
@@ -56,9 +56,9 @@ def test_sketches_follow_theta_as_the_rows_do(kind, left):
     again, stale = sketched(X, groups, theta), sketched(X, groups, first)
     for a, own in enumerate(groups.rows):
         true = sigmoid(X[own] @ theta[:-1] + theta[-1])
-        far = distance(stale.pictures()[a], true)
+        far = distance(stale.scores()[a], true)
         assert far > 0.05
-        assert distance(held.pictures()[a], true) < left * far
+        assert distance(held.scores()[a], true) < left * far
     np.testing.assert_allclose(held.logits, again.logits)
 
 

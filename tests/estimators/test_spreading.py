@@ -13,15 +13,15 @@ KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
 def people(n=1500, seed=0):
     rng = np.random.default_rng(seed)
     group = rng.choice(["a", "b"], size=n, p=[0.3, 0.7])
-    X = rng.normal(size=(n, 3)) + np.outer(group == "b", [1.5, 0.0, 0.0])
-    return X, (X @ [1.5, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int), group
+    X = np.column_stack((rng.normal(size=(n, 3)) + np.outer(group == "b", [1.5, 0.0, 0.0]), group == "b"))
+    return X, (X @ [1.5, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
 
 
 @pytest.fixture(scope="module", params=[(k, own) for k in KINDS for own in (False, True)], ids=lambda p: str(p[1]))
 def fitted(request):
     kind, own = request.param
     X, y, group = people()
-    model = kind(group_specific=own, n_updates=2000, random_state=0).fit(X, y, sensitive_features=group)
+    model = kind(group_specific=own, parity_weight=1.0).fit(X, y, sensitive_features=group)
     return model, X, group
 
 
@@ -93,19 +93,17 @@ def test_weights_are_copies():
     np.testing.assert_allclose(weighted, spread_points(a[copies], b[copies], repeated, None), atol=1e-9)
 
 
-def test_bad_words_and_old_models():
+def test_bad_words():
     X, y, group = people(200)
     with pytest.raises(ValueError, match="spread"):
         ft.DiscreteTransportClassifier(spread="wide").fit(X, y, sensitive_features=group)
-    model = ft.DiscreteTransportClassifier(n_updates=200, random_state=0).fit(X, y, sensitive_features=group)
-    del model.spread_
-    assert model.predict(X).shape == (200,)
-    with pytest.raises(ValueError, match="fit it again"):
-        model.set_params(spread="initial").predict(X)
+    model = ft.DiscreteTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="spread"):
+        model.set_params(spread="wide").predict(X)
 
 
 def test_onnx_refuses():
     X, y, group = people(200)
-    model = ft.DiscreteTransportClassifier(n_updates=200, spread="initial", random_state=0)
+    model = ft.DiscreteTransportClassifier(parity_weight=1.0, spread="initial")
     with pytest.raises(ValueError, match="spread"):
         ft.to_onnx(model.fit(X, y, sensitive_features=group))
