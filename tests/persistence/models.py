@@ -57,6 +57,9 @@ def preprocessing():
     )
 
 
+SGD = {"solver": "sgd", "n_updates": 300, "random_state": 0}
+
+
 def cot(**options):
     return ft.ContinuousTransportClassifier(**options)
 
@@ -107,15 +110,16 @@ def _of_raw_table(estimator, **options):
 X0, Y0, G0 = people()
 EXACT = {
     "COT": lambda: _on_arrays(cot()),
-    "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", parity_weight=np.inf, opposite_duals=False)),
+    "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", **SGD, opposite_duals=False)),
     "COT, halfway": lambda: _on_arrays(cot(amount=0.5)),
     "COT of each group": lambda: _on_arrays(cot(group_specific=True, target="Male")),
     "COT of a fitted model": lambda: _on_arrays(cot(estimator=LogisticRegression(C=0.5).fit(X0, Y0))),
     "COT of numbers as groups": lambda: (
-        cot().fit(X0, Y0 == "yes", sensitive_features={"a": (G0 == "Male") * 1, "b": X0[:, 2] > 0}), X0, G0),
+        cot(parity_weight=0.1).fit(X0, Y0 == "yes", sensitive_features={"a": (G0 == "Male") * 1, "b": X0[:, 2] > 0}),
+        X0, G0),
     "COT to given scores": lambda: _on_arrays(cot(target=np.linspace(0.1, 0.9, 37))),
     "DOT": lambda: _on_arrays(dot()),
-    "DOT with weights": lambda: _on_arrays(dot(average=False), sample_weight=np.arange(N) % 3 + 1.0),
+    "DOT with weights": lambda: _on_arrays(dot(**SGD, average=False), sample_weight=np.arange(N) % 3 + 1.0),
     "logistic regression": lambda: (LogisticRegression(class_weight={"yes": 2.0, "no": 1.0}).fit(X0, Y0), X0, G0),
     "pipeline": lambda: _pipeline_with(LogisticRegression(C=0.3)),
     "pipeline to COT": lambda: _pipeline_with(cot(), fair=True),

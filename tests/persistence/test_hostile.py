@@ -128,6 +128,9 @@ def test_any_change_of_the_arrays(name, data):
         ("model.classes_", np.array(["a", "b", "c"])),
         ("model.duals_.group_weights", np.zeros((3, 50))),
         ("model.duals_.features.phase", np.zeros(49)),
+        ("model.common_coef_", np.zeros(4)),
+        ("model.common_coef_", np.full(3, np.nan)),
+        ("model.common_coef_", np.zeros((1, 3))),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(which, array):
@@ -135,6 +138,79 @@ def test_weights_that_do_not_fit_are_refused(which, array):
     assert load_forged(container.schema, container.arrays).coef_.shape == (1, 3)
     with pytest.raises(ModelFileError):
         load_forged(container.schema, {**container.arrays, which: array})
+
+
+@pytest.mark.parametrize("name", ["COT", "COT of each group"])
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("weight", lambda c: c[:-1]),
+        ("weight", lambda c: np.full_like(c, np.inf)),
+        ("rank_disparity", lambda c: c[:, None]),
+        ("log_loss", lambda c: np.full(c.shape, "x")),
+        ("theta", lambda c: c[:-1]),
+        ("theta", lambda c: c[:, :1]),
+        ("theta", lambda c: np.concatenate((c, c), axis=1)),
+        ("theta", lambda c: c[:, :, :-1]),
+        ("theta", lambda c: np.full_like(c, np.nan)),
+        ("theta", lambda c: c[:, 0]),
+        ("spread", lambda c: c[:, :1]),
+        ("spread", lambda c: c[:, :, ::-1]),
+        ("spread", lambda c: c[:, :, :1]),
+        ("spread", lambda c: c + 1.0),
+    ],
+)
+def test_a_path_that_does_not_fit_is_refused(name, column, change):
+    """A model of another point of the path must work as the model itself does."""
+    container = held(name)
+    path = container.schema["model"]["fitted"]["path_"]
+    which = path["values"][path["keys"].index(column)]["name"]
+    with pytest.raises(ModelFileError):
+        load_forged(container.schema, {**container.arrays, which: change(container.arrays[which])})
+
+
+def forged(field, value, name="COT"):
+    container = held(name)
+    return load_forged(put(container.schema, ("model", "fitted", field), value), container.arrays)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("path_", {"$": "dict", "keys": [], "values": []}),
+        ("path_", {"$": "dict", "keys": ["weight"], "values": [3]}),
+        ("path_", 3),
+        ("before_after_", {"$": "dict", "keys": ["auc"], "values": [3]}),
+        ("before_after_", {"$": "dict", "keys": ["auc"], "values": [{"$": "tuple", "items": [0.5]}]}),
+        ("before_after_", {"$": "dict", "keys": ["auc"], "values": [{"$": "tuple", "items": [0.5, "x"]}]}),
+        ("before_after_", {"$": "dict", "keys": [1], "values": [{"$": "tuple", "items": [0.5, 0.5]}]}),
+        ("before_after_", []),
+        ("common_intercept_", "x"),
+        ("common_intercept_", {"$": "float", "value": "nan"}),
+        ("information_kept_", {"$": "float", "value": "inf"}),
+        ("information_kept_", None),
+        ("parity_weight_", -1.0),
+        ("parity_weight_", {"$": "float", "value": "nan"}),
+    ],
+)
+def test_figures_that_are_none_are_refused(field, value):
+    with pytest.raises(ModelFileError):
+        forged(field, value)
+
+
+def test_what_is_left_out_of_a_path_is_missed():
+    container = held("COT")
+    path = copy.deepcopy(container.schema["model"]["fitted"]["path_"])
+    gone = path["values"].pop(path["keys"].index("theta"))
+    path["keys"].remove("theta")
+    schema = put(container.schema, ("model", "fitted", "path_"), path)
+    with pytest.raises(ModelFileError):
+        load_forged(schema, {name: array for name, array in container.arrays.items() if name != gone["name"]})
+    fitted_part = dict(held("COT of each group").schema["model"]["fitted"])
+    del fitted_part["common_intercept_"]
+    whole = held("COT of each group")
+    with pytest.raises(ModelFileError):
+        load_forged(put(whole.schema, ("model", "fitted"), fitted_part), whole.arrays)
 
 
 def test_maps_that_descend_are_refused():

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import fairtransport as ft
 
-from .models import N, cot, dot, people, table
+from .models import SGD, N, cot, dot, people, table
 
 _ERRORS = onnxruntime.capi.onnxruntime_pybind11_state
 REFUSES = (_ERRORS.InvalidArgument, _ERRORS.Fail)
@@ -45,7 +45,7 @@ X, Y, GROUP = people()
 
 @pytest.mark.parametrize(
     "model",
-    [cot(), cot(amount=0.5), cot(parity_weight=np.inf), dot(), cot(estimator=LogisticRegression(C=0.1))],
+    [cot(), cot(amount=0.5), cot(**SGD, parity_weight=0.5), dot(), cot(estimator=LogisticRegression(C=0.1))],
     ids=str,
 )
 def test_blind_linear_models(model):

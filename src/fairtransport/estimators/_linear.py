@@ -18,6 +18,7 @@ from fairtransport._validation import check_choice, check_count, check_flag, che
 from fairtransport._warnings import FairnessWarning
 from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
 from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
+from fairtransport.estimators.adjustment import widened_weights
 from fairtransport.estimators.course import Objective, Result
 from fairtransport.estimators.information import Judge, before_and_after, warn_of_losses
 from fairtransport.estimators.labels import two_classes
@@ -30,7 +31,7 @@ from fairtransport.estimators.steps import automatic_steps, plain_steps
 from fairtransport.estimators.trainer import Trainer
 from fairtransport.estimators.training_data import TrainingData
 from fairtransport.estimators.unquoted import unquoted
-from fairtransport.estimators.weight_path import AutomaticWeight
+from fairtransport.estimators.weight_path import PATH_COLUMNS, AutomaticWeight
 from fairtransport.groups import Groups, make_groups
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.penalties.base import SCALES
@@ -205,7 +206,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             index = int(below[0])
         model = copy(self)
         theta = self.path_["theta"][index]
-        model.coef_, model.intercept_ = theta[:-1, :-1].copy(), theta[:-1, -1].copy()
+        own = widened_weights(theta[:-1], len(self.groups_))  # groups that a stream has brought since
+        model.coef_, model.intercept_ = own[:, :-1].copy(), own[:, -1].copy()
         model.common_coef_, model.common_intercept_ = theta[-1, :-1].copy(), float(theta[-1, -1])
         model.parity_weight_ = float(self.path_["weight"][index])
         model.information_kept_ = float(self.path_["information_kept"][index])
@@ -400,7 +402,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         common = result.theta.mean(axis=0)
         self.common_coef_, self.common_intercept_ = common[:-1].copy(), float(common[-1])
         self.history_, self.n_iter_, self.parity_weight_ = result.history, result.n_updates, self._sgd_weight
-        self.path_ = {name: np.zeros(0) for name in _PATH_COLUMNS}
+        self.path_ = {name: np.zeros(0) for name in PATH_COLUMNS}
         initial = self._initial_scores(data.X)
         trained = sigmoid(_logits(data.X, result.theta, common, data.groups))
         self.spread_ = spread_points(trained, initial, data.groups.rows, data.weights)
@@ -637,7 +639,6 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
 
 
 _SHOWN = ("disparity", "rank_disparity", "auc")
-_PATH_COLUMNS = ("weight", "disparity", "rank_disparity", "log_loss", "information_kept", "theta", "spread")
 _PATH_KNOTS = 129
 
 

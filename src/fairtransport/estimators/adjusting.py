@@ -20,6 +20,7 @@ from fairtransport.estimators.spreading import spread_points
 from fairtransport.estimators.start import starting_point
 from fairtransport.estimators.steps import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.estimators.unquoted import unquoted
+from fairtransport.estimators.weight_path import PATH_COLUMNS
 from fairtransport.groups import Groups
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ class AdjustsLinearModel:
         each other go on to be.
 
         Unless the loss is left out (``parity_weight=inf``, the paper's rule), an anchor keeps theta from drifting along
-        the set of fair models: the second-order expansion of the logistic loss around the model of the last
-        ``fit``. It has no noise and needs no labels. Labels that are given teach that model by a step of online logistic regression,
-        and theta goes along.
+        the set of fair models: the second-order expansion of the logistic loss around the model of the last ``fit``. It
+        has no noise and needs no labels. Labels that are given teach that model by a step of online logistic
+        regression, and theta goes along.
 
         No chance is involved: equal batches in equal order give equal models to the last bit, whether in one
         process or through `fairtransport.save` and `fairtransport.load`.
@@ -178,8 +179,8 @@ class AdjustsLinearModel:
         theta = np.tile(start.theta, (len(groups) if self.group_specific else 1, 1))
         self.history_ = {name: np.zeros(0) for name in ("update", "disparity", "loss")}
         self.outcome_, self.n_iter_ = "started from the estimator as it was given, without labels", 0
-        self.parity_weight_, self.information_kept_ = self._sgd_weight, 1.0
-        self.path_ = {name: np.zeros(0) for name in ("weight", "disparity", "rank_disparity", "log_loss")}
+        self.parity_weight_, self.information_kept_ = self._stream_weight, 1.0
+        self.path_ = {name: np.zeros(0) for name in PATH_COLUMNS}
         initial = self._initial_scores(X)
         self.spread_ = spread_points(initial, initial, groups.rows, mass)
         self._take_over(self._remembered(X, groups, mass, theta), theta, groups, 0)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from fairtransport.estimators.lbfgs import LbfgsResult
 
-__all__ = ["PATH_WEIGHTS", "AutomaticWeight", "PathPoint", "WeightPath"]
+__all__ = ["PATH_COLUMNS", "PATH_WEIGHTS", "AutomaticWeight", "PathPoint", "WeightPath"]
+
+#: What a fitted model keeps of a path.
+PATH_COLUMNS = ("weight", "disparity", "rank_disparity", "log_loss", "information_kept", "theta", "spread")
 
 #: Weights that are tried in turn.
 PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -23,8 +26,8 @@ PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _BISECTIONS = 1
 _MOST_BISECTIONS = 4  # where the information falls steeply between two weights
 _NEARLY_HALF = HALF + 0.1
-_STILL_FALLS = 0.1  # what a step along the path must lower the disparity by, for another one to be tried
-_HEAVY = 3.0  # weight from which that is asked
+_STILL_FALLS = 0.1  # what two steps along the path must lower the disparity by, for another one to be tried
+_HEAVY = 1.0  # weight from which that is asked
 _REACHED = 1.0  # times what chance shows on average
 
 Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
@@ -121,10 +124,11 @@ class AutomaticWeight:
         return self._measure(point) <= (_REACHED if self.max_disparity is None else self.max_disparity)
 
     def _stalled(self, path: WeightPath) -> bool:
-        """Whether the last step, at weights where parity counts more than the loss, brought little."""
-        if path.points[-1].weight < _HEAVY:
+        """Whether the last two steps, at weights where parity counts more than the loss, brought little."""
+        if path.points[-2].weight < _HEAVY:
             return False
-        return self._measure(path.points[-1]) > (1.0 - _STILL_FALLS) * self._measure(path.points[-2])
+        before, now = self._measure(path.points[-3]), min(self._measure(p) for p in path.points[-2:])
+        return now > (1.0 - _STILL_FALLS) * before
 
     def _bisect(
         self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool]

@@ -11,6 +11,7 @@ from fairtransport._validation import check_vector
 from fairtransport.estimators.adjustment import Adjustment
 from fairtransport.estimators.continuous import Duals
 from fairtransport.estimators.sketches import POINTS, Sketches
+from fairtransport.estimators.weight_path import PATH_COLUMNS
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
 from fairtransport.persistence.recipes import COLUMNS, Recipe, add_recipe, count, labels, numbers, of_type, text
@@ -68,14 +69,33 @@ def _fits_together(model: Any) -> bool:
     start = model.initial_estimator_  # it predicts, too, where amount is below 1
     shared = shared and (np.size(start.coef_), np.size(start.intercept_)) == (model.n_features_in_, 1)
     common = getattr(model, "common_coef_", None)
-    shared = shared and (n_rows == 1 or (common is not None and common.shape == (model.n_features_in_,)))
+    shared = shared and (n_rows == 1 if common is None else common.shape == (model.n_features_in_,))
+    shared = shared and (n_rows == 1 or hasattr(model, "common_intercept_"))
     named = getattr(model, "feature_names_in_", None)
     state = getattr(model, "adjusting_", None)
     shaped = shaped and (state is None or _is_of(state, model))
     spread = getattr(model, "spread_", None)
-    shaped = shaped and (spread is None or _is_rising_map(spread))
+    shaped = shaped and (spread is None or _is_rising_map(spread)) and _is_path_of(model)
     return bool(
         shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
+    )
+
+
+def _is_path_of(model: Any) -> bool:
+    """Whether the models of a path have this model's columns, and no more groups than it has now."""
+    path = getattr(model, "path_", None)
+    if path is None or not len(path["weight"]):
+        return True
+    if set(path) != set(PATH_COLUMNS):
+        return False
+    theta, spread = path["theta"], path["spread"]
+    n_models = len(model.coef_)
+    return bool(
+        theta.ndim == 3
+        and theta.shape[2] == model.n_features_in_ + 1
+        and (theta.shape[1] == 2 if n_models == 1 else 2 < theta.shape[1] <= n_models + 1)
+        and spread.ndim == 3
+        and all(map(_is_rising_map, spread))
     )
 
 
@@ -83,8 +103,7 @@ def _is_rising_map(points: Any) -> bool:
     return bool(
         points.shape[0] == 2
         and points.shape[1] >= 2
-        and (np.diff(points[0]) > 0.0).all()
-        and (np.diff(points[1]) >= 0.0).all()
+        and (np.diff(points) >= 0.0).all()
         and points.min() >= 0.0
         and points.max() <= 1.0
     )
@@ -117,8 +136,13 @@ def _is_figures(value: Any) -> bool:
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(name, str) and numbers(1, 3)(column) and len(column) == len(value["weight"])
+    """Whether these are columns of equal length, one of them the weights."""
+    if not isinstance(value, dict) or not numbers(1)(value.get("weight")):
+        return False
+    return all(
+        isinstance(name, str)
+        and numbers(3 if len(column) and name in {"theta", "spread"} else 1)(column)
+        and len(column) == len(value["weight"])
         for name, column in value.items()
     )
 

@@ -73,8 +73,8 @@ class LinearScorer(Scorer):
             return False
         step = (radius / far - 1.0) * (self._theta - centre._theta)
         theta, state = self._theta + step, self.model.adjusting_
-        self.model.coef_, self.model.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
-        self.model.adjusting_ = replace(state, sketches=state.sketches.moved(step))
+        state = replace(state, sketches=state.sketches.moved(step))
+        self.model._take_over(state, theta, self.groups, 0)  # noqa: SLF001 - no public name
         return True
 
     def frozen(self) -> Any:
