@@ -30,9 +30,9 @@ def start():
     ("kind", "options"),
     [
         (ft.ContinuousTransportClassifier, {"parity_weight": 10.0}),
-        (ft.ContinuousTransportClassifier, {"parity_weight": np.inf}),
+        (ft.ContinuousTransportClassifier, {"solver": "sgd", "parity_weight": np.inf}),
         (ft.DiscreteTransportClassifier, {"parity_weight": 10.0}),
-        (ft.DiscreteTransportClassifier, {"parity_weight": np.inf}),
+        (ft.DiscreteTransportClassifier, {"solver": "sgd", "parity_weight": np.inf}),
     ],
     ids=["COT", "COT, the paper's", "DOT", "DOT, the paper's"],
 )

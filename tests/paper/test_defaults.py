@@ -1,4 +1,4 @@
-"""Defaults that need no tuning: the same outcome whatever the units, useless columns or the batch size."""
+"""Defaults that need no tuning: units and useless columns change little; with sgd, neither does the batch size."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.paper.setups import adult_split
 
 pytestmark = pytest.mark.paper
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2)  # of solver="sgd"; the default solver draws nothing
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def split():
     return adult_split()
 
 
-def outcome(split, change=lambda X: X, seeds=SEEDS, **options):
+def outcome(split, change=lambda X: X, seeds=(0,), **options):
     """Mean error and disparity on test rows over some seeds."""
     found = []
     for seed in seeds:
@@ -56,10 +56,11 @@ def test_units_of_single_columns_do_not_matter(split, usual):
 
 def test_useless_columns_do_little_harm(split, usual):
     # 500 columns of noise cost logistic regression itself some error; that is not the transport's.
-    assert np.all(np.abs(outcome(split, with_useless, seeds=[0]) - usual) <= (0.006, 0.015))
+    assert np.all(np.abs(outcome(split, with_useless) - usual) <= (0.006, 0.015))
 
 
 def test_batches_of_10_end_where_batches_of_1000_end(split):
-    small, large = outcome(split, batch_size=10), outcome(split, batch_size=1000)
+    options = {"solver": "sgd", "parity_weight": 3.0, "seeds": SEEDS}
+    small, large = outcome(split, batch_size=10, **options), outcome(split, batch_size=1000, **options)
     assert abs(small[1] - large[1]) <= 0.01
     assert abs(small[0] - large[0]) <= 0.004

@@ -57,9 +57,8 @@ def test_paper_is_without_anchor_and_anchor_keeps_its_loop(problem, dataset):
     }
     assert np.isinf(made["DOT"].parity_weight)
     assert np.isinf(made["COT (paper)"].parity_weight)
-    own = {"target": "barycenter", "memory": False, "random_state": 3}
-    if dataset.startswith("Communities"):
-        own["parity_weight"] = 8.0
+    weight = 8.0 if dataset.startswith("Communities") else 3.0
+    own = {"solver": "sgd", "parity_weight": weight, "random_state": 3}  # whose target is the paper's barycenter
     for method, default in {
         "DOT (anchor)": DiscreteTransportClassifier(problem.model, **own),
         "COT (anchor)": ContinuousTransportClassifier(problem.model, **own),
