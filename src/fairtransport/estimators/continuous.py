@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ContinuousTransportClassifier", "Duals"]
 
-_SLICES = 64
+_SLICES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
 
     .. math:: \mathrm{loss}(\theta) + \tfrac{r}{2}|\theta|^2 + w\,u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
 
-    T the regularized transport distance (paper, Eq. 4 and 7) of standardized scores, each solved exactly on 64 slice
+    T the regularized transport distance (paper, Eq. 4 and 7) of standardized scores, each solved exactly on 32 slice
     means of the two groups by Newton's method (`fairtransport.transport.dual_optimum`), with the frequencies of the
     Fourier features at the quantiles of their distribution. The pair weights :math:`\omega` leave out what chance shows
     for groups of these sizes (`fairtransport.criteria.weigh_by_reliability`), and

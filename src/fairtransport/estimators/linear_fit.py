@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from fairtransport.estimators.weight_path import PATH_WEIGHTS, AutomaticWeight, 
 from fairtransport.penalties import Comparisons, DiscretePenalty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -35,6 +34,7 @@ __all__ = ["LinearFit", "LinearFitter"]
 _FOLDS = 3
 _FLEXIBLE = 20  # rows for each column below which training rows flatter a model
 _PATH_TOLERANCE = 10.0  # times that of the final fit
+_PATH_ROWS = 200  # of a group for each column, and of 20 at least: enough to find a weight; the final fit has all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +184,42 @@ class LinearFitter:
             tol=tol,
             max_iter=max_iter,
         )
+        self.rough = self._rough_solver()
         self._folds: list[_Fold] = []
         self._bar: Any = None
+
+    def _rough_solver(self) -> LbfgsSolver:
+        """Return a solver that stops early and sees some rows of large groups, for fits that others start from."""
+        settings: dict[str, Any] = {"unit": self.unit, "tol": _PATH_TOLERANCE * self.tol, "max_iter": self.max_iter}
+        picked, shares = self.spread(np.arange(len(self.problem.labels)))
+        problem, comparisons = self.problem, self.comparisons
+        if picked.size < len(self.problem.labels):
+            problem = self.part(picked, shares)
+            comparisons = comparisons.restricted(picked, shares * picked.size)
+        return LbfgsSolver(problem, self.make_penalty(), comparisons, initial=self.initial, **settings)
+
+    def spread(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return some rows of large groups, at even distances, and their shares, which keep those of the groups."""
+        shares, groups = self.problem.shares[rows], self.rows.groups
+        if groups.overlapping:
+            return rows, shares / shares.sum()
+        codes, kept, mass = groups.codes[rows], [], []
+        most = _PATH_ROWS * max(20, self.problem.n_columns)
+        for code in range(len(groups) + 1):  # the last are rows of no group
+            own = np.flatnonzero(codes == code)
+            few = own[np.arange(0, own.size, max(1, -(-own.size // most)))]
+            kept.append(few)
+            mass.append(shares[few] * (shares[own].sum() / max(float(shares[few].sum()), 1e-300)))
+        chosen = np.concatenate(kept)
+        order = np.argsort(chosen)
+        weights = np.concatenate(mass)[order]
+        return rows[chosen[order]], weights / weights.sum()
+
+    def part(self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None) -> LogisticProblem:
+        """Return the problem of some rows, which stand for ``n_rows``."""
+        parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
+        standing = len(self.problem.labels) if n_rows is None else n_rows
+        return replace(self.problem, parts=parts, labels=self.problem.labels[rows], shares=shares, n_rows=standing)
 
     # ---------------------------------------------------------------- fitting
 
@@ -217,8 +251,7 @@ class LinearFitter:
         path = WeightPath(self._run_judged if self.flexible else self._run, self.judge)
         with progress(title, 0, show=verbose) as bar:
             self._bar = bar
-            with self._loosely():
-                chosen, reason, reached = rule.choose(path)
+            chosen, reason, reached = rule.choose(path)
             final = chosen
             if chosen.weight > 0.0:
                 result = self.solver.run(chosen.weight, chosen.result.parameters)
@@ -233,20 +266,10 @@ class LinearFitter:
         """
         start = self.begin
         if self.begin is self.initial:
-            with self._loosely():
-                for smaller in PATH_WEIGHTS:
-                    if smaller < 0.5 * weight:
-                        start = self.solver.run(smaller, start).parameters
+            for smaller in PATH_WEIGHTS:
+                if smaller < 0.5 * weight:
+                    start = self.rough.run(smaller, start).parameters
         return start
-
-    @contextmanager
-    def _loosely(self) -> Iterator[None]:
-        """Let the solver stop early, for fits that others start from."""
-        self.solver.tol = _PATH_TOLERANCE * self.tol
-        try:
-            yield
-        finally:
-            self.solver.tol = self.tol
 
     def _final(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
         result = self.solver.run(weight, start, self._report)
@@ -263,7 +286,7 @@ class LinearFitter:
         if weight == 0.0 and not self.own_weights:
             result = LbfgsResult(start, True, "the initial model", 0, [])
         else:
-            result = self.solver.run(weight, start, self._report)
+            result = self.rough.run(weight, start, self._report)
         return result, sigmoid(self.problem.logits(result.parameters))
 
     def _run_judged(self, weight: float, start: NDArray[np.float64] | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
@@ -346,30 +369,21 @@ class _Fold:
         dealt = _dealt(data)
         self.held_out = np.flatnonzero(dealt % _FOLDS == number)
         kept = np.flatnonzero(dealt % _FOLDS != number)
-        inside = problem.shares[kept] / problem.shares[kept].sum()
-        self.problem = self._part_of(fitter, kept, inside)
-        self._held = self._part_of(fitter, self.held_out, problem.shares[self.held_out])
-        plain = replace(self.problem, parts=(data.X[kept],), n_groups=0, center=None)
+        picked, shares = fitter.spread(kept)
+        self.problem = fitter.part(picked, shares, kept.size)
+        self._held = fitter.part(self.held_out, problem.shares[self.held_out])
+        plain = replace(self.problem, parts=(data.X[picked],), n_groups=0, center=None)
         theta = _minimise_loss(plain, fitter.initial[:1])
         if problem.center is not None:
             self.problem, self._held = (replace(one, center=theta[0]) for one in (self.problem, self._held))
         self._initial = np.tile(theta, (problem.shape[0], 1))
         self.initial_scores = sigmoid(self._held.logits(self._initial))
-        weights = None if data.weights is None else data.weights[kept]
-        groups = data.groups.select(kept)
-        comparisons = demographic_parity(groups, target=fitter.target, row_weights=weights)
-        comparisons = weigh_by_reliability(comparisons, sigmoid(self.problem.logits(self._initial)))
+        comparisons = fitter.comparisons.restricted(picked, shares * picked.size)
         self._solver = LbfgsSolver(
             self.problem, fitter.make_penalty(), comparisons, initial=self._initial, unit=fitter.unit,
             tol=_PATH_TOLERANCE * fitter.tol, max_iter=fitter.max_iter,
         )  # fmt: skip
         self._known: dict[float, NDArray[np.float64]] = {}
-
-    @staticmethod
-    def _part_of(fitter: LinearFitter, rows: NDArray[np.int64], shares: NDArray[np.float64]) -> LogisticProblem:
-        data, problem = fitter.rows, fitter.problem
-        parts = _parts(data.X[rows], data.groups.select(rows), fitter.models)
-        return replace(problem, parts=parts, labels=problem.labels[rows], shares=shares)
 
     def scores(self, weight: float) -> NDArray[np.float64]:
         """Return scores of the rows that were left out."""

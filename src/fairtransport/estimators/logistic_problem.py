@@ -71,6 +71,8 @@ class LogisticProblem:
         Groups with weights of their own; 0: shared weights.
     center : ndarray of shape (n_columns + 1,), optional
         With own weights: those of the initial model, which the prior is around.
+    n_rows : int, optional
+        How many rows these stand for, where they are a part of them.
 
     Notes
     -----
@@ -92,6 +94,7 @@ class LogisticProblem:
     has_intercept: bool
     n_groups: int = 0
     center: NDArray[np.float64] | None = None
+    n_rows: int | None = None
 
     @property
     def n_columns(self) -> int:
@@ -151,7 +154,7 @@ class LogisticProblem:
         for part in self.parts:
             own = self._moments(part, curvature[done : done + part.shape[0]])
             moments, done = own if done == 0 else moments + own, done + part.shape[0]
-        per_column = len(self.labels) / self.n_columns
+        per_column = (self.n_rows or len(self.labels)) / self.n_columns
         rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
         if moments.ndim == 1:
             return ridge + rows * np.append(moments[:-1], 0.0)

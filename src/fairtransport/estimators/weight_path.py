@@ -26,9 +26,10 @@ PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _BISECTIONS = 1
 _MOST_BISECTIONS = 4  # where the information falls steeply between two weights
 _NEARLY_HALF = HALF + 0.1
+_NOTHING_TO_SAVE = 0.01  # of the information: a smaller weight would keep no more
 _STILL_FALLS = 0.1  # what two steps along the path must lower the disparity by, for another one to be tried
 _HEAVY = 1.0  # weight from which that is asked
-_REACHED = 1.0  # times what chance shows on average
+_REACHED = 1.2  # times what chance shows on average
 
 Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
 
@@ -135,6 +136,8 @@ class AutomaticWeight:
     ) -> PathPoint:
         """Return about the smallest weight at which a condition holds, as it does at the higher of two points."""
         for _ in range(_BISECTIONS):
+            if low.measures.information_kept - high.measures.information_kept < _NOTHING_TO_SAVE:
+                break
             middle = path.at(_between(low, high))
             low, high = (low, middle) if holds(middle) else (middle, high)
         return high

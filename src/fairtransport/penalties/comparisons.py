@@ -108,6 +108,14 @@ class Comparisons:
         inverse = np.concatenate((1.0 / np.maximum(self.sizes, 1e-300), np.zeros(len(self.targets))))
         return np.asarray(np.sqrt(inverse[self.pairs].sum(axis=1)))
 
+    def restricted(self, rows: NDArray[np.int64], row_weights: NDArray[np.float64] | None) -> Comparisons:
+        """Return the same comparisons for some of the rows, in ascending order, with weights of their own."""
+        cells = []
+        for own in self.cells:
+            at = np.minimum(np.searchsorted(rows, own), len(rows) - 1)
+            cells.append(at[rows[at] == own])
+        return replace(self, n_rows=len(rows), cells=tuple(cells), row_weights=row_weights)
+
     def reweighted(self, weights: NDArray[np.float64]) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))
