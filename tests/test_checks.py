@@ -12,14 +12,17 @@ from fairtransport.checks import FAIR_CHECKS, check_fair_estimator
 
 OURS = [
     ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(regularizer="entropy"),
+    ft.ContinuousTransportClassifier(parity_weight=1.0, regularizer="entropy"),
     ft.ContinuousTransportClassifier(group_specific=True, target="barycenter"),
-    ft.DiscreteTransportClassifier(),
+    ft.DiscreteTransportClassifier(parity_weight=1.0),
+    ft.DiscreteTransportClassifier(solver="sgd", parity_weight=1.0, n_updates=1500),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),
 ]
 
 
+# The people of the checks differ by a feature that counts: without the group, parity costs it, or is not reached.
+@pytest.mark.filterwarnings("ignore:Parity cost most", "ignore:Parity was not reached")
 @pytest.mark.parametrize("estimator", OURS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("name", FAIR_CHECKS)
 def test_ours_pass(estimator, name):

@@ -22,11 +22,12 @@ from .grouped import GroupedCOT, GroupedDOT, GroupedRepair, GroupedRepairClassif
 
 pytestmark = pytest.mark.trust
 
-SHORT = {"n_updates": 60, "random_state": 0}
 ESTIMATORS = [
-    GroupedCOT(**SHORT),
-    GroupedCOT(**SHORT, group_specific=True),
-    GroupedDOT(**SHORT),
+    GroupedCOT(parity_weight=1.0),
+    GroupedCOT(),
+    GroupedCOT(group_specific=True),
+    GroupedDOT(parity_weight=1.0),
+    GroupedDOT(solver="sgd", n_updates=60, random_state=0),
     GroupedRepairClassifier(LogisticRegression(), min_group_size=1),
     GroupedRepair(min_group_size=1),
 ]

@@ -29,18 +29,19 @@ METHODS = ("fit", "predict", "predict_proba", "score")
 def people(n=600, seed=0):
     rng = np.random.default_rng(seed)
     group = np.where(rng.random(n) < 0.5, "a", "b")
-    X = rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.0, 0.0, 0.0]
-    return X, (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int), group
+    X = np.column_stack((rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.0, 0.0, 0.0], group == "b"))
+    return X, (X @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(n_updates=200, random_state=0, **options)
+    return ft.ContinuousTransportClassifier(parity_weight=1.0, **options)
 
 
 CLASSIFIERS = {
     "COT": cot,
     "COT of each group": lambda: cot(group_specific=True),
-    "DOT": lambda: ft.DiscreteTransportClassifier(n_updates=200, random_state=0),
+    "DOT": lambda: ft.DiscreteTransportClassifier(parity_weight=1.0),
+    "the paper's COT": lambda: cot(solver="sgd", n_updates=200, random_state=0),
     "repair": lambda: ft.QuantileRepairClassifier(LogisticRegression()),
 }
 every = pytest.mark.parametrize("name", CLASSIFIERS)
@@ -187,6 +188,11 @@ def test_ten_threads_fit_and_predict_at_once(name):
 
 BAD = {
     "parity_weight": [-1.0, "3", None, np.nan],
+    "max_disparity": [-0.1, "low", np.nan, 0.1],  # the last with a weight beside it
+    "solver": ["adam", None, 1],
+    "tol": [0.0, -1.0, "tight", None],
+    "max_iter": [0, 1.5, None],
+    "scale": ["ranks", 1],
     "target": ["nobody", 1.5, [2.0, 3.0]],
     "regularizer": ["l3", 2, None],
     "strength": [0.0, -1.0, "x"],
@@ -197,13 +203,11 @@ BAD = {
     "dual_step": [0.0, "auto"],
     "parameter_step": [-1.0, "auto"],
     "n_updates": [0, 1.5, "many"],
-    "batch_size": [0, 10.0, None],
-    "pairs": ["some", None],
-    "memory": ["yes", 1],
-    "average": [None, "no"],
+    "batch_size": [0, 10.0],
+    "pairs": ["some", 1],
+    "average": [1, "no"],
     "grouping": ["both", None],
     "missing": ["drop", None],
-    "min_size": [0, 2.0],
     "small_groups": ["merge", None],
     "min_group_size": [0, 2.5, None],
     "warm_start": ["no", 1],

@@ -499,6 +499,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         for name in ("group_specific", "verbose", "warm_start"):
             check_flag(getattr(self, name), name=name)
         check_stream_parameters(self.half_life, self.new_groups)
+        check_random_state(self.random_state)
 
     def _check_solver(self) -> None:
         check_choice(self.solver, SOLVERS, name="solver")
