@@ -31,7 +31,7 @@ class ContinuousPenalty(TransportPenalty):
     ----------
     problem : DualProblem
         Features, regularizer, strength, and whether the two duals are opposite.
-    ridge : float, default=0.01
+    ridge : float, default=0.03
         Ridge of the dual coefficients, which makes the distance smooth where two samples agree.
     n_slices : int or None, default=64
         Represent each sample by this many slice means; None: by its rows, whose pairs are all compared.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DUAL_RIDGE", "DualOptimum", "maximize_dual"]
 
 #: Ridge of the coefficients: smooths the distance below about this value.
-DUAL_RIDGE = 0.01
+DUAL_RIDGE = 0.03
 
 _TOLERANCE = 1e-9  # of the gradient's largest entry
 _MAX_ITER = 60
