@@ -244,7 +244,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         self.common_coef_, self.common_intercept_ = found.common[:-1].copy(), float(found.common[-1])
         shown = self._target(EACH_OTHER, found.initial_scores, data.groups, data.weights)
         self.target_ = shown if found.target is None else found.target
-        self.parity_weight_, self.n_iter_ = found.weight, point.result.n_iter
+        # Looking at the initial model, where it is the answer, counts as one: scikit-learn's contract.
+        self.parity_weight_, self.n_iter_ = found.weight, max(1, point.result.n_iter)
         self.information_kept_ = measures.information_kept
         self.before_after_ = found.figures
         records = np.array(point.result.records, dtype=np.float64).reshape(-1, 2)
