@@ -20,7 +20,7 @@ from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reli
 from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
 from fairtransport.estimators.adjustment import widened_weights
 from fairtransport.estimators.course import Objective, Result
-from fairtransport.estimators.information import Judge, before_and_after, warn_of_losses
+from fairtransport.estimators.information import MATERIAL, Judge, before_and_after, warn_of_losses
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.linear_fit import LinearFit, LinearFitter
 from fairtransport.estimators.notebook import ShowsFit
@@ -294,8 +294,11 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         measures = found.point.measures
         if self.max_disparity is not None:
             text = f"max_disparity={self.max_disparity:g} was not reached on training rows: {measures.disparity:.4g}"
-        elif measures.excess > 1.3:
-            text = f"the rank disparity stays at {measures.excess:.1f} times what chance shows"
+        elif measures.excess > 1.3 and measures.rank_distance > MATERIAL:
+            text = (
+                f"at equal shares selected, groups still differ by {100 * measures.rank_distance:.1f} percentage points, "
+                f"{measures.excess:.1f} times what chance shows"
+            )
         else:
             return
         warnings.warn(

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
     from fairtransport.penalties import Comparisons
 
-__all__ = ["HALF", "Judge", "Measures", "before_and_after", "warn_of_losses"]
+__all__ = ["HALF", "MATERIAL", "Judge", "Measures", "before_and_after", "warn_of_losses"]
 
 #: Share of the initial model's information below which nobody goes unasked.
 HALF = 0.5
+
+#: Mean difference of selection rates that is too small to warn of.
+MATERIAL = 0.02
 
 # Mean Wasserstein-1 distance of two samples of uniform ranks, times sqrt(1/n + 1/m): sqrt(2/pi) times pi/8.
 _CHANCE_RANKS = float(np.sqrt(2.0 / np.pi) * np.pi / 8.0)
@@ -44,6 +47,8 @@ class Measures:
         The same of pooled ranks.
     excess : float
         Mean over pairs of the distance between ranks over what chance shows on average, weighted by reliability.
+    rank_distance : float
+        Mean over pairs of the distance between ranks, weighted by reliability: the mean difference of selection rates.
     log_loss : float
     information_kept : float
         Share of the initial model's gain in log-loss over a constant.
@@ -52,6 +57,7 @@ class Measures:
     disparity: float
     rank_disparity: float
     excess: float
+    rank_distance: float
     log_loss: float
     information_kept: float
 
@@ -114,6 +120,7 @@ class Judge:
             float(self._distances(scores).sum()),
             float(apart.sum()),
             float(np.average(apart / chance, weights=heavy)),
+            float(np.average(apart, weights=heavy)),
             loss,
             float(kept),
         )

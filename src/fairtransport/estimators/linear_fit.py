@@ -148,7 +148,7 @@ class LinearFitter:
         shares = rows.shares
         self.models = _groups_in_order(rows) if own_weights else ()
         if model is None:
-            self.start = self._default_start(shares)
+            self.start = self._default_start(shares, names)
             ridge = np.full(n_columns, self.start.ridge)
         else:
             ridge = np.full(n_columns, self.start.ridge)
@@ -345,7 +345,7 @@ class LinearFitter:
     def _parameters_of(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.scaling.to_scaled(theta if not self.own_weights else theta[list(self.models)])
 
-    def _default_start(self, shares: NDArray[np.float64]) -> Start:
+    def _default_start(self, shares: NDArray[np.float64], names: NDArray[Any] | None) -> Start:
         """Fit logistic regression with the ridge of scikit-learn's default, on columns in units of their own."""
         rows, n_columns = self.rows, self.rows.X.shape[1]
         total = float(len(shares)) if rows.weights is None else float(rows.weights.sum())
@@ -358,6 +358,8 @@ class LinearFitter:
         model.classes_, model.n_features_in_ = rows.classes, n_columns
         model.coef_, model.intercept_ = theta[None, :-1].copy(), theta[-1:].copy()
         model.n_iter_ = np.ones(1, dtype=np.int32)
+        if names is not None:
+            model.feature_names_in_ = names
         return Start(model, theta, 1.0 / total, has_intercept=True)
 
 

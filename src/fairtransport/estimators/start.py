@@ -17,9 +17,7 @@ from fairtransport.estimators.problem import sigmoid
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.estimators.scaling import Scaling
-
-__all__ = ["Start", "default_start", "starting_point"]
+__all__ = ["Start", "starting_point"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,18 +28,6 @@ class Start:
     theta: NDArray[np.float64]
     ridge: float
     has_intercept: bool
-
-
-def default_start(scaled: Any, scaling: Scaling, y: NDArray[Any], sample_weight: NDArray[np.float64] | None) -> Start:
-    """Fit the model that starts theta when the user names none, on columns in units of their own.
-
-    The model is given back for raw columns. Its ridge is that of the scaled ones.
-    """
-    model = LogisticRegression(max_iter=1000).fit(scaled, y, sample_weight=sample_weight)
-    theta = scaling.to_raw(np.append(model.coef_.ravel(), model.intercept_))
-    model.coef_, model.intercept_ = theta[None, :-1].copy(), theta[-1:].copy()
-    total = scaled.shape[0] if sample_weight is None else float(sample_weight.sum())
-    return Start(model, theta, _ridge(model, total), True)
 
 
 def starting_point(
@@ -75,6 +61,8 @@ def starting_point(
             model.fit(X, y, sample_weight=sample_weight)
         else:
             raise ValueError(f"{type(model).__name__} cannot be fitted with sample_weight.") from None
+        if names is not None:  # it was fitted on the bare numbers
+            model.feature_names_in_ = names
     theta = _theta_of(model, X, y, names)
     total = X.shape[0] if sample_weight is None else float(sample_weight.sum())
     return Start(model, theta, _ridge(model, total), bool(getattr(model, "fit_intercept", True)))
