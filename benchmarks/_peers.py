@@ -24,7 +24,7 @@ def make_trainer(batch, dtype="float64", n_features=50, data=None):
     """Our run on Adult's sparse rows, set up as in the paper: L2, opposite duals, matched pairs."""
     X, y, sensitive = data or adult()
     model = ContinuousTransportClassifier(
-        parity_weight=np.inf, regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1,
+        solver="sgd", regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1,
         n_fourier_features=n_features, dual_step=DUAL_STEP, parameter_step=PARAMETER_STEP, batch_size=batch,
         random_state=0,
     )  # fmt: skip

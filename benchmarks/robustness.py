@@ -38,8 +38,9 @@ def one(splits, starts, batch, regularizer, drawn, seed):
     split, start = (several[seed % len(several)] for several in (splits, starts))
     # A reduced budget: so many rows of each group in all; and the initial model, always the same, is fitted once.
     model = ContinuousTransportClassifier(
-        start, batch_size=batch, regularizer=regularizer, n_updates=max(500, drawn // batch), random_state=seed
-    )
+        start, solver="sgd", parity_weight=3.0, batch_size=batch, regularizer=regularizer,
+        n_updates=max(500, drawn // batch), random_state=seed,
+    )  # fmt: skip
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)

@@ -32,7 +32,7 @@ def make_model(path):
     rng = np.random.default_rng(0)
     X, sex = world(rng, 10_000, 0.0)
     y = (X[:, :4].sum(axis=1) + rng.logistic(size=len(X)) > 0.5).astype(int)
-    model = ft.ContinuousTransportClassifier(n_updates=2000, random_state=0)
+    model = ft.ContinuousTransportClassifier(parity_weight=1.0)
     ft.save(model.fit(X, y, sensitive_features={"sex": sex}), path)
 
 
