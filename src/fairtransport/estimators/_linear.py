@@ -296,8 +296,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             text = f"max_disparity={self.max_disparity:g} was not reached on training rows: {measures.disparity:.4g}"
         elif measures.excess > 1.3 and measures.rank_distance > MATERIAL:
             text = (
-                f"at equal shares selected, groups still differ by {100 * measures.rank_distance:.1f} percentage points, "
-                f"{measures.excess:.1f} times what chance shows"
+                f"at equal shares selected, groups still differ by {100 * measures.rank_distance:.1f} percentage "
+                f"points, {measures.excess:.1f} times what chance shows"
             )
         else:
             return

@@ -17,7 +17,6 @@ from fairtransport.estimators.logistic_problem import LogisticProblem, canonical
 from fairtransport.estimators.problem import sigmoid
 from fairtransport.estimators.scaling import Scaling
 from fairtransport.estimators.start import Start, starting_point
-from fairtransport.estimators.training_data import TrainingData
 from fairtransport.estimators.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
 from fairtransport.penalties import Comparisons, DiscretePenalty
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport.estimators.training_data import TrainingData
     from fairtransport.groups import Groups
     from fairtransport.penalties import TransportPenalty
 
