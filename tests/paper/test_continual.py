@@ -25,6 +25,7 @@ def start():
     return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
 
+@pytest.mark.filterwarnings("ignore:Parity cost most of the model:fairtransport.FairnessWarning")  # without the loss
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
     ("kind", "options"),
