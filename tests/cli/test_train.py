@@ -164,6 +164,39 @@ def test_rows_without_label_or_group_are_counted(run, here, raw_people):
     assert shown["set_aside"] == {"no label": 2}
 
 
+@pytest.mark.parametrize("method", ["cot", "dpp"])
+@pytest.mark.parametrize("policy", ["keep", "pool", "drop"])
+def test_small_groups_are_scored_and_said(run, here, raw_people, policy, method):
+    frame = raw_people(600)
+    town = ["small"] * 16 + ["tiny"] * 8 + ["large", "larger"] * 288
+    frame.with_columns(town=pl.Series(town)).write_csv("towns.csv")
+    options = {"files": ["towns.csv"], "sensitive": "town", "method": method}
+    result = call(run, "--aware", "--small-groups", policy, "--parity-weight", 0.3, **options) if method == "cot" else (
+        call(run, "--small-groups", policy, **options)
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "unknown group" not in result.stdout
+    if method == "cot":
+        text = " ".join(result.stdout.split())
+        assert ("Pooled as (small groups): 2 groups with too few rows" in text) == (policy == "pool")
+        assert ("Left out of the comparisons: 2 groups with too few rows" in text) == (policy == "drop")
+        assert ("rows, of groups too small to be compared" in text) == (policy == "drop")
+        groups = {"keep": 4, "pool": 3, "drop": 2}[policy]
+        assert f"held-out rows in {groups} groups" in text
+        assert "Parity weight 0.3." in text
+    scored = ft.load("model.ft").score_rows(pl.read_csv("towns.csv", infer_schema=False))
+    assert np.isfinite(scored.scores).all()
+
+
+def test_a_limit_chooses_the_weight_or_the_amount(run, here):
+    automatic = told(call(run, "--max-disparity", 0.12, "--json", method="cot"))
+    assert automatic["amount"] == 1.0
+    assert 0.0 < automatic["parity_weight"] <= 30.0
+    given = told(call(run, "--max-disparity", 0.12, "--parity-weight", 1, "--json", "--force", method="cot"))
+    assert given["parity_weight"] == 1.0
+    assert 0.0 < given["amount"] <= 1.0
+
+
 # ----------------------------------------------------------------------------------------------------------- bad input
 
 
@@ -250,7 +283,7 @@ def test_an_existing_file_is_kept_unless_forced(run, here):
         ((), "svm", "--method must be one of cot, dot, dpp, lr; got 'svm'"),
         (("--amount", 0.5), "lr", "--amount does not go with --method lr"),
         (("--parity-weight", 2), "dpp", "--parity-weight does not go with --method dpp"),
-        (("--amount", 0.5, "--max-disparity", 0.1), "cot", "--max-disparity chooses the amount"),
+        (("--amount", 0.5, "--max-disparity", 0.1), "cot", "--max-disparity chooses how much parity there is"),
         (("--blind",), "dpp", "--method dpp needs the group to score"),
         (("--missing", "drop"), "cot", "--missing must be set_aside or group"),
     ],

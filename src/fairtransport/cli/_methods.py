@@ -47,7 +47,7 @@ class MethodOptions:
         if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:
-            raise misuse("--max-disparity chooses the amount; give one of the two")
+            raise misuse("--max-disparity chooses how much parity there is, and so does --amount; give one of the two")
         if self.method == "dpp" and self.aware is False:
             raise misuse("--method dpp needs the group to score; --blind goes with cot, dot and lr")
 

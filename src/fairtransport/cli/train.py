@@ -63,7 +63,11 @@ def run_train(
     max_disparity: Annotated[
         float | None,
         typer.Option(
-            "--max-disparity", metavar="X", min=0, help="Choose the amount: the least with SPDD at X on unseen rows."
+            "--max-disparity",
+            metavar="X",
+            min=0,
+            help="Choose the weight, or the amount where there is none to choose: the least error with SPDD at X on "
+            "unseen rows.",
         ),
     ] = None,
     target: Annotated[
@@ -278,9 +282,14 @@ def _show(model: TableModel, told: dict[str, Any], shown: HeldOut | None, method
             print_sentence(f"Not measured: {many(rows, 'row')}, {reason}.")
     print_sentence(f"{method.upper()} trained on {told['rows']:,} rows. {_outcome(told)}".rstrip())
     print_sentence(f"The score is the probability that {model.label} is {told['positive']!r}.")
-    groups = ", ".join(model.sensitive)
+    sensitive = ", ".join(model.sensitive)
     used = [name for name in model.sensitive if name in model.columns]
-    print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {groups}.")
+    print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
+    groups, few = model.known_groups, "with too few rows to be compared one by one"
+    if groups is not None and groups.pooled:
+        print_sentence(f"Pooled as {', '.join(map(str, groups.pools))}: {many(len(groups.pooled), 'group')} {few}.")
+    if groups is not None and groups.dropped:
+        print_sentence(f"Left out of the comparisons: {many(len(groups.dropped), 'group')} {few}.")
     for reason, rows in model.set_aside_.items():
         print_sentence(f"Not learned from: {many(rows, 'row')}, {reason}.")
     for name, why in model.encoder_.left_out_.items():
@@ -290,12 +299,15 @@ def _show(model: TableModel, told: dict[str, Any], shown: HeldOut | None, method
 
 
 def _outcome(summary: dict[str, Any]) -> str:
-    outcome = str(summary["outcome"] or "")
-    chosen = f" Amount {summary['amount']:.2f}." if summary["amount"] not in {None, 1.0} else ""
-    kept = summary["information_kept"]
+    outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
+    said = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
+    if summary["parity_weight"] is not None and "parity_weight" not in outcome:
+        said.append(f"Parity weight {summary['parity_weight']:.3g}.")
     if kept is not None:
-        chosen = f" {kept:.0%} of the plain model's gain in log-loss over a constant is kept.{chosen}"
-    return f"{outcome[:1].upper()}{outcome[1:]}.{chosen}" if outcome else chosen.strip()
+        said.append(f"{kept:.0%} of the plain model's gain in log-loss over a constant is kept.")
+    if amount not in {None, 1.0}:
+        said.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
+    return " ".join(said)
 
 
 def _number_or_word(given: str | None) -> float | str | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldOut", "measure_models", "split_table"]
 
 UNSURE_BELOW = 30
+TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
 _DISPARITIES = {
     "strong_demographic_disparity": strong_demographic_disparity,
@@ -126,12 +127,20 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     rows = models[last].read_rows(table)
     if not rows.positive.size:
         raise ValueError("No held-out row has a label and a group that the training rows have.")
-    groups = make_groups(rows.sensitive)
-    scored = {}
+    sensitive, set_aside, compared = rows.sensitive, dict(rows.set_aside), np.ones(rows.positive.size, dtype=bool)
+    known = models[last].known_groups
+    groups = make_groups(sensitive)
+    if known is not None and (known.pooled or known.dropped):  # as they were in training
+        codes = known.encode(sensitive).codes
+        compared = codes < len(known)
+        groups = make_groups(codes[compared])
+        if not compared.all():
+            set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
+    positive, scored = rows.positive[compared], {}
     for name, model in models.items():
         told = {"sensitive_features": rows.sensitive} if model.needs_groups else {}
-        scored[name] = model_scores(model.estimator_, rows.X, **told)
-    figures = {name: _figures(scores, rows.positive, groups) for name, scores in scored.items()}
+        scored[name] = model_scores(model.estimator_, rows.X, **told)[compared]
+    figures = {name: _figures(scores, positive, groups) for name, scores in scored.items()}
     n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
     if len(groups) > 1:
         for name, metric in _DISPARITIES.items():
@@ -140,7 +149,7 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
             )
             floor[name] = found.mean
     unsure = int(np.count_nonzero(groups.counts < UNSURE_BELOW))
-    return HeldOut(rows.positive.size, len(groups), unsure, rows.set_aside, figures, floor)
+    return HeldOut(positive.size, len(groups), unsure, set_aside, figures, floor)
 
 
 def _figures(scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Any) -> dict[str, float | None]:

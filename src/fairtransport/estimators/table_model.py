@@ -30,6 +30,7 @@ __all__ = ["RowScores", "TableModel", "TableRows", "score_rows"]
 NO_LABEL, NO_GROUP, NEW_GROUP = "no label", "no group", "unknown group"
 _FOLDS = 3  # for the choice of an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))
+_PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +101,10 @@ class TableModel(BaseEstimator):
     missing : {"set_aside", "group"}, default="set_aside"
         Leave rows without a group out of training, or make them a group of their own, "missing".
     max_disparity : float, optional
-        The pairwise disparity that new rows may show: ``amount`` is chosen by cross-validation, for the least error.
+        The pairwise disparity that new rows may show. A ``parity_weight`` of ``"auto"``, and ``amount`` elsewhere, is
+        chosen by cross-validation for the least error.
     verbose : bool, default=False
-        Show a bar while an amount is chosen.
+        Show a bar while a weight or an amount is chosen.
 
     Attributes
     ----------
@@ -203,12 +205,15 @@ class TableModel(BaseEstimator):
 
     def _fit_estimator(self, X: Any, positive: NDArray[np.int64], sensitive: dict[str, NDArray[Any]]) -> Any:
         if self.max_disparity is not None:
+            # A method that would choose its weight itself gets the weight that the limit needs; others, the amount.
+            automatic = getattr(self.estimator, "parity_weight", None) == "auto"
             curve = frontier(
                 self.estimator,
                 X,
                 positive,
                 sensitive_features=sensitive,
-                amounts=_AMOUNTS,
+                parity_weights=_PARITY_WEIGHTS if automatic else None,
+                amounts=None if automatic else _AMOUNTS,
                 cv=_FOLDS,
                 random_state=0,
                 verbose=self.verbose,
@@ -291,7 +296,7 @@ class TableModel(BaseEstimator):
                 )
             given, places = codes >= 0, [self.classes_.tolist().index(word) for word in words]
             positive = np.array([*places, 0], dtype=np.int64)[codes]
-        kept, set_aside = self._usable(columns, given, known=None if new_groups else self._known_groups())
+        kept, set_aside = self._usable(columns, given, known=None if new_groups else self.known_groups)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
         return TableRows(kept, X, positive[kept] if labelled else positive, self._groups(columns, kept), set_aside)
@@ -311,7 +316,7 @@ class TableModel(BaseEstimator):
         n_rows = len(columns[self.columns[0]])
         kept, counts = np.ones(n_rows, dtype=bool), {NO_GROUP: 0, NEW_GROUP: 0}
         if self.needs_groups:
-            kept, without = self._usable(columns, kept, known=self._known_groups())
+            kept, without = self._usable(columns, kept, known=self.known_groups)
             counts |= without
         scores = np.full(n_rows, np.nan)
         chosen = np.flatnonzero(kept)
@@ -323,7 +328,9 @@ class TableModel(BaseEstimator):
             counts |= odd
         return RowScores(scores, counts)
 
-    def _known_groups(self) -> Groups | None:
+    @property
+    def known_groups(self) -> Groups | None:
+        """The groups of the training rows, with what became of small ones; None where no groups were used."""
         holder = getattr(self.estimator_, "repair_", self.estimator_)
         found: Groups | None = getattr(holder, "groups_", None)
         return found
@@ -388,6 +395,6 @@ def _knows_groups(estimator: Any) -> bool:
 
 def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
     groups = make_groups(sensitive, grouping=known.grouping, max_groups=len(next(iter(sensitive.values()))) + 1)
-    labels = set(known.labels)
+    labels = ({*known.labels} - {*known.pools}) | {*known.pooled, *known.dropped}
     table = np.array([label in labels for label in groups.labels], dtype=bool)
     return np.logical_and.reduce([table[codes] for codes in groups.memberships])
