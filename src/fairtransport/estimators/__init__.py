@@ -1,9 +1,8 @@
-"""scikit-learn estimators: COT, DOT and quantile repair (DPP); many at once, the trade-off curve, raw tables."""
+"""scikit-learn estimators: continuous (COT) and discrete (DOT) optimal transport, quantile repair, the trade-off."""
 
 from __future__ import annotations
 
 from fairtransport.estimators.continuous import ContinuousTransportClassifier, Duals
-from fairtransport.estimators.course import Course
 from fairtransport.estimators.curve import Choice, Frontier
 from fairtransport.estimators.discrete import DiscreteTransportClassifier
 from fairtransport.estimators.many import fit_many
@@ -12,11 +11,11 @@ from fairtransport.estimators.repair_classifier import QuantileRepairClassifier
 from fairtransport.estimators.table_encoder import TableEncoder
 from fairtransport.estimators.table_model import RowScores, TableModel, TableRows, score_rows
 from fairtransport.estimators.tradeoff import frontier
+from fairtransport.estimators.trainer import Trainer
 
 __all__ = [
     "Choice",
     "ContinuousTransportClassifier",
-    "Course",
     "DiscreteTransportClassifier",
     "Duals",
     "Frontier",
@@ -26,6 +25,7 @@ __all__ = [
     "TableEncoder",
     "TableModel",
     "TableRows",
+    "Trainer",
     "fit_many",
     "frontier",
     "score_rows",

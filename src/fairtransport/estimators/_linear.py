@@ -19,7 +19,6 @@ from fairtransport._warnings import FairnessWarning
 from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
 from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
 from fairtransport.estimators.adjustment import widened_weights
-from fairtransport.estimators.course import Objective, Result
 from fairtransport.estimators.information import MATERIAL, Judge, before_and_after, warn_of_losses
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.linear_fit import LinearFit, LinearFitter
@@ -28,7 +27,7 @@ from fairtransport.estimators.problem import TrainingProblem, as_copies, sigmoid
 from fairtransport.estimators.spreading import spread_logits, spread_points
 from fairtransport.estimators.start import starting_point
 from fairtransport.estimators.steps import automatic_steps, plain_steps
-from fairtransport.estimators.trainer import Trainer
+from fairtransport.estimators.trainer import Objective, Result, Trainer
 from fairtransport.estimators.training_data import TrainingData
 from fairtransport.estimators.unquoted import unquoted
 from fairtransport.estimators.weight_path import PATH_COLUMNS, AutomaticWeight

@@ -280,7 +280,7 @@ class AdjustsLinearModel:
         elif n_columns <= _MOST_WHITENED:
             # As if one row for each column said that columns are not correlated: few rows may not say that they are.
             ridge = np.full(n_columns, n_columns / X.shape[0])
-            how: dict[str, Any] = {"batch_size": 1, "weight": 1.0, "own_weights": False}
+            how: dict[str, Any] = {"batch_size": 1, "weight": 1.0}
             steps = whitened_steps(scaling.apply(few), rows, ridge=ridge, rng=rng, **how)
             trace = steps.noise
         else:

@@ -17,8 +17,8 @@ from fairtransport.transport.regularizers import get_regularizer
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.estimators.course import Result
     from fairtransport.estimators.linear_fit import LinearFit
+    from fairtransport.estimators.trainer import Result
     from fairtransport.groups import Groups
     from fairtransport.penalties import Comparisons, TransportPenalty
 

@@ -196,13 +196,8 @@ class TrainingProblem:
         groups: Groups,
         target: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
-        *,
-        scaled: Any = None,
     ) -> TrainingProblem:
-        """Lay out; with weights also the tables for drawing rows in proportion.
-
-        ``scaled`` is the matrix to pack where the loop works in other units than ``X`` has.
-        """
+        """Lay out; with weights also the tables for drawing rows in proportion."""
         mass = groups.counts.astype(float) if weights is None else np.array([weights[r].sum() for r in groups.rows])
         accept, alias = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         if weights is not None:
@@ -215,7 +210,7 @@ class TrainingProblem:
         numbers = np.concatenate(groups.rows) if sparse.issparse(X) and disjoint else None
         return cls(
             X=X,
-            rows=PackedRows.pack(X if scaled is None else scaled, numbers),
+            rows=PackedRows.pack(X, numbers),
             labels=labels.astype(X.dtype),
             groups=groups,
             share=mass / mass.sum(),

@@ -120,9 +120,7 @@ def whitened_steps(
     batch_size: int,
     weight: float,
     ridge: NDArray[np.float64],
-    own_weights: bool,
     rng: np.random.Generator,
-    hold: NDArray[np.float64] | None = None,
 ) -> ParameterSteps:
     """Choose steps that also undo the correlation of the columns, which must be in units of their own.
 
@@ -132,25 +130,19 @@ def whitened_steps(
         As in `automatic_steps`.
     ridge : ndarray of shape (n_columns,)
         The anchor's ridge for each column.
-    own_weights : bool
-        Whether each group has parameters of its own.
-    hold : ndarray, optional
-        What holds those near the shared ones (`holding`); its curvature counts.
 
     Returns
     -------
     ParameterSteps
-        With a matrix for each model: the inverse of the columns' second moments (groups weighing equally), plus a
+        With a matrix: the inverse of the columns' second moments (groups weighing equally), plus a
         hundredth, so that a rare column does not leap. In these units every direction has curvature at most that
         of the objective's weight, and drawing batches of N rows adds trace / N to it. A change of units of the
         features, or any linear change, leaves the path of the scores nearly as it was.
     """
     each = (_second_moments(X, rows, rng) for rows in group_rows)
     # One at a time where the mean is enough: sixty groups of 800 columns would fill 300 MB.
-    moments = np.array(list(each)) if own_weights else (sum(each, start=np.zeros(())) / len(group_rows))[None]
+    moments = (sum(each, start=np.zeros(())) / len(group_rows))[None]
     damping = np.diag(_RARE + np.append(ridge, 0.0) / weight)
-    if hold is not None:
-        damping = damping + hold / weight
     matrix = np.asarray(np.linalg.inv(moments + damping), dtype=np.float64)
     noise = float(np.einsum("mij,mji->m", matrix, moments).max()) / batch_size
     return ParameterSteps(_FRACTION / (weight * (1.0 + noise)), np.ones(X.shape[1] + 1), 0.0, matrix, noise)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.estimators import Course
+    from fairtransport.estimators import Trainer
     from fairtransport.paper.runs import Result, Stop
     from fairtransport.paper.setups import Split
 
@@ -128,7 +128,7 @@ def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.ran
     )
 
 
-def _duals(trainer: Course) -> NDArray[np.float64]:
+def _duals(trainer: Trainer) -> NDArray[np.float64]:
     """Tabulate the women's dual variable and the target's in their problem over [0, 1]; DOT has none."""
     if trainer.objective.dual is None:
         return np.zeros((2, _GRID.size))

@@ -15,7 +15,7 @@ from fairtransport.transport.line import Sample, wasserstein
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.estimators import Course
+    from fairtransport.estimators import Trainer
     from fairtransport.paper.runs import Result, Stop
 
 __all__ = ["Evaluator", "follow"]
@@ -48,7 +48,7 @@ class Evaluator:
         return float(wass1), error_rate(self.y, scores)
 
 
-def follow(trainer: Course, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
+def follow(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
     """Run ``n_updates`` updates and measure after each ``every`` of them.
 
     Each record is of the iterates' mean since the one before, which shows where theta is without the jitter
