@@ -287,7 +287,8 @@ def _show(model: TableModel, told: dict[str, Any], shown: HeldOut | None, method
     print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
     groups, few = model.known_groups, "with too few rows to be compared one by one"
     if groups is not None and groups.pooled:
-        print_sentence(f"Pooled as {', '.join(map(str, groups.pools))}: {many(len(groups.pooled), 'group')} {few}.")
+        pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)
+        print_sentence(f"Pooled as {pools}: {many(len(groups.pooled), 'group')} {few}.")
     if groups is not None and groups.dropped:
         print_sentence(f"Left out of the comparisons: {many(len(groups.dropped), 'group')} {few}.")
     for reason, rows in model.set_aside_.items():
