@@ -46,9 +46,10 @@ class Measures:
     rank_disparity : float
         The same of pooled ranks.
     excess : float
-        Mean over pairs of the distance between ranks over what chance shows on average, weighted by reliability.
+        Mean over pairs of the distance between ranks over what chance shows on average, weighted by reliability and
+        precision.
     rank_distance : float
-        Mean over pairs of the distance between ranks, weighted by reliability: the mean difference of selection rates.
+        Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
     log_loss : float
     information_kept : float
         Share of the initial model's gain in log-loss over a constant.
@@ -114,6 +115,7 @@ class Judge:
         # A pair of large groups has a low floor of its own, which the sum of all floors would hide.
         chance = np.maximum(_CHANCE_RANKS * self.comparisons.sampling_errors(), _IMMATERIAL)
         heavy = self.comparisons.weights if self.comparisons.weights.any() else self._all.weights
+        heavy = heavy / self.comparisons.sampling_errors()  # what is known more precisely says more
         loss = self.log_loss(scores)
         kept = (self.constant_loss - loss) / self.information
         return Measures(
