@@ -239,8 +239,8 @@ HEADER = (
 
 LEGEND = (
     "Ratio to floor: rank disparity over its mean under shuffled groups, on fresh rows, automatic weight; without "
-    f"tiny: groups of at least {JUDGED_SIZE} fresh rows. Information: `information_kept_`. Rise: the largest rise of the "
-    "penalised disparity of training rows from one fixed weight to the next. Order, "
+    f"tiny: groups of at least {JUDGED_SIZE} fresh rows. Information: `information_kept_`. Rise: the largest rise of "
+    "the penalised disparity of training rows from one fixed weight to the next. Order, "
     "seed: largest change of a fresh score, weight 1 and automatic."
 )
 
