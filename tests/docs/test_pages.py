@@ -15,6 +15,7 @@ pytestmark = pytest.mark.docs
         ("tour_auditor.md", 6),
         ("tour_modeller.md", 6),
         ("tour_operator.md", 7),
+        ("tradeoff.md", 6),
         ("install.md", 2),
         ("which_method.md", 1),
         ("limits.md", 1),
