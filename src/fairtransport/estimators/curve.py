@@ -28,7 +28,7 @@ DISPARITIES = (
     "strong_pairwise_disparity",
     "rank_disparity",
 )
-CURVE_METRICS = ("error_rate", "log_loss", "auc", *DISPARITIES)
+CURVE_METRICS = ("error_rate", "log_loss", "auc", "information_kept", *DISPARITIES)
 _FLOOR, _RANK_FLOOR = "noise_floor", "rank_noise_floor"
 _NEAR_FLOOR = 1.5  # times the floor: what is read is mostly chance
 
@@ -74,7 +74,8 @@ class Frontier:
     values : ndarray of shape (n_values,)
         What it was set to.
     folds : dict of str to ndarray of shape (n_folds, n_values)
-        ``error_rate``, ``log_loss``, ``auc``, ``wasserstein_disparity``, ``strong_demographic_disparity``,
+        ``error_rate``, ``log_loss``, ``auc``, ``information_kept`` (share of the first value's gain in log-loss over a
+        constant), ``wasserstein_disparity``, ``strong_demographic_disparity``,
         ``strong_pairwise_disparity``, ``noise_floor`` (of the last), ``rank_disparity`` and ``rank_noise_floor`` on
         each fold's held-out rows.
     situation : {"aware", "blind"}
@@ -300,9 +301,9 @@ class Frontier:
             f"{self.situation} at prediction: {self.reason}",
             f"{self.n_rows:,} rows, {self.n_groups} groups; held-out means over {self.n_folds} folds, ± standard error",
             "",
-            f"{short:>{wide}}  {'error':<12} log-loss    AUC  Wass1    SDD  {'SPDD':<12} floor  {'rank':<6} floor",
+            f"{short:>{wide}}  {'error':<12} log-loss    AUC   kept  {'SPDD':<12} floor  {'rank':<6} floor",
         ]
-        plain = {"log_loss": 8, "auc": 6, "wasserstein_disparity": 6, "strong_demographic_disparity": 6}
+        plain = {"log_loss": 8, "auc": 6, "information_kept": 6}
         columns = [
             [f"{value:>{wide}g} " for value in self.values],
             self._with_errors("error_rate"),

@@ -211,7 +211,16 @@ class _Walk:
             target = self._target(scores, fold) if target is None else target
             for metric, read in self._read(scores, fold, target, seed).items():
                 records[metric].append(read)
+        records["information_kept"] = self._information_kept(records["log_loss"], fold)
         return records, needs_groups(model, X, sensitive_features=groups)
+
+    def _information_kept(self, losses: list[float], fold: Fold) -> list[float]:
+        """Return the share of the first model's gain in log-loss over a constant that each model has."""
+        positive = self.positive[fold.held_out]
+        rate = float(np.average(positive, weights=self._weights(fold)))
+        constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
+        gain = max(constant - losses[0], 0.01 * constant)
+        return [(constant - loss) / gain for loss in losses]
 
     def _training(self, fold: Fold) -> TrainingRows:
         rows, weights = fold.training, self.rows.sample_weight

@@ -1,4 +1,4 @@
-"""Four methods on Adult's test rows, as somebody gets them who changes no setting: what the demo shows."""
+"""Four methods on Adult's test rows, all with the paper's target: what the demo shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["compare_on_adult"]
 
 _TARGET_SIZE = 4096  # scores of equal mass, as many as the estimators keep
-# The name on the page -> the method: the estimators with their defaults.
+# The name on the page -> the method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}
 _NOTES = {
     "DPP": "Must know a person's group to score them.",
@@ -75,7 +75,8 @@ def compare_on_adult(
             "Features": f"{split.X_train.shape[1]} columns with race and sex: numbers standardised, words one-hot",
             "Rows": f"{split.X_train.shape[0]:,} training, {split.X_test.shape[0]:,} test",
             "Target": "Wasserstein-1 barycenter of the groups with equal weights, fixed at LR's scores",
-            "Training": "library defaults" + (", a tenth of the updates (quick)" if quick else ""),
+            "Training": "the paper's algorithms with the logistic loss kept"
+            + (", a tenth of the updates (quick)" if quick else ""),
             "Noise floor": "DPP's scores with group membership shuffled, mean of 200 shuffles",
             "Seed": str(random_state),
             "Version": f"fairtransport {__version__}",

@@ -203,8 +203,8 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
 
     Notes
     -----
-    ``"(anchor)"`` stands for the estimators' defaults, which keep the logistic loss. The others are the
-    paper's algorithm, which forgets the labels, with the settings in `SETTINGS`. Step sizes are the same on
+    ``"(anchor)"`` stands for the paper's algorithm with the logistic loss kept. The others leave it out, as the paper
+    does, with the settings in `SETTINGS`. Step sizes are the same on
     all data. On German Credit and on Communities and Crime, batches and updates were chosen on training rows:
     about as many updates as bring Wass1 down to the training rows' own noise floor (membership shuffled); more
     would only move theta along the set of fair models, away from the labels. The step sizes, and Adult's

@@ -22,6 +22,7 @@ __all__ = ["FrontierDisplay"]
 _WORDS = {
     "error_rate": "Error rate",
     "log_loss": "Log-loss",
+    "information_kept": "Share of the information kept",
     "auc": "AUC",
     "wasserstein_disparity": "Disparity to the target (Wass1)",
     "strong_demographic_disparity": "Disparity to everyone (SDD)",
