@@ -677,7 +677,7 @@ def test_a_frontier_reads_well():
     assert max(map(len, lines)) <= 80
     assert lines[1] == "blind at prediction: by hand"
     assert lines[4].split() == [
-        "parity_weight", "error", "log-loss", "AUC", "kept", "SPDD", "floor", "rank", "floor",
+        "weight", "error", "log-loss", "AUC", "kept", "SPDD", "floor", "rank", "floor",
     ]  # fmt: skip
     assert lines[-1].split()[:3] == ["10", "0.300", "±0.000"]
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3

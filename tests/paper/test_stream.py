@@ -43,7 +43,7 @@ def adjust(adjuster, rows):
     ("kind", "options"),
     [
         (ft.ContinuousTransportClassifier, {}),
-        (ft.ContinuousTransportClassifier, {"parity_weight": np.inf}),
+        (ft.ContinuousTransportClassifier, {"solver": "sgd", "parity_weight": np.inf}),
         (ft.DiscreteTransportClassifier, {"parity_weight": 10.0}),
     ],
     ids=["COT", "COT, the paper's", "DOT"],

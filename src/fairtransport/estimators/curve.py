@@ -295,6 +295,7 @@ class Frontier:
 
     def __str__(self) -> str:
         short = self.parameter.rpartition("__")[2]
+        short = "weight" if short == "parity_weight" else short
         wide = max(len(short), 6)
         lines = [
             f"Trade-off of {type(last_step(self.estimator)[1]).__name__}: error against disparity",
