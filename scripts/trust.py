@@ -126,12 +126,12 @@ Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minut
 {table(rows)}
 
 - **Generated checks** are all that scikit-learn's `parametrize_with_checks` yields, on test classes that take the
-  groups from the features (`tests/contract/grouped.py`). None is expected to fail, and none is left out. COT (continuous
-  optimal transport) runs with a fixed and with the automatic weight, and with weights for each group; DOT (discrete)
-  with both solvers.
-- **Seeds.** COT and DOT draw nothing with their default solver, so a seed changes no score. The checks run on a hundred tables drawn with seeds 0 to 99: other names of groups, and weights
-  instead of copies of rows, change scores by less than 1e-6 in the mean; those of the repair, whose folds are drawn, by
-  less than .02.
+  groups from the features (`tests/contract/grouped.py`). None is expected to fail, and none is left out. COT
+  (continuous optimal transport) runs with a fixed and with the automatic weight, and with weights for each group; DOT
+  (discrete) with both solvers.
+- **Seeds.** COT and DOT draw nothing with their default solver, so a seed changes no score. The checks run on a hundred
+  tables drawn with seeds 0 to 99: other names of groups, and weights instead of copies of rows, change scores by less
+  than 1e-6 in the mean; those of the repair, whose folds are drawn, by less than .02.
 - **Kills** fall at random moments in the middle of `ft.save`. After each one the old file is there in full, or the new
   one.
 - **Fuzz cases** end in an answer or in one of our own errors, within 20 seconds and {told["memory_limit_mib"]} MiB (the
