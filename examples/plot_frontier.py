@@ -1,8 +1,8 @@
 """What parity costs: the whole trade-off, cross-validated.
 
 Two methods on German Credit, people above and below thirty: quantile repair around logistic regression, and continuous
-optimal transport (COT), a linear model trained for parity. Age is among the features:
-``python examples/plot_frontier.py out.png``.
+optimal transport (COT), a linear model trained for parity, with weights for each group. Both need the group at
+prediction: ``python examples/plot_frontier.py out.png``.
 """
 
 import sys
@@ -24,7 +24,7 @@ def main(path: str) -> None:
     options = {"sensitive_features": groups, "amounts": [0, 0.25, 0.5, 0.75, 1], "cv": 5, "random_state": 0}
     curves = {
         "Quantile repair": ft.frontier(ft.QuantileRepairClassifier(LogisticRegression(max_iter=1000)), X, y, **options),
-        "COT": ft.frontier(ft.ContinuousTransportClassifier(), X, y, **options),
+        "COT": ft.frontier(ft.ContinuousTransportClassifier(parity_weight=1.0, group_specific=True), X, y, **options),
     }
     for name, curve in curves.items():
         print(name, curve, sep="\n")
