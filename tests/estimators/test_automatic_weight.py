@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
-from fairtransport.estimators.information import HALF, Measures, warn_of_losses
+from fairtransport.estimators.information import HALF, Judge, Measures, warn_of_losses
 from fairtransport.estimators.lbfgs import LbfgsResult
 from fairtransport.estimators.weight_path import PATH_WEIGHTS, AutomaticWeight, WeightPath
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.penalties import Comparisons
 
 from .tables import aware_table, blind_table, hopeless_table
 
@@ -401,3 +403,13 @@ def test_a_group_that_vanishes_under_weights_of_zero(cls):
         cls().fit(X, Y, sensitive_features=G, sample_weight=(G == "a").astype(float))
     with pytest.raises(ValueError, match="classes has total sample_weight 0"):
         cls().fit(X, Y, sensitive_features=G, sample_weight=(Y == 1).astype(float))
+
+
+def test_auc_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(500) < 0.3).astype(float)
+    scores, weights = np.round(rng.random(500) + 0.3 * labels, 2), rng.random(500)
+    shares = weights / weights.sum()
+    pairs = Comparisons.of_cells(500, [np.arange(250), np.arange(250, 500)], [(0, 1)], row_weights=weights)
+    found = Judge(labels, shares, pairs, scores).auc(scores)
+    assert found == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)

@@ -62,6 +62,8 @@ class LbfgsSolver:
     tol : float
         A run has converged when no entry of the gradient, in whitened coordinates, is larger.
     max_iter : int
+    factors : list of ndarray, optional
+        The whitening of another solver of the same model.
     """
 
     def __init__(
@@ -74,11 +76,12 @@ class LbfgsSolver:
         unit: float,
         tol: float,
         max_iter: int,
+        factors: list[NDArray[np.float64]] | None = None,
     ) -> None:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
         self.tol, self.max_iter = tol, max_iter
         self.initial = initial
-        self._factors = problem.whitening(initial)
+        self.factors = problem.whitening(initial) if factors is None else factors
         self._last: tuple[float, float] = (0.0, 0.0)
 
     def run(
@@ -91,9 +94,9 @@ class LbfgsSolver:
         records: list[tuple[float, float]] = []
 
         def objective(coordinates: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            parameters = start + move(self._factors, coordinates.reshape(self.problem.shape))
+            parameters = start + move(self.factors, coordinates.reshape(self.problem.shape))
             value, gradient = self.value_and_gradient(parameters, weight)
-            return value, move_back(self._factors, gradient).ravel()
+            return value, move_back(self.factors, gradient).ravel()
 
         def after(_: Any) -> None:
             records.append(self._last)
@@ -111,7 +114,7 @@ class LbfgsSolver:
                 "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": _LINE_SEARCHES,
             },
         )  # fmt: skip
-        parameters = start + move(self._factors, found.x.reshape(self.problem.shape))
+        parameters = start + move(self.factors, found.x.reshape(self.problem.shape))
         # A line search that finds nothing below rounding (status 2) has converged where the gradient is small.
         converged = found.status == 0 or (found.status == 2 and float(np.abs(found.jac).max()) <= 100.0 * self.tol)
         return LbfgsResult(parameters, converged, str(found.message), int(found.nit), records)

@@ -196,6 +196,7 @@ class LinearFitter:
         if picked.size < len(self.problem.labels):
             problem = self.part(picked, shares)
             comparisons = comparisons.restricted(picked, shares * picked.size)
+        settings["factors"] = self.solver.factors
         return LbfgsSolver(problem, self.make_penalty(), comparisons, initial=self.initial, **settings)
 
     def spread(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
