@@ -300,9 +300,11 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
             )
         else:
             return
+        further = "Repair (QuantileRepairClassifier)"
+        if not self.group_specific:
+            further = "Own weights for each group (group_specific=True) or repair (QuantileRepairClassifier)"
         warnings.warn(
-            f"Parity was not reached: {text}; {found.reason}. Own weights for each group (group_specific=True) or "
-            "repair with the group at hand (QuantileRepairClassifier) go further.",
+            f"Parity was not reached: {text}; {found.reason}. {further} with the group at hand goes further.",
             FairnessWarning,
             stacklevel=5,
         )

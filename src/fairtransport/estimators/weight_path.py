@@ -135,7 +135,8 @@ class AutomaticWeight:
         self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool]
     ) -> PathPoint:
         """Return about the smallest weight at which a condition holds, as it does at the higher of two points."""
-        for _ in range(_BISECTIONS):
+        # A limit that somebody has named is met closely; for the noise floor a weight nearby is as good.
+        for _ in range(_BISECTIONS if self.max_disparity is None else _MOST_BISECTIONS):
             if low.measures.information_kept - high.measures.information_kept < _NOTHING_TO_SAVE:
                 break
             middle = path.at(_between(low, high))
