@@ -30,7 +30,7 @@ def data(n=400, n_groups=3, seed=0):
 def with_unit(sensitive, unit, *, target=None, **options):
     """An objective whose unit and pairs are given, so that nothing is measured."""
     pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
-    return TransportObjective(sensitive, unit=unit, comparisons=pairs, **options)
+    return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{"parity_weight": 1.0, **options})
 
 
 def moved(objective, margins, labels, weights, rounds=4):

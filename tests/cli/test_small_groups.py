@@ -90,8 +90,8 @@ def test_wrong_options_are_one_line(run, here, command):
     name, *options = command
     base = (name, "scores.parquet", "--score", "s", "--sensitive", "g", *options)
     result = run(*base, "--small-groups", "merge")
-    assert (result.exit_code, result.stdout) == (1, ""), result.output
-    assert "--small-groups must be one of 'keep', 'pool', 'drop'" in result.stderr
+    assert (result.exit_code, result.stdout) == (64, ""), result.output
+    assert "--small-groups must be keep, pool or drop; got 'merge'" in result.stderr
     assert run(*base, "--min-group-size", 0).exit_code == 64
     assert not (here / "new.parquet").exists()
 

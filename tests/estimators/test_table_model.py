@@ -19,7 +19,7 @@ PLAIN = LogisticRegression(max_iter=1000)
 
 
 def cot(**options):
-    return ft.ContinuousTransportClassifier(n_updates=700, random_state=0, **options)
+    return ft.ContinuousTransportClassifier(**{"parity_weight": 0.8, **options})
 
 
 def make(estimator=PLAIN, **options):

@@ -93,9 +93,9 @@ class TransportObjective:
     ----------
     sensitive_features : column, table or Groups
         The groups of the training rows, in their order. Several columns are crossed.
-    parity_weight : float, default=1.0
+    parity_weight : float, default=3.0
         Weight of the penalty against weight 1 of the log-loss, without a unit: at 1, the whole disparity of the model
-        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity; from about 2
+        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity; from about 6
         on little is left to gain.
     kind : {"continuous", "discrete"}, default="continuous"
         Regularized distances through dual variables in Fourier features, or exact Wasserstein-1 distances.
@@ -116,7 +116,8 @@ class TransportObjective:
         Which groups are compared, and how much each pair counts; by default demographic parity, weighed by reliability
         after ``warmup``. Needed together with ``unit``, and then ``target`` is not used.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of the continuous kind, as in `ContinuousTransportClassifier`.
+        Of the continuous kind; as in `ContinuousTransportClassifier`, but for a ``strength`` of 0.4 and a
+        ``kernel_variance`` of 0.02.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap).
     missing : {"error", "group"}, default="error"
@@ -180,7 +181,7 @@ class TransportObjective:
         self,
         sensitive_features: Any,
         *,
-        parity_weight: float = 1.0,
+        parity_weight: float = 3.0,
         kind: str = "continuous",
         target: Any = EACH_OTHER,
         warmup: int = 20,
@@ -189,10 +190,10 @@ class TransportObjective:
         unit: float | None = None,
         comparisons: Comparisons | None = None,
         regularizer: str = "l2",
-        strength: float = 0.1,
+        strength: float = 0.4,
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
-        kernel_variance: float = 0.1,
+        kernel_variance: float = 0.02,
         grouping: str = "crossed",
         missing: str = "error",
     ) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairtransport.cli._errors import misuse
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -34,6 +36,7 @@ __all__ = [
     "SmallGroups",
     "Threads",
     "bar",
+    "check_small_groups",
     "in_options",
     "name_columns",
     "on_terminal",
@@ -131,6 +134,12 @@ def on_terminal() -> bool:
 def watched() -> bool:
     """Return whether someone sees what is written to standard error; only then progress is shown."""
     return sys.stderr.isatty()
+
+
+def check_small_groups(word: str) -> None:
+    """End the command for a policy that is none."""
+    if word not in {"keep", "pool", "drop"}:
+        raise misuse(f"--small-groups must be keep, pool or drop; got {word!r}")
 
 
 @contextlib.contextmanager

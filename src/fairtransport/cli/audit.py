@@ -106,6 +106,7 @@ def run_audit(
           --label y --by region --html report.html --fail-above spdd=.1
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
+    shared.check_small_groups(small_groups)
     goal = JsonGoal(json_to)
     prepare_files([html, goal.path], force=force, ask=shared.on_terminal(), inputs=files)
     if html is not None:

@@ -105,6 +105,7 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
+    shared.check_small_groups(small_groups)
     goal = JsonGoal(json_to)
     prepare_files(
         [out, sql, lookup, goal.path], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())]

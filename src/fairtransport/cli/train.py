@@ -125,6 +125,7 @@ def run_train(
     weight = _number_or_word(parity_weight)
     options = MethodOptions(method, weight, amount, max_disparity, aware, target, small_groups, min_group_size, seed)
     options.check()
+    shared.check_small_groups(small_groups)
     if missing not in {"set_aside", "group"}:
         raise misuse(f"--missing must be set_aside or group; got {missing!r}")
     goal = JsonGoal(json_to)

@@ -70,8 +70,8 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     >>> from fairtransport.groups import make_groups
     >>> groups = make_groups(["a"] * 500 + ["b"] * 500 + ["c"] * 3)
     >>> scores = np.concatenate((np.linspace(0.0, 0.5, 500), np.linspace(0.2, 0.7, 500), [0.1, 0.3, 0.4]))
-    >>> weigh_by_reliability(demographic_parity(groups), scores).weights.round(1).tolist()
-    [0.9, 0.0, 0.0]
+    >>> weigh_by_reliability(demographic_parity(groups), scores).weights.round(1).tolist()  # the smallest group first
+    [0.0, 0.0, 0.9]
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     distances = exact.value_and_gradient(scores, comparisons.reweighted(np.ones(len(comparisons.pairs)))).distances

@@ -19,7 +19,13 @@ from fairtransport._warnings import FairnessWarning
 from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
 from fairtransport.estimators.adjusting import AdjustsLinearModel, check_stream_parameters
 from fairtransport.estimators.adjustment import widened_weights
-from fairtransport.estimators.information import MATERIAL, Judge, before_and_after, warn_of_losses
+from fairtransport.estimators.information import (
+    MATERIAL,
+    Judge,
+    before_and_after,
+    warn_of_losses,
+    warn_of_own_weights,
+)
 from fairtransport.estimators.labels import two_classes
 from fairtransport.estimators.linear_fit import LinearFit, LinearFitter
 from fairtransport.estimators.notebook import ShowsFit
@@ -282,7 +288,10 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        remark = warn_of_losses(measures.information_kept, found.figures, measures.excess, stacklevel=5)
+        if found.weight > 0.0:
+            remark = warn_of_losses(measures.information_kept, found.figures, measures.excess, stacklevel=5)
+        else:
+            remark = warn_of_own_weights(measures.information_kept, stacklevel=5)
         if found.reason:
             ended = f"{found.reason} (parity_weight {found.weight:.3g}); {ended}"
             if not found.reached:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fairtransport.penalties import Comparisons
 
-__all__ = ["HALF", "MATERIAL", "Judge", "Measures", "before_and_after", "warn_of_losses"]
+__all__ = ["HALF", "MATERIAL", "Judge", "Measures", "before_and_after", "warn_of_losses", "warn_of_own_weights"]
 
 #: Share of the initial model's information below which nobody goes unasked.
 HALF = 0.5
@@ -181,3 +181,17 @@ def warn_of_losses(kept: float, figures: dict[str, tuple[float, float]], excess:
         )
         return "scores were squeezed more than their order was equalised"
     return ""
+
+
+def warn_of_own_weights(kept: float, *, stacklevel: int) -> str:
+    """Warn where weights for each group lose the information without any parity: there are too few rows for them."""
+    if kept >= HALF:
+        return ""
+    remark = f"weights for each group keep {max(kept, 0.0):.0%} of the initial model's information on rows left out"
+    warnings.warn(
+        f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
+        "hand (QuantileRepairClassifier).",
+        FairnessWarning,
+        stacklevel=stacklevel,
+    )
+    return remark

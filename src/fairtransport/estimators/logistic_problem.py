@@ -30,6 +30,7 @@ _ROWS_AT_ONCE = 8192
 # Rows for each column that say of own weights that the initial ones are right: as many as this, and fewer where there
 # are many rows for each column (docs/tradeoff.md has the figures).
 _MOST_PRIOR_ROWS, _PRIOR_ROWS = 100.0, 3000.0
+_SHIFT_ROWS = 30.0  # that say so of shift and stretch, too, for groups of a handful of rows
 _LEAST_CURVATURE = 1e-4  # of the largest: what directions without information count as
 
 
@@ -79,12 +80,13 @@ class LogisticProblem:
     Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Own weights have a Gaussian prior
     around those of the initial model, with the precision
 
-    .. math:: r I + \frac{k}{n} P^\top C P,
+    .. math:: r I + \frac{k}{n} P^\top C P + \frac{30}{n} C,
 
     C the mean curvature of the logistic loss at the initial model and P the projection, in the metric of C, that takes
-    away the intercept and the direction of the initial weights. A group may shift and stretch its logits freely, which
-    is what repair does; any other change costs as if k rows said that the initial weights are right: 100 for each
-    column, and fewer where there are more than 30 rows for each. Rows of no group have the initial weights.
+    away the intercept and the direction of the initial weights. A group may shift and stretch its logits, which is what
+    repair does, as if 30 rows spoke against it; any other change costs as if k rows said that the
+    initial weights are right: 100 for each column, and fewer where there are more than 30 rows for each. Rows of no
+    group have the initial weights.
     """
 
     parts: tuple[Any, ...]
@@ -156,13 +158,14 @@ class LogisticProblem:
             moments, done = own if done == 0 else moments + own, done + part.shape[0]
         per_column = (self.n_rows or len(self.labels)) / self.n_columns
         rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
+        few = _SHIFT_ROWS / (self.n_rows or len(self.labels))
         if moments.ndim == 1:
-            return ridge + rows * np.append(moments[:-1], 0.0)
+            return ridge + rows * np.append(moments[:-1], 0.0) + few * moments
         free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
         inner = np.linalg.pinv(free.T @ moments @ free, hermitian=True)
         project = np.eye(self.n_columns + 1) - free @ inner @ free.T @ moments
         held = project.T @ moments @ project
-        return np.asarray(np.diag(ridge) + 0.5 * rows * (held + held.T))
+        return np.asarray(np.diag(ridge) + 0.5 * rows * (held + held.T) + few * moments)
 
     def loss_terms(self, logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean loss, the scores, and the derivative with respect to the logits."""

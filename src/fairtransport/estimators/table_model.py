@@ -128,7 +128,7 @@ class TableModel(BaseEstimator):
     >>> sex = rng.choice(["F", "M"], 2000)
     >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 3 * (sex == "M"), "job": rng.choice(["a", "b"], 2000)}
     >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
-    >>> estimator = ft.ContinuousTransportClassifier(random_state=0)
+    >>> estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
     >>> model = TableModel(estimator, label="hired", sensitive=["sex"]).fit(table)
     >>> model.columns, model.needs_groups
     (['hours', 'job'], False)

@@ -99,7 +99,7 @@ class AutomaticWeight:
                 kept = self._most_that_keeps_half(path, last, point)
                 if self._reached(kept):
                     return self._bisect(path, last, kept, self._reached), self._goal, True
-                share = f"{kept.measures.information_kept:.0%} of the initial model's information is left"
+                share = f"{max(kept.measures.information_kept, 0.0):.0%} of the initial model's information is left"
                 return kept, f"{share}, and more weight would leave less than half", False
             if self._reached(point):
                 return self._bisect(path, last, point, self._reached), self._goal, True
