@@ -25,8 +25,8 @@ from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.report.style import group_styles
 
-WEIGHTS = (0.0, 0.2, 0.4, 0.8, 1.5)
-SHOWN = 0.8  # the weight whose scores are drawn
+WEIGHTS = (0.0, 1.0, 2.0, 4.0, 6.0)
+SHOWN = 4.0  # the weight whose scores are drawn
 AWARE_WEIGHT, REPAIRS = 0.02, (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 SENSITIVE = ["race", "sex"]
 

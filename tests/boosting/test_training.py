@@ -15,15 +15,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "lightgbm_adult.py"
 
 
 def test_lightgbm_on_adult(tmp_path):
-    """The bars, on test rows: blind at most .170 at SPDD .11; aware at most .151 at .064, .1455 at .093 (EquiPy's)."""
+    """The bars, on test rows: blind at most .160 at SPDD .11; aware at most .151 at .064, .1455 at .093 (EquiPy's)."""
     example = runpy.run_path(str(EXAMPLE))
     settings = example["main"].__globals__
-    settings["WEIGHTS"], settings["REPAIRS"] = (0.0, 0.8, 1.5), (0.0, 0.9, 1.0)
+    settings["WEIGHTS"], settings["REPAIRS"] = (0.0, 4.0, 6.0), (0.0, 0.9, 1.0)
     curves = example["main"](str(tmp_path / "adult.png"), 1)
     (plain, before), (some, at_some), (most, at_most) = curves["blind, by parity_weight"].mean(axis=0)
     assert plain < 0.13
     assert before > 0.7
-    assert some + (0.11 - at_some) * (most - some) / (at_most - at_some) <= 0.170
+    assert some + (0.11 - at_some) * (most - some) / (at_most - at_some) <= 0.160
     assert at_most < 0.1
     (_, whole), (part, at_part), (error, disparity) = curves["aware, by repair"].mean(axis=0)
     assert whole > 0.7
