@@ -256,11 +256,11 @@ def test_the_rule_needs_no_weight_where_there_is_nothing_to_do():
 
 
 def test_the_rule_stops_where_more_weight_brings_nothing():
-    path = made_path(lambda w: max(4.0, 10.0 / (1.0 + w)))
+    path = made_path(lambda w: max(4.0, 10.0 / (1.0 + 9.0 * w)))
     point, reason, reached = AutomaticWeight().choose(path)
     assert not reached
     assert "these features allow no more" in reason
-    assert point.weight <= 3.0
+    assert point.weight <= 0.3
     assert max(p.weight for p in path.points) < max(PATH_WEIGHTS)
 
 

@@ -33,7 +33,7 @@ __all__ = ["LinearFit", "LinearFitter"]
 
 _FOLDS = 3
 _FLEXIBLE = 20  # rows for each column below which training rows flatter a model
-_PATH_TOLERANCE = 10.0  # times that of the final fit
+_PATH_TOLERANCE = 20.0  # times that of the final fit
 _PATH_ROWS = 200  # of a group for each column, and of 20 at least: enough to find a weight; the final fit has all rows
 
 
@@ -256,7 +256,11 @@ class LinearFitter:
             final = chosen
             if chosen.weight > 0.0:
                 result = self.solver.run(chosen.weight, chosen.result.parameters)
-                final = PathPoint(chosen.weight, result, chosen.measures)
+                seen = self._seen()
+                measures, rough = (seen.measure(self._scores_of(one)) for one in (result, chosen.result))
+                # Near the border of what was asked for, the last steps may cross it: then the rough fit stands.
+                if rule.accepts(measures, rough):
+                    final = PathPoint(chosen.weight, result, chosen.measures if self.flexible else measures)
         return self._finished(path, final, reason, reached=reached)
 
     def _approached(self, weight: float) -> NDArray[np.float64]:
@@ -288,7 +292,14 @@ class LinearFitter:
             result = LbfgsResult(start, True, "the initial model", 0, [])
         else:
             result = self.rough.run(weight, start, self._report)
-        return result, sigmoid(self.problem.logits(result.parameters))
+        return result, self._scores_of(result)
+
+    def _scores_of(self, result: LbfgsResult) -> NDArray[np.float64]:
+        return np.asarray(sigmoid(self.problem.logits(result.parameters)))
+
+    def _seen(self) -> Judge:
+        """Return the judge of the training rows themselves, also where others were asked."""
+        return Judge(self.judge.labels, self.judge.shares, self.judge.comparisons, self.scores)
 
     def _run_judged(self, weight: float, start: NDArray[np.float64] | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
         """Fit all rows, and judge by models that have not seen the rows they score."""
@@ -309,7 +320,6 @@ class LinearFitter:
 
     def _finished(self, path: WeightPath, point: PathPoint, reason: str, *, reached: bool) -> LinearFit:
         trained = sigmoid(self.problem.logits(point.result.parameters))
-        judge = Judge(self.judge.labels, self.judge.shares, self.judge.comparisons, self.scores)
         theta, common = self._weights_of(point.result.parameters)
         return LinearFit(
             theta=theta,
@@ -324,7 +334,7 @@ class LinearFitter:
             information=self.judge.information,
             initial_scores=_unsorted(self.scores, self.order),
             scores=_unsorted(trained, self.order),
-            figures=before_and_after(judge, trained),
+            figures=before_and_after(self._seen(), trained),
             comparisons=self.comparisons,
             scores_in_order=trained,
             penalty=self.penalty,

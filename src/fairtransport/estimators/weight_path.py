@@ -21,7 +21,7 @@ __all__ = ["PATH_COLUMNS", "PATH_WEIGHTS", "AutomaticWeight", "PathPoint", "Weig
 PATH_COLUMNS = ("weight", "disparity", "rank_disparity", "log_loss", "information_kept", "theta", "spread")
 
 #: Weights that are tried in turn.
-PATH_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+PATH_WEIGHTS = (0.1, 0.3, 1.0, 4.0, 15.0, 60.0)
 
 _BISECTIONS = 1
 _MOST_BISECTIONS = 4  # where the information falls steeply between two weights
@@ -111,6 +111,12 @@ class AutomaticWeight:
         best = min(map(self._measure, allowed))
         chosen = next(p for p in allowed if self._measure(p) <= (1.0 + _STILL_FALLS) * best)
         return chosen, "more weight no longer lowers the disparity: these features allow no more", False
+
+    def accepts(self, measures: Measures, before: Measures) -> bool:
+        """Whether a model is within what was asked for, or no farther outside than another one."""
+        if self.max_disparity is not None:
+            return measures.disparity <= max(self.max_disparity, before.disparity)
+        return measures.information_kept >= min(HALF, before.information_kept)
 
     @property
     def _goal(self) -> str:
