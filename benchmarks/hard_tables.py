@@ -173,7 +173,7 @@ def measure(table, learner, *, weights):
         "weights": list(weights),
         "training_disparity": disparities,
         "rise": {name: rise_of(name, disparities, initial) for name in disparities[0]},
-        "path": {name: np.asarray(values, dtype=np.float64).tolist() for name, values in auto.path_.items()},
+        "path": {name: values.tolist() for name, values in auto.path_.items() if values.ndim == 1},
         "outcome": auto.outcome_,
         "says_limit": says_limit(auto.outcome_),
         "fairness_warnings": sum(category == "FairnessWarning" for category, _ in told),
