@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport._validation import check_choice
+from fairtransport._warnings import FairnessWarning
 from fairtransport.estimators import (
     ContinuousTransportClassifier,
     DiscreteTransportClassifier,
@@ -230,7 +231,8 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
         return Fit(method, scores, test_target, time.perf_counter() - start)
     model = _make(method, split.name, problem.model, random_state=random_state, quick=quick)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Training was interrupted")  # the exception below tells it
+        warnings.filterwarnings("ignore", message="Training was interrupted")  # an exception says it below
+        warnings.simplefilter("ignore", FairnessWarning)  # what parity costs is what the table shows
         model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     if model.outcome_.startswith("interrupted"):
         raise KeyboardInterrupt
