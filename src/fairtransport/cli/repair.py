@@ -141,10 +141,10 @@ def run_repair(
         with spinner("Before and after"):
             before, after = _audits(done)
     set_aside = dict(repair.set_aside_) if fit_on else {}
-    told = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
+    summary = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
     floors = {name: reading.floor for name, reading in after.readings.items()}
     without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
-    goal.write({**told, "noise_floor": floors, "without_own_map": without, "written": str(out)})
+    goal.write({**summary, "noise_floor": floors, "without_own_map": without, "written": str(out)})
     if goal.to_stdout:
         return
     _show(before, after, done, set_aside)

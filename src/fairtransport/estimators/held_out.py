@@ -138,8 +138,8 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
     positive, scored = rows.positive[compared], {}
     for name, model in models.items():
-        told = {"sensitive_features": rows.sensitive} if model.needs_groups else {}
-        scored[name] = model_scores(model.estimator_, rows.X, **told)[compared]
+        options = {"sensitive_features": rows.sensitive} if model.needs_groups else {}
+        scored[name] = model_scores(model.estimator_, rows.X, **options)[compared]
     figures = {name: _figures(scores, positive, groups) for name, scores in scored.items()}
     n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
     if len(groups) > 1:
