@@ -130,16 +130,17 @@ class TransportPenalty(ABC):
             raise ValueError(f"there are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
         values, targets = self._rescaled(s, comparisons)
         active, weights = comparisons.active, comparisons.row_weights
-        orders = [rows[ascending_order(values[rows])] for rows in comparisons.cells]
+        orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
         points: list[NDArray[np.float64]]
         masses: list[NDArray[np.float64]] | None = None
         if self.n_slices is None:
             points = [values[order] for order in orders] + targets
             masses = [_shares(order, weights) for order in orders] + [np.full(t.size, 1.0 / t.size) for t in targets]
         else:
-            table = np.empty((len(orders), self.n_slices))
+            table = np.zeros((len(orders), self.n_slices))
             for order, row in zip(orders, table, strict=True):
-                slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
+                if order.size:
+                    slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
             points = [*table, *(slice_means_plain(t, np.ones(t.size), self.n_slices) for t in targets)]
         terms = self.compare(points, masses, comparisons.pairs[active], comparisons.weights[active])
         gradient = np.zeros(s.size)
@@ -147,7 +148,8 @@ class TransportPenalty(ABC):
             if self.n_slices is None:
                 gradient[order] += slopes * _shares(order, weights)
             else:
-                row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+                if order.size:
+                    row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
         fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
         if self.scale == "standardized":
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)

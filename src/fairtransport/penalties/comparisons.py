@@ -114,7 +114,10 @@ class Comparisons:
         for own in self.cells:
             at = np.minimum(np.searchsorted(rows, own), len(rows) - 1)
             cells.append(at[rows[at] == own])
-        return replace(self, n_rows=len(rows), cells=tuple(cells), row_weights=row_weights)
+        # A cell may have no rows among these; there is nothing to compare with it then.
+        empty = np.array([own.size == 0 for own in cells] + [False] * len(self.targets))
+        weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
+        return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 
     def reweighted(self, weights: NDArray[np.float64]) -> Comparisons:
         """Return the same pairs with other weights."""
