@@ -147,9 +147,8 @@ class TransportPenalty(ABC):
         for order, slopes in zip(orders, terms.slopes, strict=False):
             if self.n_slices is None:
                 gradient[order] += slopes * _shares(order, weights)
-            else:
-                if order.size:
-                    row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+            elif order.size:
+                row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
         fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
         if self.scale == "standardized":
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)
