@@ -264,6 +264,18 @@ def test_the_rule_stops_where_more_weight_brings_nothing():
     assert max(p.weight for p in path.points) < max(PATH_WEIGHTS)
 
 
+def test_a_small_error_of_the_disparity_moves_the_weight_little():
+    """Solvers stop at a tolerance: two runs that agree to a percent must not choose weights that differ by four."""
+
+    def chosen(error):
+        curve = {0.0: 9.0, 0.1: 8.0, 0.3: 6.0, 1.0: 4.4, 4.0: 4.1, 15.0: 2.2 * (1.0 + error), 60.0: 2.0}
+        known = np.array(list(curve)), np.array(list(curve.values()))
+        path = made_path(lambda weight: float(np.interp(weight, *known)), kept=lambda w: 1.0 - w / 150.0)
+        return AutomaticWeight().choose(path)[0].weight
+
+    assert 0.9 <= chosen(0.01) / chosen(-0.01) <= 1.25
+
+
 def test_the_rule_keeps_half_of_the_information():
     path = made_path(lambda w: 10.0 / (1.0 + 0.1 * w), kept=lambda w: 1.0 / (1.0 + 0.2 * w))
     point, reason, reached = AutomaticWeight().choose(path)

@@ -1,5 +1,7 @@
 """The default solver: deterministic, independent of order and names, right on tables that are hard to solve."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
 from fairtransport.estimators.lbfgs import LbfgsSolver
 from fairtransport.estimators.logistic_problem import LogisticProblem, canonical_order
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
@@ -458,3 +460,18 @@ def test_blind_models_use_groups_in_training_only():
     )
     before, after = model.before_after_["rank_disparity"]
     assert after < before / 3
+
+
+def test_a_group_of_three_rows_does_not_stop_a_fit_in_folds():
+    """Some folds have none of its rows; the disparity is measured out of fold, as there are many columns."""
+    rng = np.random.default_rng(0)
+    groups = np.where(rng.random(300) < 0.5, "a", "b").astype(object)
+    features = rng.normal(size=(300, 20))
+    y = (features[:, 0] + rng.logistic(size=300) > 0).astype(int)
+    features[groups == "b", 1] += 2.0
+    y[(groups == "b") & (rng.random(300) < 0.5)] = 1
+    groups[np.flatnonzero(y == 1)[:3]] = "tiny"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        model = ContinuousTransportClassifier().fit(features, y, sensitive_features=groups)
+    assert np.isfinite(model.predict_proba(features)).all()

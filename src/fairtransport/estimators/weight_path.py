@@ -108,8 +108,7 @@ class AutomaticWeight:
             last = point
         allowed = [p for p in path.points if self.max_disparity is not None or p.measures.information_kept >= HALF]
         allowed = allowed or path.points[:1]  # own weights may lose half before any parity
-        best = min(map(self._measure, allowed))
-        chosen = next(p for p in allowed if self._measure(p) <= (1.0 + _STILL_FALLS) * best)
+        chosen = self._nearly_lowest(path, allowed)
         return chosen, "more weight no longer lowers the disparity: these features allow no more", False
 
     def accepts(self, measures: Measures, before: Measures) -> bool:
@@ -136,6 +135,22 @@ class AutomaticWeight:
             return False
         before, now = self._measure(path.points[-3]), min(self._measure(p) for p in path.points[-2:])
         return now > (1.0 - _STILL_FALLS) * before
+
+    def _nearly_lowest(self, path: WeightPath, allowed: list[PathPoint]) -> PathPoint:
+        """Return about the smallest weight that nearly reaches the lowest disparity.
+
+        Between two weights of the path the disparity is read off a straight line, so that a rounding error moves the
+        weight a little and does not choose its neighbour.
+        """
+        enough = (1.0 + _STILL_FALLS) * min(map(self._measure, allowed))
+        index = next(i for i, point in enumerate(allowed) if self._measure(point) <= enough)
+        high = allowed[index]
+        if not index:
+            return high
+        low = allowed[index - 1]
+        part = (self._measure(low) - enough) / (self._measure(low) - self._measure(high))
+        smallest = max(low.weight, 0.1 * high.weight)
+        return path.at(float(f"{smallest * (high.weight / smallest) ** part:.3g}"))
 
     def _bisect(
         self, path: WeightPath, low: PathPoint, high: PathPoint, holds: Callable[[PathPoint], bool]
