@@ -17,8 +17,8 @@ WORKERS ?= 2
 # Before scikit-learn 1.8 one check labels the weighted and the repeated rows of a binary classifier differently (by what
 # comes first after a shuffle), so no such classifier can pass it; later versions do not.
 LOWEST_TESTS := tests/transport tests/metrics tests/histograms tests/penalties tests/storage tests/properties/test_repair.py \
-	tests/properties/test_distances.py tests/test_groups.py tests/test_checks.py tests/estimators/test_repair.py \
-	tests/estimators/test_repair_classifier.py tests/estimators/test_transport_classifiers.py tests/persistence/test_files.py \
+	tests/properties/test_distances.py tests/test_groups.py tests/test_checks.py tests/repair/test_quantile.py \
+	tests/repair/test_classifier.py tests/linear/test_transport_classifiers.py tests/persistence/test_files.py \
 	tests/contract --ignore=tests/contract/test_boosting.py --ignore=tests/transport/test_coupled.py --ignore=tests/transport/test_namespace.py \
 	-k 'not check_sample_weight_equivalence'
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks import _timing
-from fairtransport.nets import TransportPenalty
+from fairtransport.torch import TransportPenalty
 
 CLAIM = "Forward and backward take at most 3 ms on an H200 (compiled), and the host waits for it at most once."
 BATCH, GROUPS = 8192, 8

@@ -41,12 +41,12 @@ def python(code, cache):
 def run(report):
     rounds = 2 if report.quick else 9
     with tempfile.TemporaryDirectory() as cache:
-        calls = {"ours": IMPORT, "fit": "import fairtransport.estimators", "nothing": "pass", **PEERS}
+        calls = {"ours": IMPORT, "fit": "import fairtransport.linear", "nothing": "pass", **PEERS}
         times = _timing.race({name: lambda code=code: python(code, cache) for name, code in calls.items()}, rounds)
     for peer in ("nothing", *PEERS):
         told = "an empty Python" if peer == "nothing" else f"import of {peer}"
         report.add(_timing.compare("import fairtransport", times["ours"], told, times[peer]))
-    report.add(_timing.compare("import fairtransport.estimators", times["fit"], "an empty Python", times["nothing"]))
+    report.add(_timing.compare("import fairtransport.linear", times["fit"], "an empty Python", times["nothing"]))
     for name, what in CALLS.items():
         cold, warm = [], []
         for _ in range(1 if report.quick else 3):

@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.utils.data import DataLoader, TensorDataset
 
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.nets import TransportPenalty
+from fairtransport.torch import TransportPenalty
 
 
 class FairModel(lightning.LightningModule):

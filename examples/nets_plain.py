@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.nets import TransportPenalty
+from fairtransport.torch import TransportPenalty
 
 
 def make_rows(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

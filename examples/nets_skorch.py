@@ -23,14 +23,14 @@ class FairNet(NeuralNetBinaryClassifier):
     def initialize_module(self) -> "FairNet":
         """Make the network, and the penalty beside it: skorch moves, saves and switches it like the network."""
         super().initialize_module()
-        self.penalty_ = ft.nets.TransportPenalty(self.groups_)
+        self.penalty_ = ft.torch.TransportPenalty(self.groups_)
         return self
 
     def fit(self, X: np.ndarray, y: np.ndarray, *, sensitive_features: Any) -> "FairNet":
         """Train; the groups are needed here only."""
         self.groups_ = ft.make_groups(sensitive_features)
         codes, initial = self.groups_.codes, LogisticRegression().fit(X, y)
-        unit = ft.nets.TransportPenalty(self.groups_).parity_unit(initial.predict_proba(X)[:, 1], y, codes)
+        unit = ft.torch.TransportPenalty(self.groups_).parity_unit(initial.predict_proba(X)[:, 1], y, codes)
         self.weight_ = self.parity_weight * unit
         return super().fit({"X": X.astype(np.float32), "groups": codes}, y.astype(np.float32))
 

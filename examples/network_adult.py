@@ -20,9 +20,9 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
-from fairtransport.nets import TransportPenalty
 from fairtransport.paper.setups import Split, adult_split
-from fairtransport.report.style import group_styles
+from fairtransport.report.style.colors import group_styles
+from fairtransport.torch import TransportPenalty
 
 WEIGHTS = (0.3, 0.6, 1.0, 2.0, 4.0)
 SHOWN = 2.0  # the weight whose scores are drawn

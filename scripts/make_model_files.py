@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairtransport as ft
-from fairtransport.estimators import TableModel
 from fairtransport.storage import FORMAT_VERSION
+from fairtransport.tabular import TableModel
 
 FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "data"
 

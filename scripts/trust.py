@@ -33,7 +33,7 @@ PARTS = {
     "examples": [
         *("tests/properties/test_repair.py", "tests/properties/test_distances.py", "tests/security"),
         *("tests/persistence", "tests/storage", "tests/metrics"),
-        *("tests/transport", "tests/histograms", "tests/test_groups.py", "tests/estimators/test_repair.py"),
+        *("tests/transport", "tests/histograms", "tests/test_groups.py", "tests/repair/test_quantile.py"),
     ],
 }
 _GENERATED = re.compile(r"test_generated_checks\[(\w+)\(")

@@ -20,7 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(scope="session")
 def raw_people():
     """Return what makes a raw table of people, for tests in any folder."""
-    path = Path(__file__).parent / "estimators" / "raw_people.py"
+    path = Path(__file__).parent / "tabular" / "raw_people.py"
     spec = importlib.util.spec_from_file_location("raw_people", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

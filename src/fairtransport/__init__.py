@@ -5,7 +5,7 @@ The names below are loaded when first used, so ``import fairtransport`` stays qu
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -14,18 +14,12 @@ if TYPE_CHECKING:
     from fairtransport import datasets, metrics
     from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
-    from fairtransport.estimators import (
-        ContinuousTransportClassifier,
-        DiscreteTransportClassifier,
-        Frontier,
-        QuantileRepair,
-        QuantileRepairClassifier,
-        fit_many,
-        frontier,
-    )
     from fairtransport.groups import Groups, make_groups
+    from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
     from fairtransport.persistence import load, save
     from fairtransport.persistence.onnx import to_onnx
+    from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+    from fairtransport.selection import Frontier, fit_many, frontier
     from fairtransport.transport import solve_dual
 
 __all__ = [
@@ -56,60 +50,57 @@ __all__ = [
 _HOMES = {
     "Audit": "auditing",
     "AuditComparison": "auditing",
-    "ContinuousTransportClassifier": "estimators",
-    "DiscreteTransportClassifier": "estimators",
+    "ContinuousTransportClassifier": "linear",
+    "DiscreteTransportClassifier": "linear",
     "FairnessWarning": "_warnings",
-    "Frontier": "estimators",
+    "Frontier": "selection",
     "Groups": "groups",
-    "QuantileRepair": "estimators",
-    "QuantileRepairClassifier": "estimators",
+    "QuantileRepair": "repair",
+    "QuantileRepairClassifier": "repair",
     "audit": "auditing",
     "audit_table": "auditing",
     "compare": "auditing",
-    "fit_many": "estimators",
-    "frontier": "estimators",
+    "fit_many": "selection",
+    "frontier": "selection",
     "load": "persistence",
     "make_groups": "groups",
     "save": "persistence",
     "solve_dual": "transport",
     "to_onnx": "persistence.onnx",
 }
-_ROOMS = frozenset(
+_PACKAGES = frozenset(
     {
         "auditing",
         "boosting",
         "checks",
         "criteria",
         "datasets",
-        "estimators",
         "histograms",
+        "linear",
         "metrics",
-        "nets",
-        "paper",
         "penalties",
         "persistence",
+        "repair",
         "report",
-        "storage",
+        "selection",
         "stream",
         "tables",
+        "tabular",
+        "torch",
         "transport",
     }
 )
 
 
-# What the report draws: loading it makes their ``plot`` work (matplotlib itself is loaded when something is drawn).
-_DRAWN = frozenset({"Frontier", "frontier"})
-
-
 def __getattr__(name: str) -> Any:
-    if name in _DRAWN:
-        importlib.import_module("fairtransport.report.frontier")
     if name in _HOMES:
         return getattr(importlib.import_module(f"fairtransport.{_HOMES[name]}"), name)
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"fairtransport.{name}")
     raise AttributeError(f"module 'fairtransport' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS})
+    # `help` and `inspect.getmembers` load every name: without torch there is no `fairtransport.torch` to show.
+    absent = {"torch"} if importlib.util.find_spec("torch") is None else set()
+    return sorted({*__all__, *_PACKAGES} - absent)

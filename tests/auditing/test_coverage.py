@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from fairtransport.auditing.inversion import Block
-from fairtransport.auditing.making import read_blocks
+from fairtransport.auditing._assembly import read_blocks
+from fairtransport.auditing._coarse_histograms import MOST_NODES, thin
+from fairtransport.auditing._confidence_intervals import Block
+from fairtransport.auditing._disparity_norms import METRICS, make_yardsticks
+from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing.options import Options
-from fairtransport.auditing.permutation import noise_floors
-from fairtransport.auditing.thinning import MOST_NODES, thin
-from fairtransport.auditing.yardsticks import METRICS, make_yardsticks
 from fairtransport.histograms import count_scores
 
 WTH, SDD, SPDD = METRICS

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fairtransport import metrics
-from fairtransport.auditing.bounds import distribution_free_margins
-from fairtransport.auditing.inversion import Block, find_truths
-from fairtransport.auditing.ordering import _network, ascending
-from fairtransport.auditing.permutation import noise_floors
-from fairtransport.auditing.thinning import thin
-from fairtransport.auditing.yardsticks import METRICS, Yardstick, make_yardsticks
+from fairtransport.auditing._coarse_histograms import thin
+from fairtransport.auditing._confidence_intervals import Block, find_truths
+from fairtransport.auditing._disparity_norms import METRICS, Yardstick, make_yardsticks
+from fairtransport.auditing._dkw_bounds import distribution_free_margins
+from fairtransport.auditing._ordering import _network, ascending
+from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import Sample, wasserstein
 

@@ -8,7 +8,7 @@ import xgboost
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.boosting import TransportBoostingClassifier
-from fairtransport.boosting.libraries import LightGBM, Relay, XGBoost, default_estimator, library_of
+from fairtransport.boosting._backends import LightGBM, Relay, XGBoost, default_estimator, library_of
 
 
 def test_the_library_of_an_estimator():
@@ -68,7 +68,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_extra(monkeypatch, wo
     for name in [name for name in sys.modules if name.partition(".")[0] == "lightgbm"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    monkeypatch.setattr("fairtransport.boosting.libraries.import_module", refuse)
+    monkeypatch.setattr("fairtransport.boosting._backends.import_module", refuse)
     with pytest.raises(ImportError, match=r'LightGBM is not installed: pip install "fairtransport\[boosting\]"'):
         TransportBoostingClassifier().fit(world.X, world.y, sensitive_features=world.group)
 

@@ -7,7 +7,7 @@ import xgboost
 from sklearn.base import clone
 
 from fairtransport.boosting import TransportObjective
-from fairtransport.boosting.rows import Rows
+from fairtransport.boosting._binned_rows import Rows
 from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
@@ -135,8 +135,8 @@ def test_threads_change_nothing(monkeypatch):
     slopes, bends = np.random.default_rng(0).random((2, 3, 1024))
     results = []
     for chunk in (10_000, 100):
-        monkeypatch.setattr("fairtransport.boosting.rows._CHUNK", chunk)
-        monkeypatch.setattr("fairtransport.boosting.rows.config.NUMBA_NUM_THREADS", 4)
+        monkeypatch.setattr("fairtransport.boosting._binned_rows._CHUNK", chunk)
+        monkeypatch.setattr("fairtransport.boosting._binned_rows.config.NUMBA_NUM_THREADS", 4)
         scores, masses = Rows(groups).count(margins, weights)
         results.append((scores, masses, *Rows(groups).push(scores, labels, weights, slopes, bends, dtype=np.float64)))
     for one, other in zip(*results, strict=True):

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import xgboost
 
-from fairtransport.boosting.given import Given
-from fairtransport.boosting.libraries import library_of
-from fairtransport.boosting.shares import group_shares
+from fairtransport.boosting._backends import library_of
+from fairtransport.boosting._group_probabilities import group_shares
+from fairtransport.boosting._training_data import Given
 from fairtransport.groups import make_groups
 
 LIGHT = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fairtransport.boosting.stopping import Stopping
+from fairtransport.boosting._early_stopping import Stopping
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 

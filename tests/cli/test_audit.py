@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport._text import plain
 from fairtransport.cli import _tables
 from fairtransport.cli._limits import parse_limits
-from fairtransport.report.audit_verdict import audit_verdict
-from fairtransport.report.text import plain
+from fairtransport.report.pages.audit_verdict import audit_verdict
 
 CANARY = "CANARY"
 QUICK = ("--replicates", 20)

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import fairtransport as ft
 from fairtransport.cli.app import app
-from fairtransport.estimators import TableModel
 from fairtransport.paper.finding import Claim, Finding
 from fairtransport.paper.reproduction import Reproduction
+from fairtransport.tabular import TableModel
 
 ROOT = Path(__file__).parents[2]
 TOLD = {"stream.md", "install.md", "which_method.md", "limits.md"}  # and the tours: they have tests of their own

@@ -17,7 +17,7 @@ import pyarrow.feather as feather
 import pytest
 
 import fairtransport as ft
-from fairtransport.estimators import repair_files
+from fairtransport.repair import files as repair_files
 
 CANARY = "CANARY"
 

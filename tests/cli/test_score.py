@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import fairtransport as ft
 from fairtransport.cli.app import app
-from fairtransport.estimators import TableModel
+from fairtransport.tabular import TableModel
 
 CANARY = "CANARY"
 
@@ -84,7 +84,7 @@ def test_decisions(run, here):
 
 
 def test_many_pieces_are_one_table(run, here, raw_people, monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.files.table._BATCH", 64)
+    monkeypatch.setattr("fairtransport.tables.files._table._BATCH", 64)
     whole = raw_people(5000, seed=2)
     whole[:3000].write_parquet("part-1.parquet")
     whole[3000:].write_parquet("part-2.parquet")

@@ -10,7 +10,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.metrics import error_rate
-from fairtransport.report.what_if import WhatIf
+from fairtransport.report.pages._what_if import WhatIf
 
 QUICK = ("--replicates", 20)
 

@@ -219,7 +219,7 @@ def test_the_page_gets_snapshots_and_is_closed(stream, here, monkeypatch):
         told.extend([port, snapshot()["title"]])
         return Handle()
 
-    module = ModuleType("fairtransport.stream.page")
+    module = ModuleType("fairtransport.stream.live_page")
     module.serve_page = serve_page
     monkeypatch.setitem(sys.modules, module.__name__, module)
     result = stream("rows.jsonl", "--out", "out.jsonl", "--page", 8010)
@@ -308,7 +308,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(models, here):
     """The system itself refuses to let a file grow beyond 16 KiB."""
     code = (
         "import resource, signal, sys; from fairtransport.cli import main\n"
-        "import fairtransport.stream.adjuster, fairtransport.stream.journal as j\n"
+        "import fairtransport.stream._adjuster, fairtransport.stream._journal as j\n"
         "real = j.LineFile.add\n"
         "def add(self, content):\n"
         "    if self.path.name == 'out.jsonl': resource.setrlimit(resource.RLIMIT_FSIZE, (16384, -1))\n"

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport.estimators import TableModel
+from fairtransport.tabular import TableModel
 
 CANARY = "CANARY"
 HOSTILE = ["<script>alert(1)</script>", "=cmd()", "🦊", "x" * 300, "\u202egpj", "a,b"]
@@ -302,7 +302,7 @@ def test_stopped_in_the_middle_of_training_nothing_is_left(here, raw_people):
     raw_people(3000).write_csv("many.csv")
     code = (
         "import sys\n"
-        "from fairtransport.estimators.lbfgs import LbfgsSolver\n"
+        "from fairtransport.linear.solvers._lbfgs import LbfgsSolver\n"
         "whole = LbfgsSolver.run\n"
         "def slowly(self, *arguments):\n"
         "    print('training', file=sys.stderr, flush=True)\n"

@@ -17,9 +17,9 @@ from scipy.stats import wasserstein_distance
 
 from fairtransport import metrics
 from fairtransport.groups import make_groups
+from fairtransport.metrics import _ordered as ordered
 from fairtransport.metrics import (
     disparities,
-    ordered,
     pairwise_distances,
     strong_demographic_disparity,
     strong_pairwise_disparity,

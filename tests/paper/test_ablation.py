@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import ablation
+from fairtransport.paper._runs import Stop, Stopped, run_parts
 from fairtransport.paper.finding import VERDICTS
-from fairtransport.paper.runs import Stop, Stopped, run_parts
 
 
 def made_up(quick, change=None):

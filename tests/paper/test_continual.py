@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.paper.worlds import adult_by_sex, rows_at_rates
+from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
 from fairtransport.transport.line import Sample, wasserstein
 
 pytestmark = pytest.mark.paper

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure1
-from fairtransport.paper.runs import Stop, Stopped, run_parts
-from fairtransport.report.distributions import draw
+from fairtransport.paper._runs import Stop, Stopped, run_parts
+from fairtransport.report.displays.method_panels import draw
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.paper import figure3, worlds
-from fairtransport.paper.runs import Stop, Stopped, run_parts
+from fairtransport.paper import _shifted_adult as shifted_adult
+from fairtransport.paper import figure3
+from fairtransport.paper._runs import Stop, Stopped, run_parts
 from fairtransport.paper.setups import Split
-from fairtransport.report.distributions import draw
+from fairtransport.report.displays.method_panels import draw
 
 
 def small_split(n=3000):
@@ -95,7 +96,7 @@ def test_a_part_can_be_stopped_between_two_records(small):
 def test_rows_have_the_rates_asked_for():
     split = small_split()
     sex = split.sensitive_train["sex"]
-    rows = worlds.rows_at_rates(split.y_train, sex, {"Female": 0.4}, np.random.default_rng(0))
+    rows = shifted_adult.rows_at_rates(split.y_train, sex, {"Female": 0.4}, np.random.default_rng(0))
     assert len(set(rows.tolist())) == len(rows)
     female = sex[rows] == "Female"
     assert split.y_train[rows][female].mean() == pytest.approx(0.4, abs=0.01)
@@ -103,7 +104,7 @@ def test_rows_have_the_rates_asked_for():
 
 
 def test_adult_has_two_groups():
-    split = worlds.adult_by_sex()
+    split = shifted_adult.adult_by_sex()
     assert split.groups_test.names == ("Female", "Male")
     assert split.X_train.shape == (30940, 104)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure4
-from fairtransport.paper.runs import Stop, Stopped, run_parts
+from fairtransport.paper._runs import Stop, Stopped, run_parts
 from fairtransport.paper.setups import Split
-from fairtransport.report.distributions import draw
+from fairtransport.report.displays.method_panels import draw
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
 

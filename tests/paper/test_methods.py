@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
-from fairtransport.paper import methods
-from fairtransport.paper.methods import METHODS, SETTINGS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.paper import _methods as methods
+from fairtransport.paper._methods import METHODS, SETTINGS, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.setups import communities_splits, german_splits
 from fairtransport.transport.targets import resolve_target
 

@@ -3,8 +3,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairtransport.paper import reproduction
+from fairtransport.paper._runs import Part
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.runs import Part
 
 
 class Item:

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fairtransport.metrics import wasserstein_disparity
-from fairtransport.paper.methods import fit_method, measure, prepare
+from fairtransport.paper._methods import fit_method, measure, prepare
 from fairtransport.paper.setups import adult_split, communities_splits, german_splits
 
 

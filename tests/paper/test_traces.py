@@ -3,9 +3,9 @@ import pytest
 
 from fairtransport import ContinuousTransportClassifier
 from fairtransport.metrics import error_rate, wasserstein_disparity
+from fairtransport.paper._runs import Stop, Stopped
+from fairtransport.paper._traces import Evaluator, follow
 from fairtransport.paper.finding import Table
-from fairtransport.paper.runs import Stop, Stopped
-from fairtransport.paper.traces import Evaluator, follow
 
 RNG = np.random.default_rng(0)
 G = RNG.integers(2, size=600)

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
-from fairtransport.estimators import TableModel
+from fairtransport.tabular import TableModel
 
 N = 600
 

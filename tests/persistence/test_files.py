@@ -22,15 +22,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import fairtransport as ft
-from fairtransport.persistence import (
-    ModelFileError,
-    ModelFileWarning,
-    Recipe,
-    add_recipe,
-    describe,
-    pack_model,
-    recipes,
-)
+from fairtransport.persistence import ModelFileError, ModelFileWarning, Recipe, add_recipe, describe, pack_model
+from fairtransport.persistence.recipes import _registry as recipes
 
 from .models import EXACT, SUMMED_UP, cot, fitted, people, preprocessing, scores_of, table
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtransport.persistence import ModelFileError
-from fairtransport.persistence.files import _model_of, pack_model
+from fairtransport.persistence._files import _model_of, pack_model
 from fairtransport.storage import Container, pack_container, unpack_container
 
 from .models import fitted

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairtransport.histograms import Grid
-from fairtransport.persistence import summaries
-from fairtransport.persistence.summaries import _blocks, summarise_map, summarise_quantiles
+from fairtransport.persistence import _summaries as summaries
+from fairtransport.persistence._summaries import _blocks, summarise_map, summarise_quantiles
 from fairtransport.transport.line import QuantileMap, quantile_map, wasserstein
 
 counts = arrays(np.int64, st.integers(1, 60), elements=st.integers(1, 12))

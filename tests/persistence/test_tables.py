@@ -9,10 +9,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.estimators import TableEncoder, TableModel
 from fairtransport.persistence import ModelFileError
-from fairtransport.persistence.files import _model_of, pack_model
+from fairtransport.persistence._files import _model_of, pack_model
 from fairtransport.storage import pack_container, unpack_container
+from fairtransport.tabular import TableEncoder, TableModel
 
 from .models import fitted, table
 

@@ -15,7 +15,7 @@ import xgboost
 import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.persistence import ModelFileError, describe
-from fairtransport.persistence.tree_texts import check_lightgbm, check_xgboost, clean_lightgbm
+from fairtransport.persistence._tree_texts import check_lightgbm, check_xgboost, clean_lightgbm
 from fairtransport.storage import read_container, write_container
 
 from .models import people

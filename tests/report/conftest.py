@@ -6,7 +6,7 @@ import pytest
 import fairtransport as ft
 from fairtransport import make_groups
 from fairtransport.metrics import error_rate
-from fairtransport.metrics.disparity import disparities
+from fairtransport.metrics._disparity import disparities
 from fairtransport.report import Comparison, MethodOutcome
 
 HOSTILE = "<script>alert(1)</script>"

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import fairtransport as ft
 from fairtransport.auditing import audit_histograms
 from fairtransport.histograms import Grid, GroupHistograms
-from fairtransport.report.audit_page import audit_page, comparison_page
-from fairtransport.report.audit_tables import audit_tables
-from fairtransport.report.matrix import LEVELS, matrix
-from fairtransport.report.what_if import WhatIf
+from fairtransport.report.pages._audit_page import audit_page, comparison_page
+from fairtransport.report.pages._audit_tables import audit_tables
+from fairtransport.report.pages._distance_matrix import LEVELS, matrix
+from fairtransport.report.pages._what_if import WhatIf
 
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)

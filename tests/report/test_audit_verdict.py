@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
-from fairtransport.report.audit_verdict import audit_verdict
-from fairtransport.report.comparison_verdict import comparison_verdict
-from fairtransport.report.text import plain
-from fairtransport.report.what_if import WhatIf
+from fairtransport._text import plain
+from fairtransport.report.pages._audit_comparison_verdict import comparison_verdict
+from fairtransport.report.pages._what_if import WhatIf
+from fairtransport.report.pages.audit_verdict import audit_verdict
 
 QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}
 

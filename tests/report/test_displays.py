@@ -21,7 +21,7 @@ from fairtransport.report import (
     PairwiseDisparityDisplay,
     TransportMapDisplay,
 )
-from fairtransport.report.style import group_styles
+from fairtransport.report.style.colors import group_styles
 from fairtransport.transport.line import wasserstein
 
 mpl.use("Agg")

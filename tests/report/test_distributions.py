@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.integrate import trapezoid
 
-from fairtransport.metrics.disparity import disparities
+from fairtransport.metrics._disparity import disparities
 from fairtransport.report import distribution_figure
-from fairtransport.report.distributions import draw
-from fairtransport.report.legend import legend_columns
-from fairtransport.report.style import THEMES, group_styles
+from fairtransport.report.displays._legend import legend_columns
+from fairtransport.report.displays.method_panels import draw
+from fairtransport.report.style.colors import THEMES, group_styles
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])

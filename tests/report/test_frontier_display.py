@@ -12,8 +12,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.estimators.curve import CURVE_METRICS, Frontier
 from fairtransport.report import FrontierDisplay
+from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 
 mpl.use("Agg")
 

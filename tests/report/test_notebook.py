@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 import fairtransport as ft
-from fairtransport.report.notebook import audit_html
+from fairtransport.report.pages._notebook import audit_html
 
 
 def test_shows_verdict_and_groups(audit):

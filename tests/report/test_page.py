@@ -11,7 +11,7 @@ import sklearn
 
 import fairtransport
 from fairtransport.report import verdict, write_comparison
-from fairtransport.report.page import FILES, render_page
+from fairtransport.report.pages.comparison_page import FILES, render_page
 
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 

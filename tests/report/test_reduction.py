@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fairtransport as ft
 from fairtransport.histograms import count_scores
-from fairtransport.report.reduction import MOST_BINS, choose_bins, reduce_histograms
+from fairtransport.report.pages._reduced_histograms import MOST_BINS, choose_bins, reduce_histograms
 
 
 @given(full=st.integers(1, 1 << 20), n_curves=st.integers(1, 400))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtransport.report.text import count_word, one_line, shorten, three_digits
+from fairtransport._text import count_word, one_line, shorten, three_digits
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 
 import fairtransport as ft
 from fairtransport.storage import pack_container, unpack_container
-from fairtransport.storage.npy import from_npy
+from fairtransport.storage._npy import from_npy
 from fairtransport.storage.schema import from_json
 from fairtransport.tables import Columns, count_table, open_files
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fairtransport import make_groups, metrics
-from fairtransport.stream.history import MOST_POINTS, History
-from fairtransport.stream.monitor import MONITOR_BINS, Monitor
+from fairtransport.stream._history import MOST_POINTS, History
+from fairtransport.stream._monitor import MONITOR_BINS, Monitor
 
 
 def seen(scores, groups, half_life=1e12, untouched=None):

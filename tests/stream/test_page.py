@@ -12,10 +12,10 @@ import time
 import numpy as np
 import pytest
 
-from fairtransport.report.style import THEMES
-from fairtransport.stream.page import serve_page
-from fairtransport.stream.page_board import MOST_POINTS, Board
-from fairtransport.stream.page_files import page_files
+from fairtransport.report.style.colors import THEMES
+from fairtransport.stream._live_page_data import MOST_POINTS, Board
+from fairtransport.stream._live_page_files import page_files
+from fairtransport.stream.live_page import serve_page
 
 NOW = {
     "title": "Scores",

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairtransport as ft
-from fairtransport.stream.csv_lines import CsvParser
-from fairtransport.stream.feeding import Feeding, feeding_of
-from fairtransport.stream.json_lines import JsonParser
+from fairtransport.stream._csv_lines import CsvParser
+from fairtransport.stream._json_lines import JsonParser
+from fairtransport.stream.input_schema import Feeding, feeding_of
 from fairtransport.stream.source import LONGEST, LineSource
 
 from .worlds import cot, repair
@@ -347,7 +347,7 @@ class _TableModel:
 
 
 def test_raw_columns_go_to_the_encoder_as_they_are(monkeypatch):
-    cells = ModuleType("fairtransport.estimators.cells")
+    cells = ModuleType("fairtransport.tabular.cells")
     cells.word_of = lambda value: None if value in {None, ""} else str(value).strip()
     monkeypatch.setitem(sys.modules, cells.__name__, cells)
     fed = feeding_of(_TableModel(), sensitive=["sex"])

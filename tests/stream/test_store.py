@@ -11,8 +11,8 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
-from fairtransport.stream.journal import LineFile, journal_line
-from fairtransport.stream.store import Store, digest_of
+from fairtransport.stream._journal import LineFile, journal_line
+from fairtransport.stream._store import Store, digest_of
 
 from .worlds import raw_scores, repair
 
@@ -259,7 +259,7 @@ def test_a_line_file_is_cut_and_goes_on(tmp_path):
 
 def test_the_name_of_a_new_file_is_made_to_last(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr("fairtransport.stream.journal.sync_folder", synced.append)
+    monkeypatch.setattr("fairtransport.stream._journal.sync_folder", synced.append)
     LineFile(tmp_path / "lines").add(b"one\n")
     LineFile(tmp_path / "lines").close()
     assert synced == [tmp_path]

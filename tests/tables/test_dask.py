@@ -11,7 +11,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.tables import count_table
-from fairtransport.tables.partitions import look_first
+from fairtransport.tables._partitions import look_first
 from fairtransport.tables.reading import open_table
 
 CANARY = "canary-value"

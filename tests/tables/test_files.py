@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairtransport.tables import Columns, count_table, open_files
-from fairtransport.tables.files import engine, unpacking, writing
+from fairtransport.tables.files import _decompression_limit as decompression_limit
+from fairtransport.tables.files import engine, writing
 from fairtransport.tables.files.engine import Engine
 
 CANARY = "CANARY"
@@ -433,8 +434,8 @@ def bomb(path, n_members):
 
 
 def test_a_bomb_is_refused_at_the_limit(tmp_path, monkeypatch):
-    assert (unpacking.ALWAYS_ALLOWED, unpacking.MOST_EXPANSION) == (2**30, 200)  # as the help says
-    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED", 1 << 24)
+    assert (decompression_limit.ALWAYS_ALLOWED, decompression_limit.MOST_EXPANSION) == (2**30, 200)  # as the help says
+    monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 24)
     path = bomb(tmp_path / "x.csv.gz", 100)
     with pytest.raises(
         ValueError, match=r"unpacks to more than 200 times its size and more than 0\.0156 GiB.*max_expansion="
@@ -443,7 +444,7 @@ def test_a_bomb_is_refused_at_the_limit(tmp_path, monkeypatch):
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED", 1 << 20)
+    monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
     path, columns = bomb(tmp_path / "x.csv.gz", 2), Columns.named(score="s", sensitive="g")
     with pytest.raises(ValueError, match="max_expansion="):
         count(path, columns)
@@ -451,7 +452,7 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
 
 
 def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED", 1 << 20)
+    monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
     with (
         open_files([bomb(tmp_path / "x.csv.gz", 50)]) as table,
         pytest.raises(ValueError, match="max_expansion="),
@@ -461,7 +462,7 @@ def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
 
 
 def test_usual_files_are_not_taken_for_bombs(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED", 1000)
+    monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1000)
     for ending in ("csv.gz", "csv.zst", "jsonl.gz"):
         count(write(tmp_path / f"x.{ending}", rows(2000)))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.estimators.problem import PackedRows, TrainingProblem, sigmoid
-from fairtransport.estimators.steps import ParameterSteps
-from fairtransport.estimators.trainer import Objective, Trainer
 from fairtransport.groups import make_groups
+from fairtransport.linear.solvers._sgd import Objective, Trainer
+from fairtransport.linear.solvers._step_sizes import ParameterSteps
+from fairtransport.linear.solvers.sgd_problem import PackedRows, TrainingProblem
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import (
@@ -22,6 +22,7 @@ from fairtransport.transport.kernels import (
     logistic,
     project,
 )
+from fairtransport.transport.logistic import sigmoid
 from fairtransport.transport.regularizers import get_regularizer
 
 MASK = 2**64 - 1

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from fairtransport.transport._namespace import as_array, namespace, take_along, whole
 from fairtransport.transport.dual import DualProblem, DualState, ascend, ascend_all_pairs, evaluate
 from fairtransport.transport.fourier import FourierFeatures, draw_features
-from fairtransport.transport.namespace import as_array, namespace, take_along, whole
 from fairtransport.transport.regularizers import ENTROPY, L2
 from fairtransport.transport.targets import pointwise_mean, pointwise_median
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from fairtransport.stream.journal import journal_line, whole_entries
+from fairtransport.stream._journal import journal_line, whole_entries
 
 SHARE = 1
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairtransport.persistence.files import _model_of
+from fairtransport.persistence._files import _model_of
 from fairtransport.storage import ModelFileError, pack_container, unpack_container
-from fairtransport.storage.npy import from_npy, to_npy
+from fairtransport.storage._npy import from_npy, to_npy
 from fairtransport.storage.schema import from_json, to_json
 
 SHARE = 3

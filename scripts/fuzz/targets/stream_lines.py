@@ -7,9 +7,9 @@ import functools
 import numpy as np
 
 from fairtransport import QuantileRepair
-from fairtransport.stream.csv_lines import CsvParser
-from fairtransport.stream.feeding import feeding_of
-from fairtransport.stream.json_lines import JsonParser
+from fairtransport.stream._csv_lines import CsvParser
+from fairtransport.stream._json_lines import JsonParser
+from fairtransport.stream.input_schema import feeding_of
 
 SHARE = 2
 

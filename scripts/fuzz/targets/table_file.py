@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 from fairtransport.tables import Columns, count_table
+from fairtransport.tables.files._table import FileTable
+from fairtransport.tables.files._text import CsvOptions
 from fairtransport.tables.files.engine import Engine
 from fairtransport.tables.files.paths import find_files
-from fairtransport.tables.files.table import FileTable
-from fairtransport.tables.files.text import CsvOptions
 
 from .table_head import told as names_of
 

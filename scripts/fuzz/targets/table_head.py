@@ -8,9 +8,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from fairtransport.tables.files.delimited import read_head
+from fairtransport.tables.files._delimited import read_head
+from fairtransport.tables.files._text import _check_keys
 from fairtransport.tables.files.paths import find_files
-from fairtransport.tables.files.text import _check_keys
 
 SHARE = 2
 REFUSALS = (ValueError, OSError)

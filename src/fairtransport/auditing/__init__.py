@@ -1,11 +1,10 @@
 """Arrays, tables or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
 
-from fairtransport.auditing.calls import audit, audit_histograms
-from fairtransport.auditing.comparing import AuditComparison, Change, ThresholdChange, compare
-from fairtransport.auditing.of_tables import audit_counts, audit_table
-from fairtransport.auditing.places import PairSummary
+from fairtransport.auditing._audit_tables import audit_counts, audit_table
+from fairtransport.auditing._audits import audit, audit_histograms
+from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
+from fairtransport.auditing._score_ranges import PairSummary
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.auditing.rendering import register_renderer
 from fairtransport.auditing.result import Audit, GroupSummary, Reading, Settings, StratumSummary, ThresholdSummary
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "audit_histograms",
     "audit_table",
     "compare",
-    "register_renderer",
 ]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.auditing.places import pair_summary
-from fairtransport.auditing.rendering import render
-from fairtransport.auditing.small_groups import SmallGroups
-from fairtransport.auditing.text import audit_text
+from fairtransport._extras import render
+from fairtransport.auditing._score_ranges import pair_summary
+from fairtransport.auditing._small_groups import SmallGroups
+from fairtransport.auditing._summary import audit_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.auditing.places import PairSummary
+    from fairtransport.auditing._score_ranges import PairSummary
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 
@@ -333,7 +333,7 @@ class Audit:
             `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay` or
             `TransportMapDisplay`, with ``ax_`` and ``figure_``.
         """
-        return render("plot", self, kind=kind, **options)
+        return render("plot_audit", self, kind=kind, **options)
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write the page that can be handed on; needs the extra ``report``.
@@ -353,11 +353,11 @@ class Audit:
         Path or str
             One file that works offline: no network request, under 5 MB for any number of rows and up to 200 groups.
         """
-        return render("to_html", self, path=path, **options)
+        return render("audit_to_html", self, path=path, **options)
 
     def _repr_html_(self) -> str:
         """Show a notebook the verdict and the groups."""
-        return str(render("repr_html", self))
+        return str(render("audit_repr_html", self))
 
     def __repr__(self) -> str:
         spdd = self.readings["strong_pairwise_disparity"]

@@ -5,7 +5,7 @@ Needs the extra: ``pip install "fairtransport[boosting]"``.
 
 from __future__ import annotations
 
-from fairtransport.boosting.classifier import TransportBoostingClassifier
-from fairtransport.boosting.objective import TransportObjective
+from fairtransport.boosting._classifier import TransportBoostingClassifier
+from fairtransport.boosting._objective import TransportObjective
 
 __all__ = ["TransportBoostingClassifier", "TransportObjective"]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtransport._progress import progress
-from fairtransport.report.text import one_line
+from fairtransport._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fairtransport.report.text import one_line
+from fairtransport._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

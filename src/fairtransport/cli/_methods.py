@@ -56,11 +56,8 @@ def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
     """Return the classifier that is to be trained."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - scikit-learn takes a while
 
-    from fairtransport.estimators import (  # noqa: PLC0415
-        ContinuousTransportClassifier,
-        DiscreteTransportClassifier,
-        QuantileRepairClassifier,
-    )
+    from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier  # noqa: PLC0415
+    from fairtransport.repair import QuantileRepairClassifier  # noqa: PLC0415
 
     plain = LogisticRegression(max_iter=1000)
     if options.method == "lr":

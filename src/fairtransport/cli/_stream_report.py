@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from fairtransport._text import one_line
 from fairtransport.cli._errors import complain
-from fairtransport.report.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

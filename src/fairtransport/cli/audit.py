@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairtransport._extras import load_extra
+from fairtransport._text import one_line, plain
 from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import print_path, spinner
 from fairtransport.cli._errors import complain
 from fairtransport.cli._json import JsonGoal, JsonTo
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
-from fairtransport.report.extra import load_extra
-from fairtransport.report.text import one_line, plain
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
@@ -179,7 +179,7 @@ def _audit(
 
 
 def _hand_on(audit: Audit, html: Path | None, goal: JsonGoal) -> None:
-    from fairtransport.report.audit_verdict import audit_verdict  # noqa: PLC0415 - its room brings much
+    from fairtransport.report.pages.audit_verdict import audit_verdict  # noqa: PLC0415 - its room brings much
 
     if html is not None:
         with spinner("Writing the page"):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairtransport._extras import check_report
+from fairtransport._text import one_line, three_digits
 from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, steps
 from fairtransport.cli._json import JsonGoal, JsonTo
 from fairtransport.cli._output import prepare_files, prepare_folder
 from fairtransport.report import METRICS, verdict, write_comparison
-from fairtransport.report.extra import check_extra
-from fairtransport.report.page import FILES
-from fairtransport.report.text import one_line, three_digits
+from fairtransport.report.pages.comparison_page import FILES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def run_demo(
     Example:
       fairtransport demo --out demo     then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
-    check_extra()
+    check_report()
     goal = JsonGoal(json_to)
     prepare_files([goal.path], force=force, ask=shared.on_terminal())
     folder = prepare_folder(out, FILES)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fairtransport.auditing import Audit
-    from fairtransport.estimators import QuantileRepair
-    from fairtransport.estimators.repair_files import FileRepair
+    from fairtransport.repair import QuantileRepair
+    from fairtransport.repair.files import FileRepair
 
 __all__ = ["run_repair"]
 
@@ -168,8 +168,8 @@ def _repair(
     """Learn from the counts of one table, and write the other, which may be the same."""
     from contextlib import ExitStack  # noqa: PLC0415
 
-    from fairtransport.estimators import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
-    from fairtransport.estimators.repair_files import repair_file  # noqa: PLC0415
+    from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.repair.files import repair_file  # noqa: PLC0415
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415
 
     show = shared.watched()
@@ -204,7 +204,7 @@ def _repair(
 
 
 def _show_small_groups(repair: QuantileRepair) -> None:
-    from fairtransport.estimators.repair import describe_small_groups  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.repair.quantile import describe_small_groups  # noqa: PLC0415 - scikit-learn takes a while
 
     for sentence in describe_small_groups(repair):
         print_sentence(f"{sentence}.")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from fairtransport._text import one_line
 from fairtransport.cli import _tables as shared
 from fairtransport.cli._console import make_table, print_path, print_sentence, print_table
 from fairtransport.cli._errors import misuse
 from fairtransport.cli._json import JsonGoal, JsonTo
 from fairtransport.cli._output import prepare_files, prepare_folder
-from fairtransport.report.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

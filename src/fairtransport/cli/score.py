@@ -20,7 +20,7 @@ from fairtransport.cli._output import prepare_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairtransport.estimators import TableModel
+    from fairtransport.tabular import TableModel
 
 __all__ = ["run_score"]
 
@@ -104,8 +104,8 @@ def run_score(
 
 
 def _load(path: str, decimal: str) -> TableModel:
-    from fairtransport.estimators import TableModel  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.persistence import load  # noqa: PLC0415
+    from fairtransport.tabular import TableModel  # noqa: PLC0415 - scikit-learn takes a while
 
     model = load(path)
     if not isinstance(model, TableModel):
@@ -126,10 +126,10 @@ def _score(
     reading: dict[str, Any],
     scoring: dict[str, Any],
 ) -> dict[str, int]:
-    from fairtransport.estimators.scored_files import score_file  # noqa: PLC0415
     from fairtransport.tables import open_files  # noqa: PLC0415
     from fairtransport.tables.files.paths import find_files  # noqa: PLC0415
     from fairtransport.tables.files.writing import check_output, writing, writing_to  # noqa: PLC0415
+    from fairtransport.tabular.scored_files import score_file  # noqa: PLC0415
 
     if out is not None:
         check_output(out)

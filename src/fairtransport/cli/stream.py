@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairtransport.stream import ContinualAdjuster
-    from fairtransport.stream.feeding import Feeding
-    from fairtransport.stream.run import Plan
+    from fairtransport.stream.input_schema import Feeding
+    from fairtransport.stream.loop import Plan
 
 __all__ = ["run_stream"]
 
@@ -107,8 +107,8 @@ def run_stream(
     if follow and file is None:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
     from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
-    from fairtransport.stream.feeding import feeding_of  # noqa: PLC0415
-    from fairtransport.stream.run import Plan, StreamRun, TooManyRejectedError  # noqa: PLC0415
+    from fairtransport.stream.input_schema import feeding_of  # noqa: PLC0415
+    from fairtransport.stream.loop import Plan, StreamRun, TooManyRejectedError  # noqa: PLC0415
     from fairtransport.stream.source import LineSource  # noqa: PLC0415
 
     feeding = feeding_of(
@@ -201,7 +201,7 @@ def _adjuster(
 
 @contextlib.contextmanager
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
-    serve_page = importlib.import_module("fairtransport.stream.page").serve_page
+    serve_page = importlib.import_module("fairtransport.stream.live_page").serve_page
     handle = serve_page(adjuster.snapshot, port)
     complain(f"page: {handle.url}")
     try:

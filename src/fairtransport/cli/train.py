@@ -15,8 +15,8 @@ from fairtransport.cli._methods import METHODS, MethodOptions, make_estimator
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
-    from fairtransport.estimators import TableModel
-    from fairtransport.estimators.held_out import HeldOut
+    from fairtransport.tabular import TableModel
+    from fairtransport.tabular.held_out import HeldOut
 
 __all__ = ["run_train"]
 
@@ -166,8 +166,8 @@ def run_train(
 
 def _read(files: list[str], lists: dict[str, Any], reading: dict[str, Any]) -> tuple[Any, dict[str, list[str]]]:
     """Return all rows, and the columns that options name."""
-    from fairtransport.estimators.scored_files import collect_file  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.tables import open_files  # noqa: PLC0415
+    from fairtransport.tabular.scored_files import collect_file  # noqa: PLC0415 - scikit-learn takes a while
 
     with open_files(files, **reading) as table, shared.bar("Reading") as tell:
         named = {role: table.split(given) if given else [] for role, given in lists.items()}
@@ -176,9 +176,9 @@ def _read(files: list[str], lists: dict[str, Any], reading: dict[str, Any]) -> t
 
 def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> None:
     """Raise for wrong names and for identifiers, before anything is trained."""
-    from fairtransport.estimators.cells import words_of  # noqa: PLC0415
     from fairtransport.groups import make_groups  # noqa: PLC0415
     from fairtransport.tables.reading import say_close  # noqa: PLC0415
+    from fairtransport.tabular.cells import words_of  # noqa: PLC0415
 
     for name in (label, *sensitive):
         if name not in table.column_names:
@@ -190,7 +190,7 @@ def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> Non
 
 
 def _split(table: Any, share: float, label: str, sensitive: list[str], seed: int) -> tuple[Any, Any]:
-    from fairtransport.estimators.held_out import split_table  # noqa: PLC0415
+    from fairtransport.tabular.held_out import split_table  # noqa: PLC0415
 
     if share == 0.0:
         return table, None
@@ -201,7 +201,7 @@ def _fit(
     train: Any, options: MethodOptions, asked: dict[str, Any], *, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
     """Return the model, and logistic regression of the same columns where it is to be compared."""
-    from fairtransport.estimators import TableModel  # noqa: PLC0415
+    from fairtransport.tabular import TableModel  # noqa: PLC0415
 
     plain = make_estimator(MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed), verbose=False)
     before = None
@@ -226,7 +226,7 @@ def _fit(
 
 
 def _measure(before: TableModel | None, model: TableModel, held: Any, options: MethodOptions) -> HeldOut:
-    from fairtransport.estimators.held_out import measure_models  # noqa: PLC0415
+    from fairtransport.tabular.held_out import measure_models  # noqa: PLC0415
 
     models = {"lr": before, options.method: model}
     with spinner("Measuring"):

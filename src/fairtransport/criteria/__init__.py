@@ -5,7 +5,7 @@ No learner knows criteria; each knows `fairtransport.penalties.Comparisons`.
 
 from __future__ import annotations
 
-from fairtransport.criteria.demographic_parity import EACH_OTHER, demographic_parity
-from fairtransport.criteria.reliability import chance_distances, weigh_by_reliability
+from fairtransport.criteria._demographic_parity import EACH_OTHER, demographic_parity
+from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
 
 __all__ = ["EACH_OTHER", "chance_distances", "demographic_parity", "weigh_by_reliability"]

@@ -1,14 +1,14 @@
 """The paper's four metrics, the rank disparity and their relatives, exact: no threshold grid, no sampling."""
 
-from fairtransport.metrics.disparity import (
+from fairtransport.metrics._disparity import (
     disparities,
     pairwise_distances,
     strong_demographic_disparity,
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
-from fairtransport.metrics.errors import error_rate
-from fairtransport.metrics.noise import NoiseFloor, noise_floor
+from fairtransport.metrics._errors import error_rate
+from fairtransport.metrics._noise import NoiseFloor, noise_floor
 from fairtransport.metrics.ranks import pooled_ranks, rank_disparity
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_vector, check_weights
-from fairtransport.metrics.ordered import order_scores
+from fairtransport.metrics._ordered import order_scores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

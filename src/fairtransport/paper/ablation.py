@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.paper.drawing import start_figure
+from fairtransport._extras import load_extra
+from fairtransport.paper._adult_runs import run_on_adult
+from fairtransport.paper._axes import start_figure
+from fairtransport.paper._published import three_digits
+from fairtransport.paper._runs import Part
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.on_adult import run_on_adult
-from fairtransport.paper.published import three_digits
-from fairtransport.paper.runs import Part
-from fairtransport.report.extra import load_extra
-from fairtransport.report.style import THEMES, GroupStyle
+from fairtransport.report.style.colors import THEMES, GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.runs import Result
+    from fairtransport.paper._runs import Result
 
 __all__ = ["assemble", "parts"]
 

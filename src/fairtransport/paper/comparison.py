@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairtransport import __version__
-from fairtransport.estimators import ContinuousTransportClassifier, QuantileRepair
-from fairtransport.paper.methods import METHODS, fit_method, measure, prepare, shuffled_floor
+from fairtransport.linear import ContinuousTransportClassifier
+from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
 from fairtransport.paper.setups import adult_split
-from fairtransport.report.comparison import Comparison, MethodOutcome
+from fairtransport.repair import QuantileRepair
+from fairtransport.report.pages.comparison import Comparison, MethodOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.paper.methods import Problem
+    from fairtransport.paper._methods import Problem
 
 __all__ = ["compare_on_adult"]
 

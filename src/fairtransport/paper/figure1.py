@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
-from fairtransport.paper.drawing import start_figure
+from fairtransport._extras import load_extra
+from fairtransport.paper._axes import start_figure
+from fairtransport.paper._runs import Part
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.runs import Part
-from fairtransport.report.extra import load_extra
-from fairtransport.report.style import THEMES, GroupStyle
+from fairtransport.report.style.colors import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.paper._runs import Result, Stop
 
 __all__ = ["assemble", "parts"]
 

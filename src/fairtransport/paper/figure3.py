@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.estimators import ContinuousTransportClassifier
-from fairtransport.paper.drawing import start_figure
+from fairtransport._extras import load_extra
+from fairtransport.linear import ContinuousTransportClassifier
+from fairtransport.paper._axes import start_figure
+from fairtransport.paper._published import three_digits
+from fairtransport.paper._runs import Part
+from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
+from fairtransport.paper._traces import Evaluator, follow
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.published import three_digits
-from fairtransport.paper.runs import Part
-from fairtransport.paper.traces import Evaluator, follow
-from fairtransport.paper.worlds import adult_by_sex, rows_at_rates
-from fairtransport.report.extra import load_extra
-from fairtransport.report.style import THEMES
+from fairtransport.report.style.colors import THEMES
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.paper._runs import Result, Stop
 
 __all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
 

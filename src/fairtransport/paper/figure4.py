@@ -46,24 +46,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from fairtransport.estimators import ContinuousTransportClassifier, DiscreteTransportClassifier
-from fairtransport.estimators.problem import TrainingProblem
-from fairtransport.paper.drawing import start_figure
+from fairtransport._extras import load_extra
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.paper._axes import start_figure
+from fairtransport.paper._published import three_digits
+from fairtransport.paper._runs import Part
+from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
+from fairtransport.paper._traces import Evaluator
 from fairtransport.paper.finding import Claim, Finding, Table
-from fairtransport.paper.published import three_digits
-from fairtransport.paper.runs import Part
-from fairtransport.paper.traces import Evaluator
-from fairtransport.paper.worlds import adult_by_sex, rows_at_rates
-from fairtransport.report.extra import load_extra
-from fairtransport.report.style import THEMES, GroupStyle
+from fairtransport.report.style.colors import THEMES, GroupStyle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.estimators import Trainer
-    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.linear import Trainer
+    from fairtransport.paper._runs import Result, Stop
     from fairtransport.paper.setups import Split
 
 __all__ = ["assemble", "parts"]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtransport import __version__
+from fairtransport._extras import check_report, load_extra
 from fairtransport._validation import check_choice
-from fairtransport.paper.runs import run_parts
-from fairtransport.report.distributions import draw
-from fairtransport.report.extra import check_extra, load_extra
+from fairtransport.paper._runs import run_parts
+from fairtransport.report.displays.method_panels import draw
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def reproduce(
     """
     for name in names:
         check_choice(name, ITEMS, name="what to reproduce")
-    check_extra()
+    check_report()
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
     items = {name: _item(name) for name in ITEMS if name in names}

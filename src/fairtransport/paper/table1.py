@@ -16,20 +16,20 @@ import numpy as np
 
 from fairtransport import __version__
 from fairtransport._validation import check_choice, check_count
+from fairtransport.paper._methods import fit_method, measure, prepare, settings_of, shuffled_floor
+from fairtransport.paper._published import METRICS, published_value, three_digits
+from fairtransport.paper._runs import Part, run_parts
+from fairtransport.paper._table1_claims import table1_claims
 from fairtransport.paper.finding import Finding, Table
-from fairtransport.paper.methods import fit_method, measure, prepare, settings_of, shuffled_floor
-from fairtransport.paper.published import METRICS, published_value, three_digits
-from fairtransport.paper.runs import Part, run_parts
 from fairtransport.paper.setups import adult_split, communities_splits, german_splits
-from fairtransport.paper.table1_claims import table1_claims
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from fairtransport.paper.methods import Problem
-    from fairtransport.paper.runs import Result, Stop
+    from fairtransport.paper._methods import Problem
+    from fairtransport.paper._runs import Result, Stop
     from fairtransport.paper.setups import Split
 
 __all__ = ["DATASETS", "TABLE_METHODS", "Table1", "Table1Row", "assemble", "parts", "run_table1"]

@@ -7,9 +7,9 @@ coupling (discrete); on rows, on slice means or on histograms.
 
 from __future__ import annotations
 
+from fairtransport.penalties._continuous import ContinuousPenalty
 from fairtransport.penalties.base import HistogramTerms, PenaltyTerms, SampleTerms, TransportPenalty
 from fairtransport.penalties.comparisons import Comparisons
-from fairtransport.penalties.continuous import ContinuousPenalty
 from fairtransport.penalties.discrete import DiscretePenalty
 
 __all__ = [

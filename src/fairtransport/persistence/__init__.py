@@ -1,6 +1,6 @@
 """Models as files: no pickle, checksummed, written atomically, and without anybody's score."""
 
-from fairtransport.persistence.files import (
+from fairtransport.persistence._files import (
     PEOPLE_PER_POINT,
     ModelFileWarning,
     describe,
@@ -9,8 +9,8 @@ from fairtransport.persistence.files import (
     save,
     unpack_model,
 )
-from fairtransport.persistence.recipes import Recipe, add_recipe
-from fairtransport.persistence.values import add_value_type
+from fairtransport.persistence._values import add_value_type
+from fairtransport.persistence.recipes._registry import Recipe, add_recipe
 from fairtransport.storage import ModelFileError
 
 __all__ = [

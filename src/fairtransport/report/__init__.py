@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.report.comparison import METRICS, Comparison, MethodOutcome
-from fairtransport.report.distributions import distribution_figure
-from fairtransport.report.page import write_comparison
-from fairtransport.report.verdict import verdict
+from fairtransport.report.displays.method_panels import distribution_figure
+from fairtransport.report.pages._comparison_verdict import verdict
+from fairtransport.report.pages.comparison import METRICS, Comparison, MethodOutcome
+from fairtransport.report.pages.comparison_page import write_comparison
 
 if TYPE_CHECKING:
-    from fairtransport.report.adjustment_display import AdjustmentDisplay
-    from fairtransport.report.cdf_display import CdfDisplay
-    from fairtransport.report.distribution_display import GroupDistributionDisplay
-    from fairtransport.report.dual_display import DualDisplay
-    from fairtransport.report.frontier import FrontierDisplay
-    from fairtransport.report.pairwise_display import PairwiseDisparityDisplay
-    from fairtransport.report.transport_map_display import TransportMapDisplay
-    from fairtransport.report.what_if import WhatIf
+    from fairtransport.report.displays._adjustment import AdjustmentDisplay
+    from fairtransport.report.displays._cdf import CdfDisplay
+    from fairtransport.report.displays._dual import DualDisplay
+    from fairtransport.report.displays._group_distribution import GroupDistributionDisplay
+    from fairtransport.report.displays._pairwise import PairwiseDisparityDisplay
+    from fairtransport.report.displays._transport_map import TransportMapDisplay
+    from fairtransport.report.displays.frontier import FrontierDisplay
+    from fairtransport.report.pages._what_if import WhatIf
 
 __all__ = [
     "METRICS",
@@ -39,14 +39,14 @@ __all__ = [
 
 # They bring the estimators, which commands that train nothing do not need: loaded when first used.
 _HOMES = {
-    "AdjustmentDisplay": "adjustment_display",
-    "CdfDisplay": "cdf_display",
-    "DualDisplay": "dual_display",
-    "FrontierDisplay": "frontier",
-    "GroupDistributionDisplay": "distribution_display",
-    "PairwiseDisparityDisplay": "pairwise_display",
-    "TransportMapDisplay": "transport_map_display",
-    "WhatIf": "what_if",
+    "AdjustmentDisplay": "displays._adjustment",
+    "CdfDisplay": "displays._cdf",
+    "DualDisplay": "displays._dual",
+    "FrontierDisplay": "displays.frontier",
+    "GroupDistributionDisplay": "displays._group_distribution",
+    "PairwiseDisparityDisplay": "displays._pairwise",
+    "TransportMapDisplay": "displays._transport_map",
+    "WhatIf": "pages._what_if",
 }
 
 

@@ -1,7 +1,7 @@
 """Files that are either the old ones or the new ones, and a container that trusts nothing it reads."""
 
-from fairtransport.storage.atomic import remove_leftovers, replacing, sync_folder, write_atomically
-from fairtransport.storage.container import (
+from fairtransport.storage._atomic import remove_leftovers, replacing, sync_folder, write_atomically
+from fairtransport.storage._container import (
     FORMAT,
     FORMAT_VERSION,
     Container,
@@ -10,7 +10,7 @@ from fairtransport.storage.container import (
     unpack_container,
     write_container,
 )
-from fairtransport.storage.limits import MAX_BYTES, ModelFileError
+from fairtransport.storage._limits import MAX_BYTES, ModelFileError
 
 __all__ = [
     "FORMAT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fairtransport.storage.limits import MAX_DEPTH, MAX_SCHEMA_BYTES, ModelFileError
+from fairtransport.storage._limits import MAX_DEPTH, MAX_SCHEMA_BYTES, ModelFileError
 
 __all__ = ["from_json", "to_json"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
-from fairtransport.tables.engines import collect, column, schema_of
-from fairtransport.tables.partitions import add_up
+from fairtransport.tables._engines import collect, column, schema_of
+from fairtransport.tables._partitions import add_up
 from fairtransport.tables.reading import Columns, check_columns, check_most, open_table, refuse_identifiers
 
 if TYPE_CHECKING:

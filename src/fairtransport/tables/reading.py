@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fairtransport._columns import say_columns
-from fairtransport.tables.engines import collect, column, schema_of
-from fairtransport.tables.partitions import look_first
+from fairtransport.tables._engines import collect, column, schema_of
+from fairtransport.tables._partitions import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

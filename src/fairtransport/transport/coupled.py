@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtransport.transport.namespace import namespace, whole
+from fairtransport.transport._namespace import namespace, whole
 
 __all__ = ["area_below", "coupled_distance", "coupled_pull", "place_of", "running_area"]
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector
+from fairtransport.transport._namespace import namespace
 from fairtransport.transport.fourier import FourierFeatures, draw_features
-from fairtransport.transport.namespace import namespace
 from fairtransport.transport.regularizers import Regularizer, get_regularizer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_count, check_real
-from fairtransport.transport.namespace import as_array, namespace
+from fairtransport.transport._namespace import as_array, namespace
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -12,10 +12,15 @@ from fairtransport.transport.kernels import exponential
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["logistic_loss", "logistic_loss_plain"]
+__all__ = ["logistic_loss", "logistic_loss_plain", "sigmoid"]
 
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 _FACTORS = 512  # of at most 2 each: their product is within double precision
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
+    """Compute the logistic function without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * logits))
 
 
 def logistic_loss_plain(
@@ -30,7 +35,7 @@ def logistic_loss_plain(
     (0.5032, [0.5, 0.731])
     """
     losses = np.logaddexp(0.0, logits) - labels * logits
-    return float(shares @ losses), 0.5 * (1.0 + np.tanh(0.5 * logits))
+    return float(shares @ losses), sigmoid(logits)
 
 
 @njit(cache=True, nogil=True, fastmath=_MATH)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtransport._validation import check_choice
-from fairtransport.transport.namespace import namespace
+from fairtransport.transport._namespace import namespace
 
 __all__ = ["ENTROPY", "EXPONENT_LIMIT", "L2", "Regularizer", "get_regularizer"]
 

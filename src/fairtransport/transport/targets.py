@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_vector, check_weights
+from fairtransport.transport._namespace import namespace, take_along
 from fairtransport.transport.line import Sample, level_grid
-from fairtransport.transport.namespace import namespace, take_along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

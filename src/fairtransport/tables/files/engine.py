@@ -12,13 +12,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairtransport._extras import load_extra
 from fairtransport._progress import progress
-from fairtransport.tables.files.extra import load_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.tables.files.unpacking import UnpackingGuard
+    from fairtransport.tables.files._decompression_limit import UnpackingGuard
 
 __all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 

@@ -6,9 +6,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice
 from fairtransport.storage import replacing
-from fairtransport.tables.files.extra import load_extra
 from fairtransport.tables.files.paths import FORMATS, split_suffixes
 
 if TYPE_CHECKING:

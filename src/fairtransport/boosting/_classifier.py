@@ -1,0 +1,420 @@
+"""A LightGBM or XGBoost classifier, trained towards strong demographic parity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.folds import make_folds
+from fairtransport._validation import check_choice, check_count, check_flag, check_real
+from fairtransport.boosting._backends import Library, Training, Watched, default_estimator, library_of
+from fairtransport.boosting._early_stopping import Stopping
+from fairtransport.boosting._group_probabilities import group_shares
+from fairtransport.boosting._objective import KINDS, TransportObjective, make_distance, measure_unit
+from fairtransport.boosting._target import fixed_target
+from fairtransport.boosting._training_data import Given, check_given, check_held_back
+from fairtransport.criteria import EACH_OTHER, demographic_parity
+from fairtransport.groups import Groups
+from fairtransport.repair.quantile import QuantileRepair
+from fairtransport.transport.logistic import sigmoid
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.penalties import Comparisons
+
+__all__ = ["TransportBoostingClassifier"]
+
+_INITIAL_ROUNDS = 50  # of the plain model that the unit of parity_weight is measured with
+_RAMP = 0.75  # of all rounds, over which the penalty grows to its full weight
+_REPAIR_TARGET = "barycenter_w2"
+
+
+class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Boosted trees with strong demographic parity: LightGBM or XGBoost with a transport penalty.
+
+    Parameters
+    ----------
+    estimator : LGBMClassifier or XGBClassifier, optional
+        What is trained, unfitted; a clone of it is. Its settings are its own, but for the objective. By default
+        LightGBM with 200 rounds that each see half of the columns. Features may be whatever it takes: frames,
+        categorical columns, missing values.
+    parity_weight : float, default=3.0
+        Weight of the transport penalty against weight 1 of the log-loss. It has no unit, as in the linear
+        estimators: at 1, the whole disparity of a plain model counts as much as its whole gain in log-loss over a
+        constant. 0 is no parity, the library's own model; from about 6 on little is left to gain.
+    repair : bool or float, default=False
+        Close with `QuantileRepair` of the scores, to the size-weighted Wasserstein-2 barycenter: True is the whole
+        way, a number between 0 and 1 that part of it. Then the group is needed at prediction.
+    kind : {"continuous", "discrete"}, default="continuous"
+        Regularized distances through dual variables, or exact ones.
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
+        Where groups are moved: to each other, or to a distribution, made from the plain model's scores and kept fixed.
+    smooth_groups : bool, default=True
+        Let a row count for each group by the probability of the group given the row's features, not for its own alone.
+        Where the group is not among the features this keeps trees from learning who the training rows were, and
+        costs less error at equal disparity on new rows; where it is, little changes. It takes two small models of the
+        groups.
+    n_iter_no_change : int, optional
+        Stop when log-loss plus penalty have not gained for so many rounds on rows held back, and keep the best round.
+        Counted from when the penalty has its full weight. By default all rounds are run.
+    validation_fraction : float, default=0.1
+        Part of the rows that is held back for that, unless ``fit`` is given an ``eval_set``.
+    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
+        Of the continuous kind; as in `ContinuousTransportClassifier`, but for a ``strength`` of 0.4 and a
+        ``kernel_variance`` of 0.02, which cost less error at equal disparity with trees.
+    grouping : {"crossed", "each"}, default="crossed"
+        Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
+    missing : {"error", "group"}, default="error"
+        A missing sensitive value raises, or is a group of its own.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        What becomes of groups with fewer than ``min_group_size`` rows; as in `ContinuousTransportClassifier`.
+    min_group_size : int, default=30
+        See ``small_groups``.
+    random_state : int, RandomState or None
+        Seed of the halves for ``smooth_groups``, of the rows held back, and of ``estimator``
+        where it has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : LGBMClassifier or XGBClassifier
+        The fitted model of classes 0 and 1, complete in itself: its ``predict_proba`` is that of this classifier before
+        any repair, and its booster can be saved and served as any other. It holds nothing of the groups.
+    repair_ : QuantileRepair
+        The closing repair, if there is one.
+    groups_ : Groups
+        The groups seen, without their rows.
+    unit_ : float
+        Factor of the sum of distances at ``parity_weight`` 1.
+    n_iter_ : int
+        Rounds of the fitted model.
+    history_ : dict of ndarray
+        ``round``, ``disparity`` (sum of Wasserstein-1 distances) and ``loss`` (log-loss) on the rows held back;
+        empty where there were none.
+    outcome_ : str
+        What happened, in words.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    TransportObjective : The same penalty for ``xgboost.train`` and ``lightgbm.train``.
+
+    Notes
+    -----
+    A plain model of 50 rounds comes first, to measure what ``parity_weight`` is counted in
+    (`ContinuousTransportClassifier`). Then the booster is trained from the start with `TransportObjective`, whose
+    weight grows over the first three quarters of the rounds: a model that has to be fair from the first round on
+    finds no way to become right.
+
+    *Blind*: the group is not known at prediction; leave the sensitive columns out of the features. *Aware*: it is
+    known. Then a small ``parity_weight`` (0.02 to 0.1) with ``repair`` between 0.5 and 1 is as good as anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lightgbm import LGBMClassifier
+    >>> from fairtransport.boosting import TransportBoostingClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> trees = LGBMClassifier(n_estimators=60, num_leaves=8, verbose=-1)
+    >>> plain, fair = (
+    ...     TransportBoostingClassifier(trees, parity_weight=w, random_state=0).fit(X, y, sensitive_features=group)
+    ...     for w in (0.0, 3.0)
+    ... )
+    >>> before, after = (
+    ...     strong_pairwise_disparity(model.predict_proba(X)[:, 1], sensitive_features=group) for model in (plain, fair)
+    ... )
+    >>> bool(after < before / 2)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        parity_weight: float = 3.0,
+        repair: bool | float = False,
+        kind: str = "continuous",
+        target: Any = EACH_OTHER,
+        smooth_groups: bool = True,
+        n_iter_no_change: int | None = None,
+        validation_fraction: float = 0.1,
+        regularizer: str = "l2",
+        strength: float = 0.4,
+        opposite_duals: bool = True,
+        n_fourier_features: int = 50,
+        kernel_variance: float = 0.02,
+        grouping: str = "crossed",
+        missing: str = "error",
+        small_groups: str = "keep",
+        min_group_size: int = 30,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.parity_weight = parity_weight
+        self.repair = repair
+        self.kind = kind
+        self.target = target
+        self.smooth_groups = smooth_groups
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.regularizer = regularizer
+        self.strength = strength
+        self.opposite_duals = opposite_duals
+        self.n_fourier_features = n_fourier_features
+        self.kernel_variance = kernel_variance
+        self.grouping = grouping
+        self.missing = missing
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
+        self.random_state = random_state
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the model saw."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features that the model saw."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
+        eval_set: tuple[Any, Any, Any] | None = None,
+    ) -> Self:
+        """Train towards strong demographic parity.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever ``estimator`` takes.
+        y : array-like of shape (n,)
+            Two classes; the larger label is class 1.
+        sensitive_features : column, table or Groups
+            One or more sensitive columns; several are crossed. They need not be among the features.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, for the log-loss and for the groups' distributions.
+        eval_set : (X, y, sensitive_features), optional
+            Rows to follow the training on, in ``history_``, and to stop early by.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
+        library, estimator = self._unfitted(int(seeds[0]))
+        rows, classes = check_given(
+            X, y, sensitive_features, sample_weight, repaired=self.repair is not False, grouping=self.grouping,
+            missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
+        )  # fmt: skip
+        if not self._each_other:  # raises for one that cannot work, before anything is trained
+            fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
+        rows.weights = library.adapt(estimator, classes, rows.labels, rows.weights)
+        spec = rows.groups.to_spec()
+        held_back = check_held_back(eval_set, rows.groups, classes)
+        if held_back is None and self.n_iter_no_change is not None:
+            rows, held_back = self._parted(rows, int(seeds[1]))
+        with config_context(enable_metadata_routing=False):  # what goes where is settled here, whatever the setting
+            unit, comparisons, target = self._unit(library, estimator, rows)
+            n_rounds = library.n_rounds(estimator)
+            shares = None
+            if self.smooth_groups and unit > 0.0:
+                shares = group_shares(library, estimator, rows, int(seeds[2]))
+            objective = self._objective(rows, n_rounds, unit, comparisons, shares=shares)
+            watched = self._watched(held_back, unit, target, objective.ramp)
+            training = Training(rows.X, rows.labels, rows.weights, rate=rows.rate, objective=objective, watched=watched)
+            alone = unit == 0.0 and watched is None  # nothing is asked for: the library itself
+            model = library.plain(estimator, training) if alone else library.train(estimator, training)
+            closing = None
+            if self.repair is not False:
+                closing = QuantileRepair(
+                    _REPAIR_TARGET,
+                    float(self.repair),
+                    small_groups=self.small_groups,
+                    min_group_size=self.min_group_size,
+                )
+                scores = sigmoid(library.margins(model, rows.X))
+                closing.fit(scores, sensitive_features=rows.groups, sample_weight=rows.weights)
+        self.estimator_, self.classes_, self.groups_, self.unit_ = model, classes, Groups.from_spec(spec), unit
+        self.repair_ = closing
+        stopping = None if watched is None else watched.stopping
+        self.history_ = {} if stopping is None else stopping.history()
+        self._tell(n_rounds, stopping)
+        return self
+
+    def _unfitted(self, seed: int) -> tuple[Library, Any]:
+        """Return the library, and a clone of the estimator with a seed where it has none."""
+        estimator = default_estimator(seed) if self.estimator is None else self.estimator
+        library = library_of(estimator)
+        estimator = clone(estimator)
+        if self.random_state is not None and estimator.get_params().get("random_state", 0) is None:
+            estimator.set_params(random_state=seed)
+        return library, estimator
+
+    def _parted(self, rows: Given, seed: int) -> tuple[Given, Given]:
+        """Hold some rows back, evenly over groups and labels."""
+        n_parts = max(2, round(1.0 / self.validation_fraction))
+        rng = np.random.default_rng(seed)
+        fold = make_folds(n_parts, rows.X, rows.labels > 0, rows.groups, rng=rng, weights=rows.weights)[0]
+        return rows.select(fold.training), rows.select(fold.held_out)
+
+    def _watched(
+        self, held_back: Given | None, unit: float, target: NDArray[np.float64] | None, ramp: int
+    ) -> Watched | None:
+        if held_back is None:
+            return None
+        stopping = Stopping(
+            held_back.labels, held_back.groups, held_back.weights, target=target,
+            parity=self.parity_weight * unit, first=ramp, patience=self.n_iter_no_change,
+        )  # fmt: skip
+        return Watched(held_back.X, held_back.labels, stopping)
+
+    def _unit(
+        self, library: Library, estimator: Any, rows: Given
+    ) -> tuple[float, Comparisons, NDArray[np.float64] | None]:
+        """Measure the unit and weigh the pairs with a plain model, and make the target if it is fixed."""
+        if self.parity_weight == 0.0:
+            return 0.0, demographic_parity(rows.groups, row_weights=rows.weights), None
+        model = library.quick(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
+        model.fit(rows.X, rows.labels, sample_weight=rows.weights)
+        scores = sigmoid(library.margins(model, rows.X))
+        target = None
+        if not self._each_other:
+            target = fixed_target(self.target, scores, rows.groups, rows.weights)
+        distance = make_distance(self.kind, **self._dual_options)
+        unit, comparisons = measure_unit(
+            distance, rows.labels, scores, groups=rows.groups, weights=rows.weights, target=target
+        )
+        return unit, comparisons, target
+
+    @property
+    def _dual_options(self) -> dict[str, Any]:
+        names = ("regularizer", "strength", "opposite_duals", "n_fourier_features", "kernel_variance")
+        return {name: getattr(self, name) for name in names}
+
+    def _objective(
+        self,
+        rows: Given,
+        n_rounds: int,
+        unit: float,
+        comparisons: Comparisons,
+        *,
+        shares: NDArray[np.float32] | None,
+    ) -> TransportObjective:
+        return TransportObjective(
+            rows.groups,
+            parity_weight=float(self.parity_weight),
+            kind=self.kind,
+            ramp=max(1, round(_RAMP * n_rounds)),
+            shares=shares,
+            unit=unit,
+            comparisons=comparisons,
+            **self._dual_options,
+        )
+
+    def _tell(self, n_rounds: int, stopping: Stopping | None) -> None:
+        best = None if stopping is None else stopping.done()
+        self.n_iter_ = n_rounds if best is None else best
+        self.outcome_ = f"ran all {n_rounds} rounds"
+        if stopping is not None and best is not None:
+            self.outcome_ = f"stopped after {len(stopping.records)} of {n_rounds} rounds; round {best} was best"
+        if self.unit_ == 0.0 < self.parity_weight:
+            self.outcome_ = f"the groups of a plain model differ no more than by chance; {self.outcome_}"
+
+    # ---------------------------------------------------------------- checks
+
+    @property
+    def _each_other(self) -> bool:
+        return isinstance(self.target, str) and self.target == EACH_OTHER
+
+    def _check_parameters(self) -> None:
+        check_real(self.parity_weight, name="parity_weight")
+        check_choice(self.kind, KINDS, name="kind")
+        check_flag(self.smooth_groups, name="smooth_groups")
+        if not isinstance(self.repair, (bool, np.bool_)):
+            check_real(self.repair, name="repair", most=1.0)
+        if self.n_iter_no_change is not None:
+            check_count(self.n_iter_no_change, name="n_iter_no_change")
+        check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
+        check_count(self.min_group_size, name="min_group_size")
+
+    # ---------------------------------------------------------------- predicting
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the logit of class 1, before any repair.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return library_of(self.estimator_).margins(self.estimator_, X)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+        sensitive_features : column, table or Groups, optional
+            Needed with ``repair``, unused otherwise. A group not seen in ``fit`` raises.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        positive = sigmoid(self.decision_function(X))
+        if self.repair_ is not None:
+            if sensitive_features is None:
+                raise ValueError(
+                    "This model closes with a repair, which depends on the group: pass sensitive_features=, with the "
+                    "columns used in fit; or fit with repair=False."
+                )
+            positive = self.repair_.transform(positive, sensitive_features=sensitive_features)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return class 1 where its probability is above one half; see ``predict_proba``."""
+        above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(
+        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _told(self) -> list[str]:
+        return [self.outcome_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is not None:
+            tags.input_tags = get_tags(self.estimator).input_tags
+        tags.classifier_tags.multi_class = False
+        return tags

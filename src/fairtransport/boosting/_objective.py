@@ -1,0 +1,358 @@
+"""The transport penalty as a custom objective of XGBoost and LightGBM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
+from fairtransport.boosting._binned_rows import Rows, check_shares
+from fairtransport.boosting._target import fixed_target
+from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
+from fairtransport.groups import Groups, make_groups
+from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty, TransportPenalty
+from fairtransport.penalties.binned import BinnedPenalty
+from fairtransport.penalties.unit import information_of_features
+from fairtransport.transport.binned import CELLS
+from fairtransport.transport.dual import DualProblem
+from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.regularizers import get_regularizer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["KINDS", "ObjectiveTerms", "TransportObjective", "make_distance", "measure_unit"]
+
+KINDS = ("continuous", "discrete")
+# Of the parabola that touches the penalty from above. Both sides of a transport problem move, and those who share a
+# leaf move together, which the sum over rows does not know: a whole one would make steps too short.
+_BEND = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveTerms:
+    """The objective at given margins.
+
+    Attributes
+    ----------
+    value : float
+        Sum of log-losses plus the penalty, in the same unit.
+    gradient, curvature : ndarray of shape (n_rows,)
+        Derivative with respect to each margin, and the positive approximation of the second one.
+    """
+
+    value: float
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+
+
+def make_distance(
+    kind: str,
+    *,
+    regularizer: str,
+    strength: float,
+    opposite_duals: bool,
+    n_fourier_features: int,
+    kernel_variance: float,
+) -> TransportPenalty:
+    """Return the penalty of this kind, on scores as they are."""
+    if kind == "discrete":
+        return DiscretePenalty(scale="score")
+    problem = DualProblem(
+        quadrature_features(n_fourier_features, kernel_variance),
+        get_regularizer(regularizer),
+        check_real(strength, name="strength", strict=True),
+        check_flag(opposite_duals, name="opposite_duals"),
+        "all",
+    )
+    return ContinuousPenalty(problem, scale="score")
+
+
+def measure_unit(
+    distance: TransportPenalty,
+    labels: NDArray[Any],
+    scores: NDArray[np.float64],
+    *,
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    target: NDArray[np.float64] | None,
+) -> tuple[float, Comparisons]:
+    """Return the factor of the penalty at weight 1, and the pairs weighed by their reliability at these scores."""
+    comparisons = weigh_by_reliability(demographic_parity(groups, target=target, row_weights=weights), scores)
+    value = distance.value_and_gradient(scores, comparisons).value if comparisons.active.size else 0.0
+    information = information_of_features(labels, scores, weights)
+    return information / value if value > 0.0 else 0.0, comparisons
+
+
+class TransportObjective:
+    r"""Log-loss plus a transport penalty between groups, for XGBoost and LightGBM.
+
+    Parameters
+    ----------
+    sensitive_features : column, table or Groups
+        The groups of the training rows, in their order. Several columns are crossed.
+    parity_weight : float, default=3.0
+        Weight of the penalty against weight 1 of the log-loss, without a unit: at 1, the whole disparity of the model
+        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity; from about 6
+        on little is left to gain.
+    kind : {"continuous", "discrete"}, default="continuous"
+        Regularized distances through dual variables in Fourier features, or exact Wasserstein-1 distances.
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
+        Where groups are moved: to each other, or to a distribution, made from the scores after ``warmup`` and
+        kept fixed.
+    warmup : int, default=20
+        Rounds of log-loss alone, after which the unit of ``parity_weight`` is measured.
+    ramp : int, default=130
+        Rounds over which the penalty grows to its full weight. A model that is fair from the first round on finds no
+        way to become right.
+    shares : array-like of shape (n_rows, n_groups), optional
+        How much of each row belongs to each group, from 0 to 1: probabilities of groups given the features, for
+        instance. By default a row belongs to its own group. See Notes.
+    unit : float, optional
+        Factor of the penalty at ``parity_weight`` 1; then nothing is measured and there is no ``warmup``.
+    comparisons : Comparisons, optional
+        Which groups are compared, and how much each pair counts; by default demographic parity, weighed by reliability
+        after ``warmup``. Needed together with ``unit``, and then ``target`` is not used.
+    regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
+        Of the continuous kind; as in `ContinuousTransportClassifier`, but for a ``strength`` of 0.4 and a
+        ``kernel_variance`` of 0.02.
+    grouping : {"crossed", "each"}, default="crossed"
+        Cross several sensitive columns, or let each value of each column be a group (groups overlap).
+    missing : {"error", "group"}, default="error"
+        A missing sensitive value raises, or is a group of its own.
+
+    Attributes
+    ----------
+    round_ : int
+        Rounds seen.
+    parity_ : float
+        The factor of the penalty at present: weight times unit times the part of the ramp that is done.
+    unit_ : float
+        Factor of the penalty at ``parity_weight`` 1; NaN before it is measured.
+
+    Notes
+    -----
+    **Objective.** With margins z, scores :math:`s = \sigma(z)`, labels y and row weights :math:`\omega`,
+
+    .. math:: \sum_i \omega_i\,\mathrm{logloss}(z_i, y_i) + \Omega\, w u \sum_{(a,b)} T(S_a, S_b),
+              \qquad \Omega = \sum_i \omega_i,
+
+    T a transport distance of scores that were counted in 1,024 cells (`fairtransport.penalties.binned`), over all
+    pairs of groups. u is the unit of the linear estimators (`ContinuousTransportClassifier`).
+
+    **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
+    group's total weight,
+
+    .. math:: g_i = \omega_i \Big[s_i - y_i + \frac{\Omega w u}{m_a}\, r_a(s_i)\, s_i (1 - s_i)\Big].
+
+    **Curvature.** A positive approximation: :math:`\omega_i [v_i + 0.2\,\Omega w u\, b_a(s_i) v_i^2 / m_a]` with
+    :math:`v = s(1-s)` and :math:`b_a` the curvature of the parabola that touches the penalty from above
+    (`fairtransport.penalties.binned.BinnedPenalty`). A row of a small group is pushed hard because :math:`1/m_a` is
+    large; the same factor in the curvature keeps the step of its leaf in bounds.
+
+    **Shares.** Where the group is not among the features, trees that follow each row's own group learn who the
+    training rows were, not what holds for others. With shares, a row pulls for each group in proportion: the same
+    gradient in expectation, without that noise.
+
+    **Rounds.** An objective keeps count of its rounds, and begins anew when all margins are equal, as they are at the
+    start of training; `reset` does the same. LightGBM trains with a copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lightgbm as lgb
+    >>> from fairtransport.boosting import TransportObjective
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> objective = TransportObjective(group, warmup=10, ramp=30)
+    >>> settings = {"objective": objective, "num_leaves": 8, "verbose": -1}
+    >>> booster = lgb.train(settings, lgb.Dataset(X, y), num_boost_round=60)
+    >>> scores = 1 / (1 + np.exp(-booster.predict(X, raw_score=True)))
+    >>> bool(strong_pairwise_disparity(scores, sensitive_features=group) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        sensitive_features: Any,
+        *,
+        parity_weight: float = 3.0,
+        kind: str = "continuous",
+        target: Any = EACH_OTHER,
+        warmup: int = 20,
+        ramp: int = 130,
+        shares: ArrayLike | None = None,
+        unit: float | None = None,
+        comparisons: Comparisons | None = None,
+        regularizer: str = "l2",
+        strength: float = 0.4,
+        opposite_duals: bool = True,
+        n_fourier_features: int = 50,
+        kernel_variance: float = 0.02,
+        grouping: str = "crossed",
+        missing: str = "error",
+    ) -> None:
+        self.parity_weight = check_real(parity_weight, name="parity_weight")
+        self.kind = check_choice(kind, KINDS, name="kind")
+        self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
+        self.unit = None if unit is None else check_real(unit, name="unit")
+        self.target = target
+        if sensitive_features is None:
+            raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
+        self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
+        self.groups.require(min_size=1, at_least=2)
+        self.comparisons = comparisons
+        if (comparisons is None) != (unit is None):
+            raise ValueError("unit and comparisons go together: both are measured with one model.")
+        if comparisons is None and not self._each_other:  # raises for one that cannot work, before anything is trained
+            fixed_target(target, np.full(self.groups.n_rows, 0.5), self.groups, None)
+        self._distance = make_distance(
+            kind,
+            regularizer=regularizer,
+            strength=strength,
+            opposite_duals=opposite_duals,
+            n_fourier_features=n_fourier_features,
+            kernel_variance=kernel_variance,
+        )
+        self._rows = Rows(self.groups, None if shares is None else check_shares(shares, self.groups))
+        self.reset()
+
+    @property
+    def _each_other(self) -> bool:
+        return isinstance(self.target, str) and self.target == EACH_OTHER
+
+    def reset(self) -> None:
+        """Forget all rounds, for a new training."""
+        self.round_, self.parity_ = 0, 0.0
+        self.unit_ = float("nan") if self.unit is None else self.unit
+        self._penalty: BinnedPenalty | None = None
+
+    # ---------------------------------------------------------------- what the libraries call
+
+    def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Advance one round and return gradient and curvature.
+
+        Parameters
+        ----------
+        first, second : arrays, or margins and a training set
+            Labels and margins, as scikit-learn interfaces call it; or margins and LightGBM's ``Dataset`` or XGBoost's
+            ``DMatrix``.
+        sample_weight : array-like, optional
+            Weights of the rows; a training set brings its own.
+
+        Returns
+        -------
+        gradient, curvature : ndarray of shape (n_rows,) of float32
+        """
+        if hasattr(second, "get_label"):
+            labels, margins, sample_weight = second.get_label(), first, second.get_weight()
+        else:
+            labels, margins = first, second
+        margins, labels, weights = self._check(margins, labels, sample_weight)
+        if self.round_ and margins[0] == margins[-1] and (margins == margins[0]).all():
+            self.reset()
+        scores, masses = self._rows.count(margins, weights)
+        self._advance(scores, labels, weights)
+        return self._push(scores, masses, labels, weights, np.float32)[1:]
+
+    def value_and_gradient(
+        self, margins: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> ObjectiveTerms:
+        """Return the objective at the present weight and duals, and its derivatives; no round passes.
+
+        Parameters
+        ----------
+        margins, labels : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        ObjectiveTerms
+        """
+        z, y, weights = self._check(margins, labels, sample_weight)
+        scores, masses = self._rows.count(z, weights)
+        value, gradient, curvature = self._push(scores, masses, y, weights, np.float64)
+        losses = np.logaddexp(0.0, z) - y * z
+        return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
+
+    # ---------------------------------------------------------------- a round
+
+    def _advance(
+        self,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.float32],
+        weights: NDArray[np.float64],
+    ) -> None:
+        begins = self.warmup if self.unit is None else 0
+        if self._penalty is None and self.round_ >= begins and np.ptp(scores) > 0.0:
+            self._begin(scores, labels, weights if weights.size else None)
+        done = self.round_ + 1 - begins
+        self.round_ += 1
+        if self._penalty is None:
+            return
+        self.parity_ = self.parity_weight * self.unit_ * min(1.0, done / max(1, self.ramp))
+
+    def _begin(
+        self, scores: NDArray[np.float64], labels: NDArray[np.float32], weights: NDArray[np.float64] | None
+    ) -> None:
+        """Measure the unit where it is not given, and settle what groups are compared with."""
+        comparisons = self.comparisons
+        if comparisons is None:
+            target = None if self._each_other else fixed_target(self.target, scores, self.groups, weights)
+            self.unit_, comparisons = measure_unit(
+                self._distance, labels, scores, groups=self.groups, weights=weights, target=target
+            )
+        self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
+
+    def _push(
+        self,
+        scores: NDArray[np.float64],
+        masses: NDArray[np.float64],
+        labels: NDArray[np.float32],
+        weights: NDArray[np.float64],
+        dtype: Any,
+    ) -> tuple[float, NDArray[Any], NDArray[Any]]:
+        """Return the penalty's part of the value, and the derivatives of the whole."""
+        if self._penalty is None or self.parity_ == 0.0:
+            nothing = np.zeros((self._rows.n_groups, CELLS))
+            return 0.0, *self._rows.push(scores, labels, weights, nothing, nothing, dtype=dtype)
+        tables = self._penalty.read(masses)
+        total = self.parity_ * (weights.sum() if weights.size else float(len(scores)))
+        factor = (total / masses.sum(axis=1))[:, None]
+        slopes, bends = factor * tables.slopes, _BEND * factor * tables.bends
+        return total * tables.value, *self._rows.push(scores, labels, weights, slopes, bends, dtype=dtype)
+
+    # ---------------------------------------------------------------- checks
+
+    def _check(
+        self, margins: Any, labels: Any, sample_weight: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float64]]:
+        z = np.ascontiguousarray(margins, dtype=np.float64)
+        if z.ndim == 2 and z.shape[1] == 1:
+            z = z[:, 0]
+        if z.ndim != 1:
+            raise ValueError(f"TransportObjective is for two classes, one margin a row; it got shape {z.shape}.")
+        if len(z) != self.groups.n_rows:
+            raise ValueError(
+                f"The objective was made with sensitive features of {self.groups.n_rows} rows, but the training set "
+                f"has {len(z)}. Give those of the training rows, in their order; TransportBoostingClassifier does that."
+            )
+        if not np.isfinite(z.sum()) and not np.isfinite(z).all():
+            raise ValueError("Margins are NaN or infinite: training diverged. Try a smaller learning_rate.")
+        y = np.ascontiguousarray(labels, dtype=np.float32)
+        check_length(y, size=len(z), name="labels")
+        if self.round_ == 0 and not ((y == 0) | (y == 1)).all():
+            raise ValueError("labels must be 0 and 1; TransportBoostingClassifier takes any two labels.")
+        if sample_weight is None or np.size(sample_weight) == 0:
+            return z, y, np.zeros(0)
+        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        if self.round_ == 0:
+            check_weights(weights, size=len(z))
+            if not all(weights[rows].any() for rows in self.groups.rows):
+                raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+        return z, y, weights

@@ -1,0 +1,157 @@
+"""Rows -> histograms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_length, check_weights
+from fairtransport.groups import Groups, make_groups
+from fairtransport.histograms._counted import GroupHistograms
+from fairtransport.histograms._grid import DEFAULT_BINS, Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["count_entries", "count_scores"]
+
+
+def count_scores(
+    scores: ArrayLike,
+    y_true: ArrayLike | None = None,
+    *,
+    sensitive_features: Any,
+    sample_weight: ArrayLike | None = None,
+    range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
+    n_bins: int = DEFAULT_BINS,
+    grouping: str = "crossed",
+    missing: str = "error",
+    max_groups: int = 1000,
+) -> GroupHistograms:
+    """Count each group's scores at the nodes of a grid.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores within ``range``.
+    y_true : array-like of shape (n,), optional
+        Labels 0 and 1, counted apart.
+    sensitive_features : column, table or Groups
+        Several columns are crossed. Groups that are known already (`Groups.encode`) may be without rows here.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows; 1 when omitted.
+    range : pair of float, optional
+        Lowest and highest score that there may be; [0, 1] when omitted.
+    n_bins : int, default 16384
+        Resolution: distances are off by at most 1 / n_bins of the range. See `Grid`.
+    grouping, missing, max_groups
+        How groups are made; see `fairtransport.make_groups`.
+
+    Returns
+    -------
+    GroupHistograms
+
+    Examples
+    --------
+    >>> counted = count_scores([0.2, 0.4, 0.9], [0, 0, 1], sensitive_features=["a", "b", "b"])
+    >>> counted.weights, counted.has_labels
+    (array([1., 2.]), True)
+    """
+    grid = Grid.over(range, n_bins)
+    values = grid.check(scores)
+    groups = sensitive_features
+    if not isinstance(groups, Groups):  # known groups may have no rows in this batch or stratum
+        groups = make_groups(groups, grouping=grouping, missing=missing, max_groups=max_groups)
+    if groups.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    weights = check_weights(sample_weight, size=values.size)
+    labels = None
+    if y_true is not None:
+        labels = np.asarray(y_true)
+        check_length(labels, size=values.size, name="y_true")
+        strange = int(np.count_nonzero((labels != 0) & (labels != 1)))
+        if strange:
+            raise ValueError(f"y_true has {strange} of {labels.size} labels that are neither 0 nor 1.")
+    return count_entries(
+        grid,
+        groups,
+        nodes=grid.place_checked(values),
+        masses=np.ones(values.size) if weights is None else weights,
+        squares=None if weights is None else weights**2,
+        rows=None if weights is None else np.ones(values.size),
+        labels=labels,
+    )
+
+
+def count_entries(
+    grid: Grid,
+    groups: Groups,
+    *,
+    nodes: ArrayLike,
+    masses: ArrayLike,
+    squares: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> GroupHistograms:
+    """Add up entries whose groups are known: rows, or what a group-by gave.
+
+    Parameters
+    ----------
+    grid : Grid
+    groups : Groups
+        Of the entries; they may overlap.
+    nodes, masses, squares, rows, labels
+        As in `GroupHistograms.from_cells`.
+
+    Returns
+    -------
+    GroupHistograms
+
+    Examples
+    --------
+    >>> entries = make_groups(["a", "a", "b"])
+    >>> count_entries(Grid(n_bins=1), entries, nodes=[0, 1, 1], masses=[5, 2, 3]).by_group.tolist()
+    [[5.0, 2.0], [0.0, 3.0]]
+    """
+    cells, members = _cells_of(groups)
+    return GroupHistograms.from_cells(
+        grid,
+        _without_rows(groups),
+        cells=cells,
+        nodes=nodes,
+        masses=masses,
+        squares=squares,
+        rows=rows,
+        labels=labels,
+        members=members,
+    )
+
+
+def _without_rows(groups: Groups) -> Groups:
+    """Labels and names alone: a histogram holds no one's row."""
+    return groups.select(np.empty(0, dtype=np.int64))
+
+
+def _cells_of(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Each row's cell, and which cells make up each group; None where each group is its own cell."""
+    covers = sum(rows.size for rows in groups.rows)
+    if not groups.overlapping and covers == groups.n_rows:
+        return groups.codes, None
+    # Rows of the same groups are one cell. Group by group, so that memory stays that of a few columns.
+    cells = np.zeros(groups.n_rows, dtype=np.int64)
+    for rows in groups.rows:
+        inside = np.zeros(groups.n_rows, dtype=np.int64)
+        inside[rows] = 1
+        cells = 2 * cells + inside
+        present = np.flatnonzero(np.bincount(cells))
+        table = np.zeros(int(present[-1]) + 1, dtype=np.int64)
+        table[present] = np.arange(present.size)
+        cells = table[cells]
+    n_cells = int(cells.max()) + 1
+    members = np.zeros((len(groups), n_cells), dtype=np.bool_)
+    for position, rows in enumerate(groups.rows):
+        members[position, np.unique(cells[rows])] = True
+    return cells, members

@@ -1,0 +1,1 @@
+"""Updates of a fitted linear model by batches of a stream."""

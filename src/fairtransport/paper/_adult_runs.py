@@ -1,0 +1,71 @@
+"""The paper's algorithms on Adult, followed on the test rows: what Figure 2 and the ablation are made of."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from fairtransport.groups import make_groups
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.paper._traces import Evaluator, follow
+from fairtransport.paper.setups import adult_split
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairtransport.paper._runs import Result, Stop
+    from fairtransport.paper.setups import Split
+
+__all__ = ["run_on_adult"]
+
+
+@lru_cache(maxsize=1)
+def _adult() -> tuple[Split, Any]:
+    """Adult's split and theta*: scikit-learn's logistic regression with its default C."""
+    split = adult_split()
+    return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
+
+
+def run_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
+    """Run the paper's COT or DOT on Adult and follow it on the test rows.
+
+    Parameters
+    ----------
+    settings : mapping
+        ``method`` ("COT" or "DOT"), ``columns`` (the sensitive ones), ``target``, ``batch_size``, ``n_updates``,
+        ``every`` (updates between records), ``parameter_step``, ``seed`` and, for COT, the parameters of
+        `fairtransport.ContinuousTransportClassifier` that are about its duals. Nothing else matters to the result.
+    stop : Stop
+        Asked between two records.
+
+    Returns
+    -------
+    dict of ndarray
+        See `fairtransport.paper._traces.follow`.
+    """
+    split, start = _adult()
+    own = dict(settings)
+    method, columns = own.pop("method"), own.pop("columns")
+    every, seed = own.pop("every"), own.pop("seed")
+    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
+    model = kind(start, solver="sgd", parity_weight=np.inf, random_state=seed, **own)
+    sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
+    stop.check()
+    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
+    evaluator = Evaluator.build(
+        split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], own["target"])
+    )
+    return follow(trainer, evaluator, n_updates=own["n_updates"], every=every, stop=stop)
+
+
+def _test_target(start: Any, sensitive: Mapping[str, Any], target: str) -> Sample:
+    """Fix the target at theta*, of the test rows: what Wass1 is measured to, as in Table 1."""
+    groups = make_groups(sensitive)
+    scores = start.predict_proba(_adult()[0].X_test)[:, 1]
+    samples = [Sample.from_values(scores[rows]) for rows in groups.rows]
+    return resolve_target(target, samples, groups.counts, labels=groups.labels)

@@ -1,0 +1,167 @@
+"""`to_onnx`: a fitted model as one ONNX graph."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._extras import load_extra
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
+from fairtransport.persistence.onnx._graph import Graph
+from fairtransport.persistence.onnx._operators import (
+    add_classes,
+    add_group_codes,
+    add_linear,
+    add_mixture,
+    add_repair,
+    require_range,
+)
+from fairtransport.persistence.onnx._sklearn_models import Front, front_of
+from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+from fairtransport.storage import unpack_container
+
+if TYPE_CHECKING:
+    from fairtransport.groups import Groups
+
+__all__ = ["to_onnx"]
+
+_LINEAR = (ContinuousTransportClassifier, DiscreteTransportClassifier)
+
+
+def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
+    """Return a fitted model as an ONNX graph, for runtimes without Python.
+
+    Parameters
+    ----------
+    model : estimator
+        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, a `Pipeline` that ends in one of them,
+        `QuantileRepair`, or `QuantileRepairClassifier` around any classifier or pipeline that skl2onnx converts.
+    X : table, optional
+        Some rows of the features, for pipelines that begin with the columns of a table: the graph then has an input for
+        each column, of text or of doubles. Only names and types are read. Matrices need none.
+    people_per_point : int, default=5
+        As in `fairtransport.save`: the points of a repair's maps stand for at least so many training rows each.
+
+    Returns
+    -------
+    onnx.ModelProto
+        ``onnx.save(made, "model.onnx")`` writes it. Inputs: ``X``, doubles, of shape (n, n_features), or one of
+        shape (n, 1) for each column of a table, or ``scores`` for a `QuantileRepair`, doubles of shape (n,). Where the
+        group is needed, one more for each sensitive column, under its name, of shape (n,): text where the column held
+        text in ``fit``, int64 where it held whole numbers or booleans. Outputs: ``label`` and ``probabilities``, or
+        ``repaired``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what cannot be exported: other models, groups of fractions or missing values, parts that skl2onnx does not
+        know.
+
+    Notes
+    -----
+    All is computed in doubles, so scores agree with ours to rounding (1e-12 in the tests), as far as the converted
+    parts of scikit-learn are, too: trees and one-hot encoders work in single precision. A group that was not seen in
+    ``fit``, a score outside [0, 1] and one that is no number make the runtime raise: nothing is scored in silence.
+
+    What the graph tells about people is what a model file tells (docs/model_files.md). The groups' labels are in it.
+
+    Examples
+    --------
+    >>> import numpy as np, onnxruntime, fairtransport as ft
+    >>> scores, sex = np.linspace(0, 1, 100), np.repeat(["F", "M"], 50)
+    >>> repair = ft.QuantileRepair().fit(scores, sensitive_features=sex)
+    >>> session = onnxruntime.InferenceSession(ft.to_onnx(repair).SerializeToString())
+    >>> session.run(None, {"scores": np.array([0.25]), "sensitive_feature_0": np.array(["F"])})[0].round(3)
+    array([0.503])
+    """
+    load_extra("onnx")
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise ValueError(f"This {type(model).__name__} is not fitted; fit it before exporting it.") from None
+    graph = Graph()
+    if isinstance(model, QuantileRepair):
+        repair = _summed_up(model, people_per_point)
+        scores = graph.input("scores", "DOUBLE", None)
+        low, high = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
+        repaired = _repaired(graph, require_range(graph, scores, low, high), repair)
+        repaired = graph.add("Identity", repaired, output="repaired")
+        graph.output(repaired, "DOUBLE", None)
+        return _finished(graph, None, repair.groups_)
+    if isinstance(model, QuantileRepairClassifier):
+        repair = _summed_up(model.repair_, people_per_point)
+        if _is_linear(model.estimator_):
+            front, scores = _linear_scores(graph, model.estimator_, X)
+        else:
+            front = front_of(model.estimator_, X, classifier=True)
+            scores = front.begin(graph)
+        add_classes(graph, _repaired(graph, scores, repair), model.classes_)
+        return _finished(graph, front, repair.groups_)
+    if not _is_linear(model):
+        last = model[-1] if isinstance(model, Pipeline) else model
+        raise TypeError(
+            f"A {type(last).__name__}{' behind other steps' if last is not model else ''} cannot be exported by "
+            "to_onnx. The transport classifiers can, alone or at the end of a Pipeline, and so can QuantileRepair and "
+            "QuantileRepairClassifier, with the pipeline inside. For models of scikit-learn use skl2onnx."
+        )
+    front, scores = _linear_scores(graph, model, X)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    add_classes(graph, scores, last.classes_)
+    return _finished(graph, front, last.groups_ if len(last.coef_) > 1 else None)
+
+
+def _is_linear(model: Any) -> bool:
+    """Whether this is a transport classifier, or a pipeline that ends in one."""
+    return isinstance(model[-1] if isinstance(model, Pipeline) else model, _LINEAR)
+
+
+def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
+    """Add a transport classifier, and return what stands before it and the name of its scores."""
+    front, last = Front(None, (("X", "DOUBLE", int(model.n_features_in_)),)), model
+    if isinstance(model, Pipeline):
+        last = model[-1]
+        steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
+        front = front_of(Pipeline(steps), X, classifier=False) if steps else front
+    if last.spread != "trained":
+        raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
+    features = front.begin(graph)
+    codes = add_group_codes(graph, last.groups_) if len(last.coef_) > 1 else None
+    moved = add_linear(graph, features, last.coef_, last.intercept_, codes)
+    if last.amount == 1.0:
+        return front, moved
+    start = last.initial_estimator_
+    initial = add_linear(graph, features, np.reshape(start.coef_, (1, -1)), np.ravel(start.intercept_)[:1], None)
+    return front, add_mixture(graph, initial, moved, float(last.amount))
+
+
+def _summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
+    """Return the repair as a model file would give it back: without anybody's score."""
+    return _model_of(unpack_container(pack_model(repair, people_per_point)[0]))
+
+
+def _repaired(graph: Graph, scores: str, repair: Any) -> str:
+    return add_repair(graph, scores, add_group_codes(graph, repair.groups_), repair.maps_, float(repair.amount))
+
+
+def _finished(graph: Graph, front: Front | None, groups: Groups | None) -> Any:
+    made = graph.model("fairtransport")
+    if front is not None:
+        made = front.joined(made)
+    told = {"fairtransport.version": _version()}
+    if groups is not None:
+        told["fairtransport.groups"] = json.dumps(groups.to_spec())
+    for key, value in told.items():
+        entry = made.metadata_props.add()
+        entry.key, entry.value = key, value
+    load_extra("onnx.checker").check_model(made)
+    return made
+
+
+def _version() -> str:
+    return str(__import__("fairtransport").__version__)  # by name: the package stands above this room

@@ -1,0 +1,370 @@
+"""DPP around a classifier: its probabilities, repaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from fairtransport._sklearn.error_redaction import unquoted
+from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.labels import two_classes
+from fairtransport._sklearn.streaming import check_stream_parameters
+from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.repair._small_groups import check_small_groups
+from fairtransport.repair.quantile import QuantileRepair, describe_small_groups, groups_to_repair
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["QuantileRepairClassifier"]
+
+
+class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends in one. If it is fitted already it is used
+        as it is; otherwise a clone is fitted.
+    target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
+        The distribution every group is carried to; see :class:`QuantileRepair`. The default usually costs the
+        least accuracy.
+    amount : float, default=1.0
+        How much to repair, from 0 (scores as they are) to 1 (equal distributions). It may be set after ``fit``.
+    cv : int, splitter, iterable of splits or None, default=None
+        Which scores the maps are made from. None: those of the fitted classifier on the training rows. Right
+        for models that fit new rows about as well as the training rows, such as logistic regression, and for
+        a fitted estimator with rows it has not seen. Otherwise: scores of each row by a model fitted without
+        it, while predictions still come from the classifier fitted on all rows. Needed for models that know
+        the training rows by heart (forests, deep trees, boosting, nearest neighbours): their training scores
+        lie near 0 and 1, where no new row's score will.
+    grouping : {"crossed", "each"}, default="crossed"
+        Several sensitive columns are crossed; groups that overlap cannot be repaired.
+    missing : {"error", "group"}, default="error"
+        A missing sensitive value raises, or is a group of its own.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        Which map groups of fewer than ``min_group_size`` rows use, as none is made from so few rows; see
+        :class:`QuantileRepair`.
+    min_group_size : int, default=30
+        A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
+    half_life : float, default=10000
+        For ``partial_fit``: after so many rows of the stream a row counts half.
+    new_groups : {"error", "adopt"}, default="error"
+        For ``partial_fit``: a group that was not seen before raises, or is taken up.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier: ``estimator`` itself if it was fitted, a clone if not.
+    repair_ : QuantileRepair
+        The fitted repair of its scores.
+    small_groups_ : tuple
+        Labels of the groups that did not get a map of their own.
+    classes_ : ndarray of shape (2,)
+        The class labels; scores are probabilities of the second.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepair : The same on scores, wherever they come from.
+
+    Notes
+    -----
+    With the classifier's probability s of class 1 for a row of group a, the repaired probability is
+
+    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
+
+    as :class:`QuantileRepair` says. The features go to the classifier untouched, so they may be whatever it
+    takes: frames, text, missing values. The group is needed at prediction, and need not be a feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairtransport import QuantileRepairClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> model = QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
+    >>> scores = model.predict_proba(X, sensitive_features=group)[:, 1]
+    >>> strong_pairwise_disparity(scores, sensitive_features=group) < 0.001
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        target: Any = "barycenter_w2",
+        amount: float = 1.0,
+        cv: Any = None,
+        grouping: str = "crossed",
+        missing: str = "error",
+        small_groups: str = "keep",
+        min_group_size: int = MIN_GROUP_SIZE,
+        half_life: float = 10_000.0,
+        new_groups: str = "error",
+    ) -> None:
+        self.estimator = estimator
+        self.target = target
+        self.amount = amount
+        self.cv = cv
+        self.grouping = grouping
+        self.missing = missing
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
+        self.half_life = half_life
+        self.new_groups = new_groups
+
+    @property
+    def amount(self) -> float:
+        """How much to repair; a fitted repair follows it."""
+        return self.__dict__["amount"]
+
+    @amount.setter
+    def amount(self, amount: float) -> None:
+        repair = vars(self).get("repair_")
+        if repair is not None:
+            repair.amount = check_real(amount, name="amount", most=1.0)
+        self.__dict__["amount"] = amount
+
+    @property
+    def small_groups_(self) -> tuple[Any, ...]:
+        """Labels of the groups that did not get a map of their own."""
+        check_is_fitted(self)
+        return self.repair_.small_groups_
+
+    def _told(self) -> list[str]:
+        return describe_small_groups(self.repair_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the classifier saw."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features that the classifier saw."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def fit(self, X: Any, y: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier, unless it is fitted, and the repair of its scores.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes.
+        y : array-like of shape (n,)
+            Two classes; the larger label is class 1.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed. They need not be among the features.
+        sample_weight : array-like of shape (n,), optional
+            Weights for the classifier (for a pipeline: for its last step) and for the repair, where weight k
+            equals k copies of a row.
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.amount, name="amount", most=1.0)
+        check_small_groups(self.small_groups, self.min_group_size)
+        check_stream_parameters(self.half_life, self.new_groups)
+        labels, classes = two_classes(y, type(self).__name__)
+        n_rows = _n_rows(X)
+        check_length(labels, size=n_rows, name="y")
+        weights = check_weights(sample_weight, size=n_rows)
+        # Checked before the classifier is fitted, which may take long.
+        groups = groups_to_repair(
+            sensitive_features, n_rows=n_rows, weights=weights, grouping=self.grouping, missing=self.missing
+        )
+        self._check_estimator()
+        with unquoted(), config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
+            model, scores = self._model_and_scores(X, labels, classes, weights)
+        self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
+        self.estimator_ = model
+        self.classes_ = classes
+        return self
+
+    def _check_estimator(self) -> None:
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba; this {type(self.estimator).__name__} has not. Wrap it in "
+                "sklearn.calibration.CalibratedClassifierCV, which adds it."
+            )
+
+    def _new_repair(self) -> QuantileRepair:
+        return QuantileRepair(
+            self.target,
+            self.amount,
+            grouping=self.grouping,
+            missing=self.missing,
+            small_groups=self.small_groups,
+            min_group_size=self.min_group_size,
+            half_life=self.half_life,
+            new_groups=self.new_groups,
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Let the repair follow one batch of a stream; the classifier stays as it is, and no labels are needed.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes, from a single row on.
+        y : array-like of shape (n,), optional
+            Used in the first call only, where nothing was fitted before.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``; see `QuantileRepair.partial_fit`.
+        sample_weight : array-like of shape (n,), optional
+            Weight k equals k copies of a row.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first call is a ``fit`` where the classifier is not fitted, which needs ``y``,
+            and otherwise begins with the fitted classifier's scores of the batch.
+        """
+        if not hasattr(self, "repair_"):
+            self._check_estimator()
+            if not _is_fitted(self.estimator):
+                if y is None:
+                    raise ValueError(
+                        f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
+                        "partial_fit, call fit before it, or give a fitted classifier as estimator."
+                    )
+                return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            scores, repair = _scores_by(self.estimator, X), self._new_repair()
+            repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            self.repair_, self.estimator_ = repair, self.estimator
+            self.classes_ = np.asarray(self.estimator.classes_)
+            return self
+        scores = _scores_by(self.estimator_, X)
+        self.repair_.set_params(half_life=self.half_life, new_groups=self.new_groups)
+        self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return self
+
+    def _model_and_scores(
+        self, X: Any, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Return the fitted classifier and the scores to make the maps from."""
+        if _is_fitted(self.estimator):
+            if self.cv is not None:
+                raise ValueError(
+                    "cv needs an estimator that is not fitted, to fit it without the rows it scores. Pass an unfitted "
+                    "one, or set cv=None and fit the repair on rows that the fitted estimator has not seen."
+                )
+            model = self.estimator
+            if not np.array_equal(getattr(model, "classes_", classes), classes):
+                raise ValueError("estimator was fitted on other class labels than those of y.")
+            return model, _scores(model.predict_proba(X))
+        splits = None if self.cv is None else check_cv(self.cv, labels, classifier=True)
+        model = clone(self.estimator)
+        options = {} if weights is None else {_weight_option(model): weights}
+        model.fit(X, labels, **options)
+        if splits is None:
+            return model, _scores(model.predict_proba(X))
+        unseen = cross_val_predict(self.estimator, X, labels, cv=splits, method="predict_proba", params=options or None)
+        return model, _scores(unseen)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the repaired probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever the classifier takes.
+        sensitive_features : column, table or Groups
+            The group of each row; always needed. One that was not seen in ``fit`` raises.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        check_is_fitted(self)
+        if sensitive_features is None:
+            raise ValueError(
+                "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
+                "depends on the group. Pass sensitive_features=, with the columns used in fit."
+            )
+        scores = _scores_by(self.estimator_, X)
+        positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
+        above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(
+        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        with unquoted():
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the classifier takes
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _n_rows(X: Any) -> int:
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        X = np.asarray(X)
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _weight_option(model: Any) -> str:
+    """Name under which ``fit`` takes the weights; a pipeline takes them for its last step."""
+    path, last = [], model
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        path.append(name)
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
+            "the weights are used for the repair only."
+        )
+    return "__".join([*path, "sample_weight"])
+
+
+def _scores_by(model: Any, X: Any) -> NDArray[np.float64]:
+    with unquoted():
+        return _scores(model.predict_proba(X))
+
+
+def _scores(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return the probability of class 1, without what rounding adds beyond 0 and 1."""
+    table = np.asarray(probabilities, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"estimator must give probabilities of two classes; it gave shape {table.shape}.")
+    scores = table[:, 1]
+    clipped = np.clip(scores, 0.0, 1.0)
+    return np.where(np.abs(scores - clipped) < 1e-5, clipped, scores)

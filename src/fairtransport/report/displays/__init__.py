@@ -1,0 +1,1 @@
+"""One matplotlib display per file, as in scikit-learn."""

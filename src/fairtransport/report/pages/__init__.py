@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: collect what a page shows, then render it."""

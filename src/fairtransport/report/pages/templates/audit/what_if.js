@@ -1,0 +1,146 @@
+// What a threshold and an amount of repair do. Twin of fairtransport/report/pages/_what_if.py, line by line.
+
+function moved(group, amount) {
+  if (!amount || !group.images) return group.scores;
+  if (group.movedBy !== amount) {
+    group.moved = group.scores.map((score, i) => (1 - amount) * score + amount * group.images[i]);
+    group.movedBy = amount;
+  }
+  return group.moved;
+}
+
+// The first node that is not below the threshold.
+function nextNode(audit, cut) {
+  let low = 0;
+  let high = audit.bins;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (nodeScore(audit, middle) < cut - SLACK) low = middle + 1;
+    else high = middle;
+  }
+  return nodeScore(audit, low);
+}
+
+// How many of the ascending scores are at or below the cut.
+function countBelow(scores, cut) {
+  let low = 0;
+  let high = scores.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (scores[middle] > cut + SLACK) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function weightAbove(group, scores, cut) {
+  const at = countBelow(scores, cut);
+  return group.total - group.below.reduce((sum, one) => sum + one[at], 0);
+}
+
+function weightWrong(group, scores, cut) {
+  const at = countBelow(scores, cut);
+  const [zeros, ones] = group.below;
+  return zeros[zeros.length - 1] - zeros[at] + ones[at];
+}
+
+// Wilson's interval of a share.
+function wilson(value, size, z) {
+  const z2 = z * z;
+  const middle = (value + z2 / (2 * size)) / (1 + z2 / size);
+  const half = Math.sqrt(z2 * ((value * (1 - value)) / size + z2 / (4 * size * size))) / (1 + z2 / size);
+  return {
+    value,
+    low: value === 0 ? 0 : Math.max(0, middle - half),
+    high: value === 1 ? 1 : Math.min(1, middle + half),
+  };
+}
+
+// One share over another, with the interval that theirs imply (Donner and Zou's).
+function ratioOf(one, other) {
+  if (!(other.value > 0)) return { value: NaN, low: 0, high: Infinity };
+  const value = one.value / other.value;
+  const product = one.value * other.value;
+  const below = product ** 2 - one.low * other.high * (2 * one.value - one.low) * (2 * other.value - other.high);
+  const above = product ** 2 - one.high * other.low * (2 * one.value - one.high) * (2 * other.value - other.low);
+  const bottomLow = other.high * (2 * other.value - other.high);
+  const bottomHigh = other.low * (2 * other.value - other.low);
+  const low = bottomLow > 0 ? (product - Math.sqrt(Math.max(below, 0))) / bottomLow : 0;
+  const high = bottomHigh > 0 ? (product + Math.sqrt(Math.max(above, 0))) / bottomHigh : Infinity;
+  return { value, low: Math.min(Math.max(low, 0), value), high: Math.max(high, value) };
+}
+
+// Sum of the distances between all pairs of the groups chosen, counted on the page's bins.
+function disparity(audit, amount, chosen) {
+  const { bins } = audit;
+  const functions = chosen.map((place) => {
+    const group = audit.groups[place];
+    const held = new Float64Array(bins + 1);
+    const scores = moved(group, amount);
+    for (let i = 0; i < scores.length; i += 1) {
+      const node = Math.ceil(scores[i] * bins - SLACK * bins);
+      for (const masses of group.masses) held[node] += masses[i];
+    }
+    let sum = 0;
+    for (let k = 0; k < bins; k += 1) {
+      sum += held[k];
+      held[k] = sum / group.total;
+    }
+    return held;
+  });
+  const here = new Float64Array(chosen.length);
+  let total = 0;
+  for (let k = 0; k < bins; k += 1) {
+    functions.forEach((values, place) => { here[place] = values[k]; });
+    here.sort();
+    for (let i = 0; i < here.length; i += 1) total += (2 * i - (here.length - 1)) * here[i];
+  }
+  return total / bins;
+}
+
+// Everything the page says about one audit at a threshold (in units of the scores) and an amount of repair.
+function whatIf(audit, threshold, amount, chosen) {
+  const cut = nextNode(audit, toUnit(threshold));
+  const { labelled } = DATA;
+  let above = 0;
+  let wrong = 0;
+  let weight = 0;
+  const rates = [];
+  const errors = [];
+  for (const group of audit.groups) {
+    const scores = moved(group, amount);
+    const inside = weightAbove(group, scores, cut);
+    rates.push(wilson(inside / group.total, group.effective, DATA.z));
+    above += inside;
+    weight += group.total;
+    if (labelled) {
+      const mistaken = weightWrong(group, scores, cut);
+      errors.push(mistaken / group.total);
+      wrong += mistaken;
+    }
+  }
+  if (audit.everyone) { // groups overlap: a row counts once
+    above = weightAbove(audit.everyone, audit.everyone.scores, cut);
+    wrong = labelled ? weightWrong(audit.everyone, audit.everyone.scores, cut) : 0;
+    weight = audit.everyone.total;
+  }
+  const sure = chosen.filter((place) => !audit.groups[place].unsure);
+  const judged = sure.length >= 2 ? sure : chosen;
+  let [lowest] = judged;
+  let [highest] = judged;
+  for (const place of judged) {
+    if (rates[place].value < rates[lowest].value) lowest = place;
+    if (rates[place].value > rates[highest].value) highest = place;
+  }
+  const all = chosen.length === audit.groups.length;
+  return {
+    rates,
+    errors: labelled ? errors : null,
+    overall: above / weight,
+    error: labelled ? wrong / weight : null,
+    lowest,
+    highest,
+    ratio: judged.length ? ratioOf(rates[lowest], rates[highest]) : { value: NaN, low: 0, high: Infinity },
+    disparity: all && !amount ? audit.disparity : disparity(audit, amount, chosen), // the audit's own is the exact one
+  };
+}

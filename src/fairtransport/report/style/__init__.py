@@ -1,0 +1,1 @@
+"""Colours and dashes of groups, the same in every figure and table."""

@@ -1,0 +1,61 @@
+"""One estimator on its way from no parity to most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairtransport._sklearn.calls import fit_model, last_step
+from fairtransport.linear.base import LinearTransportClassifier
+from fairtransport.repair.classifier import QuantileRepairClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TrainingRows", "fit_along", "fit_next", "path_settings"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """What a model is fitted on."""
+
+    X: Any
+    y: Any
+    sensitive_features: Any
+    sample_weight: Any = None
+
+
+def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
+    """Return the parameters of an estimator along the curve, besides the one that changes: the seed it lacks."""
+    prefix, known = last_step(estimator)[0], estimator.get_params()
+    if seed is not None and known.get(f"{prefix}random_state", 0) is None:
+        return {f"{prefix}random_state": seed}
+    return {}
+
+
+def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
+    """Yield a fitted model for each of several values of a parameter, with no more work than that takes.
+
+    Transport classifiers are trained along one path of weights, on rows that are prepared once.
+    """
+    last = last_step(model)[1]
+    on_path = isinstance(model, LinearTransportClassifier) and parameter == "parity_weight" and last.solver == "lbfgs"
+    if on_path and values == sorted(values):
+        yield from model.fit_path(
+            rows.X, rows.y, values, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight
+        )
+        return
+    for number, value in enumerate(values):
+        fit_next(model, parameter, value, rows, first=number == 0)
+        yield model
+
+
+def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, first: bool) -> None:
+    """Bring the model to the next value of its parameter, with no more work than that takes."""
+    model.set_params(**{parameter: value})
+    prefix, last = last_step(model)
+    if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportClassifier):
+        return  # the amount is for prediction
+    if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
+        return  # likewise: the maps are the same for every amount
+    fit_model(model, rows.X, rows.y, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight)

@@ -1,0 +1,332 @@
+"""From no parity to most: what each step costs, measured on held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.utils import check_random_state
+
+from fairtransport._sklearn.calls import last_step, model_scores, n_rows, take_rows, takes_groups
+from fairtransport._sklearn.folds import make_folds
+from fairtransport._sklearn.group_awareness import NEEDED, UNKNOWN, features_tell, needs_groups
+from fairtransport._sklearn.labels import two_classes
+from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.criteria import EACH_OTHER
+from fairtransport.groups import Groups, make_groups
+from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.selection._estimator_path import TrainingRows, fit_along, path_settings
+from fairtransport.selection._parallel import run_in_threads
+from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport._sklearn.folds import Fold
+    from fairtransport.selection._parallel import Control
+
+__all__ = ["frontier"]
+
+_PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
+_AMOUNTS = tuple(k / 10 for k in range(11))
+_SHUFFLES = 20  # for the noise floor of one fold
+_FLOORS = ("noise_floor", "rank_noise_floor")
+
+
+def frontier(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    parity_weights: ArrayLike | None = None,
+    amounts: ArrayLike | None = None,
+    parameter: str | None = None,
+    values: ArrayLike | None = None,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    verbose: bool = False,
+) -> Frontier:
+    """Measure the trade-off between error and disparity, from no parity to most.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier whose ``fit`` takes ``sensitive_features`` and that has a parameter for how much parity it seeks:
+        ``parity_weight`` (COT, DOT), ``amount`` (quantile repair) or another, named with ``parameter``. Or a pipeline
+        that ends in one. It is cloned, so a fitted model inside it is trained anew on each fold's training rows, and
+        no held-out row has been seen before.
+    X : table or matrix with n rows
+        Whatever the estimator takes.
+    y : array-like of shape (n,)
+        Two classes; the larger label is class 1.
+    sensitive_features : column, table or Groups
+        At least two groups. How groups are made (``grouping``, ``missing``) is the estimator's to say.
+    parity_weights : array-like, optional
+        Zero or more (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
+    amounts : array-like, optional
+        Within 0 and 1; by default 0, 0.1, ..., 1.
+    parameter, values : str and array-like, optional
+        Another parameter, and its values from no parity to most.
+    cv : int, splitter or iterable of splits, default=5
+        A number of folds: rows are shuffled, and every group and its labels are spread evenly over the folds. Splitters
+        and splits are as in scikit-learn; every fold needs every group among its training and its held-out rows.
+    n_jobs : int, optional
+        How many folds run at once, in threads. As in joblib: None is 1, -1 all cores. The result does not depend on it.
+    random_state : int, RandomState or None
+        Seed of the folds and the noise floor, and of the estimator where it has none of its own.
+    threshold : float, default=0.5
+        Scores above it are decided positively; for the error rate only.
+    sample_weight : array-like of shape (n,), optional
+        For training and for every figure.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    Frontier
+        ``print`` shows the curve, ``table()`` hands it on, ``choose(max_disparity=...)`` and ``choose(max_error=...)``
+        return a fitted model, ``plot()`` draws it.
+
+    Raises
+    ------
+    ValueError
+        When a value is negative, NaN or above what the parameter allows, or a group has fewer rows than there are
+        folds: before anything is trained.
+
+    Notes
+    -----
+    Within a fold, transport classifiers are trained along one path of weights: each starts where the one before ended,
+    and `Frontier.choose` goes the same way. Quantile repair is fitted once.
+
+    Figures are means over folds, each on rows that no part of its model has seen. ``wasserstein_disparity`` is
+    measured to the estimator's ``target`` (without a fixed one: the groups' Wasserstein-1 barycenter) of the held-out
+    scores at the first value, kept fixed along the curve as in the paper. ``noise_floor`` is the mean pairwise
+    disparity after shuffling group membership among the held-out rows: a disparity near it is none. Fewer held-out
+    rows have a higher floor, so curves are compared at equal folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> repair = ft.QuantileRepairClassifier(LogisticRegression())
+    >>> curve = ft.frontier(repair, X, y, sensitive_features=group, random_state=0)
+    >>> curve.situation, curve.reason
+    ('aware', 'the group is needed at prediction')
+    >>> model = curve.choose(max_disparity=0.1)
+    >>> 0 < model.amount < 1
+    True
+    """
+    name, grid = _grid(estimator, parity_weights, amounts, parameter, values)
+    check_real(threshold, name="threshold", most=1.0)
+    labels, classes = two_classes(y, "frontier")
+    check_length(labels, size=n_rows(X), name="y")
+    weights = check_weights(sample_weight, size=labels.size)
+    groups = _groups(estimator, sensitive_features, size=labels.size)
+    seeds = np.random.SeedSequence(int(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
+    folds = make_folds(
+        cv, X, labels == classes[1], groups, rng=np.random.default_rng(seeds.spawn(1)[0]), weights=weights
+    )
+    settings = path_settings(estimator, None if random_state is None else int(seeds.generate_state(1)[0] >> 1))
+    rows = TrainingRows(X, labels, sensitive_features, weights)
+    walk = _Walk(clone(estimator), name, grid, settings, rows, groups, labels == classes[1], float(threshold))
+    found = run_in_threads(
+        [walk.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
+        names=[f"fold {number + 1} of {len(folds)}" for number in range(len(folds))],
+        n_jobs=n_jobs,
+        n_steps=grid.size,
+        title=f"trade-off in {len(folds)} folds",
+        verbose=verbose,
+    )
+    reason = NEEDED if any(needed for _, needed in found) else features_tell(X, groups)
+    return Frontier(
+        estimator=clone(estimator),
+        parameter=name,
+        values=grid,
+        folds={metric: np.array([read[metric] for read, _ in found]) for metric in (*CURVE_METRICS, *_FLOORS)},
+        situation="blind" if reason is None else "aware",
+        reason=reason or UNKNOWN,
+        threshold=float(threshold),
+        n_rows=labels.size,
+        n_groups=len(groups),
+        data=rows,
+        settings=settings,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """The way along the curve, the same in every fold."""
+
+    template: Any
+    parameter: str
+    values: NDArray[np.float64]
+    settings: Mapping[str, Any]
+    rows: TrainingRows
+    groups: Groups
+    positive: NDArray[np.bool_]
+    threshold: float
+
+    def task(
+        self, fold: Fold, seed: np.random.SeedSequence
+    ) -> Callable[[Control], tuple[dict[str, list[float]], bool]]:
+        return lambda control: self.run(fold, seed, control)
+
+    def run(self, fold: Fold, seed: np.random.SeedSequence, control: Control) -> tuple[dict[str, list[float]], bool]:
+        """Return the metrics at every value, and whether the last model needs the groups to predict."""
+        model = clone(self.template).set_params(**self.settings)
+        silence = f"{last_step(model)[0]}verbose"
+        if model.get_params().get(silence) is True:
+            model.set_params(**{silence: False})  # there is one bar for all
+        X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
+        options = {"sensitive_features": groups} if takes_groups(model) else {}
+        records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, *_FLOORS)}
+        target: Sample | None = None
+        training = self._training(fold)
+        along = fit_along(model, self.parameter, self.values.tolist(), training)
+        for number, value in enumerate(self.values.tolist()):
+            if number:
+                control.step()
+            try:
+                model = next(along)
+                scores = model_scores(model, X, **options)
+            except Exception as error:
+                error.add_note(f"With {self.parameter}={value:g}.")
+                raise
+            target = self._target(scores, fold) if target is None else target
+            for metric, read in self._read(scores, fold, target, seed).items():
+                records[metric].append(read)
+        records["information_kept"] = self._information_kept(records["log_loss"], fold)
+        return records, needs_groups(model, X, sensitive_features=groups)
+
+    def _information_kept(self, losses: list[float], fold: Fold) -> list[float]:
+        """Return the share of the first model's gain in log-loss over a constant that each model has."""
+        positive = self.positive[fold.held_out]
+        rate = float(np.average(positive, weights=self._weights(fold)))
+        constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
+        gain = max(constant - losses[0], 0.01 * constant)
+        return [(constant - loss) / gain for loss in losses]
+
+    def _training(self, fold: Fold) -> TrainingRows:
+        rows, weights = fold.training, self.rows.sample_weight
+        return TrainingRows(
+            take_rows(self.rows.X, rows),
+            self.rows.y[rows],
+            take_rows(self.rows.sensitive_features, rows),
+            None if weights is None else weights[rows],
+        )
+
+    def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
+        """Return the distribution that the estimator aims at, of these scores."""
+        weights, groups = self._weights(fold), self.groups.select(fold.held_out)
+
+        def sample(rows: Any) -> Sample:
+            return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+
+        target = self.template.get_params().get(f"{last_step(self.template)[0]}target")
+        if target is None or (isinstance(target, str) and target == EACH_OTHER):
+            target = "barycenter"  # none is fixed
+        return resolve_target(
+            target,
+            [sample(rows) for rows in groups.rows],
+            [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
+            labels=groups.labels,
+            names=groups.names,
+            everyone=sample(slice(None)),
+        )
+
+    def _read(
+        self, scores: NDArray[np.float64], fold: Fold, target: Sample, seed: np.random.SeedSequence
+    ) -> dict[str, float]:
+        positive, weights = self.positive[fold.held_out], self._weights(fold)
+        groups = self.groups.select(fold.held_out)
+        floors = [
+            noise_floor(
+                metric,
+                scores,
+                sensitive_features=groups,
+                n_shuffles=_SHUFFLES,
+                random_state=np.random.default_rng(seed),  # the same shuffles for every value
+                sample_weight=weights,
+            ).mean
+            for metric in (strong_pairwise_disparity, rank_disparity)
+        ]
+        return {
+            "error_rate": error_rate(positive, scores, self.threshold, sample_weight=weights),
+            "log_loss": float(log_loss(positive, scores, labels=[False, True], sample_weight=weights)),
+            "auc": float(roc_auc_score(positive, scores, sample_weight=weights)),
+            **disparities(scores, sensitive_features=groups, target=target, sample_weight=weights),
+            "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
+            **dict(zip(_FLOORS, floors, strict=True)),
+        }
+
+    def _weights(self, fold: Fold) -> NDArray[np.float64] | None:
+        weights = self.rows.sample_weight
+        return None if weights is None else np.asarray(weights[fold.held_out])
+
+
+def _grid(
+    estimator: Any, parity_weights: Any, amounts: Any, parameter: str | None, values: Any
+) -> tuple[str, NDArray[np.float64]]:
+    """Settle which parameter is tried, and at which values."""
+    if isinstance(estimator, type) or not all(
+        hasattr(estimator, name) for name in ("get_params", "fit", "predict_proba")
+    ):
+        raise TypeError("estimator must be a classifier with fit, predict_proba and get_params.")
+    prefix, last = last_step(estimator)
+    known = estimator.get_params()
+    given = [name for name, grid in {"parity_weights": parity_weights, "amounts": amounts}.items() if grid is not None]
+    if (parameter is None) != (values is None) or len(given) + (parameter is not None) > 1:
+        raise ValueError("Give one of parity_weights, amounts, or parameter and values together.")
+    if parameter is not None:
+        name, grid = parameter, _numbers(values, name="values", sort=False)
+    elif amounts is not None or (parity_weights is None and f"{prefix}parity_weight" not in known):
+        name = f"{prefix}amount"
+        grid = _numbers(_AMOUNTS if amounts is None else amounts, name="amounts", most=1.0)
+    else:
+        name = f"{prefix}parity_weight"
+        grid = _numbers(
+            _PARITY_WEIGHTS if parity_weights is None else parity_weights, name="parity_weights", finite=False
+        )
+    if name not in known:
+        raise ValueError(
+            f"{type(last).__name__} has no parameter {name.rpartition('__')[2]!r}; name the one that leads from no "
+            "parity to most with parameter=, and give its values with values=."
+        )
+    return name, grid
+
+
+def _numbers(
+    values: Iterable[Any] | Any, *, name: str, most: float = np.inf, finite: bool = True, sort: bool = True
+) -> NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a list of at least one number; it has shape {array.shape}.")
+    least = 0.0 if sort else -np.inf
+    numbers = np.array([check_real(value, name=name, least=least, most=most, finite=finite) for value in array])
+    return np.unique(numbers) if sort else numbers
+
+
+def _groups(estimator: Any, sensitive_features: Any, *, size: int) -> Groups:
+    if sensitive_features is None:
+        raise ValueError("frontier needs sensitive_features: the column or columns that define groups.")
+    prefix, known = last_step(estimator)[0], estimator.get_params()
+    how = {name: known[prefix + name] for name in ("grouping", "missing") if prefix + name in known}
+    groups = make_groups(sensitive_features, at_least=2, **how)
+    check_length(range(groups.n_rows), size=size, name="sensitive_features")
+    return groups

@@ -1,0 +1,46 @@
+"""Which models can follow a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+from fairtransport.stream._linear_scorer import LinearScorer
+from fairtransport.stream._repair_scorer import RepairScorer
+
+if TYPE_CHECKING:
+    from fairtransport.stream._scorer import Scorer
+
+__all__ = ["scorer_for"]
+
+_KINDS: dict[Any, Any] = {
+    ContinuousTransportClassifier: LinearScorer,
+    DiscreteTransportClassifier: LinearScorer,
+    QuantileRepair: RepairScorer,
+    QuantileRepairClassifier: RepairScorer,
+}
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise ValueError(f"This {type(model).__name__} is not fitted; fit it before it follows a stream.") from None
+
+
+def scorer_for(model: Any) -> Scorer:
+    """Return what the adjuster works with; a TypeError for a model that cannot follow a stream."""
+    for kind, scorer in _KINDS.items():
+        if isinstance(model, kind):
+            _check_fitted(model)
+            made: Scorer = scorer(model)
+            return made
+    names = ", ".join(kind.__name__ for kind in _KINDS)
+    raise TypeError(
+        f"A stream needs a fitted {names}; got a {type(model).__name__}. Any other model can be kept fair through a "
+        "QuantileRepair of its scores."
+    )

@@ -1,0 +1,161 @@
+"""Repair where the table is: a join with a small table and one linear interpolation, on any engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from fairtransport._columns import say_columns
+from fairtransport.tables._engines import collect, column, own_names, plain_names, schema_of, taken
+from fairtransport.tables._joining import common_kind, join_groups
+from fairtransport.tables._lookup import free_name
+from fairtransport.tables._partitions import add_up, each
+from fairtransport.tables.counting import place_of
+from fairtransport.tables.reading import Columns, check_columns, open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairtransport.histograms import Grid
+    from fairtransport.tables._lookup import RepairLookup
+
+__all__ = ["check_rows", "repair_rows"]
+
+_INSIDE, _CLAMPED, _NO_SCORE, _NO_GROUP = 0, 1, -1, -2
+_REASONS = {_NO_SCORE: "no score", _NO_GROUP: "no group"}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be repaired: the columns, and the types in which those of the groups are compared."""
+
+    columns: Columns
+    kinds: tuple[nw.dtypes.DType, ...]
+    grid: Grid
+    output: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        lookup: RepairLookup,
+        schema: Mapping[str, nw.dtypes.DType],
+        *,
+        score: str,
+        sensitive: str | Sequence[str],
+        output: str = "",
+    ) -> _Task:
+        columns = Columns.named(score=score, sensitive=sensitive)
+        check_columns(schema, columns)
+        if len(columns.sensitive) != len(lookup.groups.columns):
+            raise ValueError(
+                f"sensitive names {len(columns.sensitive)} columns; the repair was fitted with "
+                f"{say_columns(lookup.groups.columns)}."
+            )
+        known = zip(columns.sensitive, lookup.values().values(), strict=True)
+        kinds = tuple(common_kind(name, schema[name], values) for name, values in known)
+        return cls(columns, kinds, lookup.grid, output)
+
+    def renamed(self, own: Mapping[str, str]) -> _Task:
+        """Return the task for a table whose columns have other names."""
+        score, sensitive = own[self.columns.score], tuple(own[name] for name in self.columns.sensitive)
+        return replace(self, columns=Columns(score, sensitive))
+
+
+# --------------------------------------------------------------------------------------------------------- repaired
+
+
+def repair_rows(lookup: RepairLookup, frame: Any, *, score: str, sensitive: str | Sequence[str], output: str) -> Any:
+    """Return the table with one more column, as lazily as the engine is; see `QuantileRepair.transform_table`."""
+    table = open_table(frame)
+    schema = schema_of(table)
+    if taken(output, table, schema):
+        raise ValueError(f"The table has a column {output!r} already; name another with output=.")
+    task = _Task.of(lookup, schema, score=score, sensitive=sensitive, output=output)
+    if table.implementation.is_dask():
+        return each(table, partial(_repair_eager, task=task), lookup)
+    if isinstance(nw.from_native(frame), nw.DataFrame):
+        return _repair_eager(frame, lookup, task=task)
+    plain = plain_names(table)
+    own = dict(zip(schema, plain.collect_schema(), strict=True))
+    return own_names(_repair(plain, lookup, task.renamed(own)), [*schema, output])
+
+
+def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
+    """Repair a table in memory; its order and its index stay."""
+    given = nw.from_native(frame, eager_only=True)
+    order = free_name("__repair_row", given.columns)
+    found = _repair(given.with_row_index(order).lazy(), lookup, task)
+    native = found.sort(order).drop(order).collect().to_native()  # a join need not keep the order
+    if given.implementation.is_pandas_like():
+        native.index = frame.index
+    return native
+
+
+def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.LazyFrame[Any]:
+    names = ("bin", "start", "base", "slope", *(f"key_{number}" for number in range(len(task.kinds))))
+    taken_names = table.collect_schema().names()
+    place, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
+    value, keys = _clamped(nw.col(task.columns.score), task.grid), dict(zip(free, task.kinds, strict=True))
+    passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive, strict=True)}
+    placed = table.with_columns(place_of(value, task.grid).alias(place), **passing)
+    held = dict(zip((*keys, place, start, base, slope), lookup.columns().values(), strict=True))
+    image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
+    joined = join_groups(placed, keys, held, on=[place])
+    return joined.with_columns(image.alias(task.output)).drop(place, start, base, slope)
+
+
+def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
+    """Return the scores within the range; NaN is missing."""
+    value = score.cast(nw.Float64)
+    above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
+    within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
+    return nw.when(~value.is_nan()).then(within)
+
+
+# ---------------------------------------------------------------------------------------------------------- checked
+
+
+def check_rows(lookup: RepairLookup, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
+    """Count the rows that are clamped, and those that get no repaired score; one pass on the engine."""
+    table = open_table(frame)
+    task = _Task.of(lookup, schema_of(table), score=score, sensitive=sensitive)
+    count = partial(_count_states, task=task, known=list(lookup.values().values()))
+    if table.implementation.is_dask():
+        found = collect(add_up(table.select(*task.columns), count, keys=["state", "unknown"]))
+    else:
+        found = collect(count(table))
+    counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
+    for row in found.rows(named=True):
+        counts["rows"] += row["rows"]
+        reason = _REASONS.get(row["state"]) or ("unknown group" if row["unknown"] else None)
+        if reason is None and row["state"] == _CLAMPED:
+            reason = "clamped"
+        if reason is not None:
+            counts[reason] += row["rows"]
+    return counts
+
+
+def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any]]) -> nw.LazyFrame[Any]:
+    schema, grid = schema_of(table), task.grid
+    value = column(table, task.columns.score).cast(nw.Float64)
+    state = _which((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
+    keys = {f"key{place}": kind for place, kind in enumerate(task.kinds)}
+    passing = {key: column(table, name) for key, name in zip(keys, task.columns.sensitive, strict=True)}
+    # A comparison with what is missing is missing on some engines: the outermost questions are whether it is.
+    for name, group in zip(task.columns.sensitive, passing.values(), strict=True):
+        state = _which(group.is_null(), _NO_GROUP, state)
+        if schema[name].is_float():
+            state = _which(group.is_nan(), _NO_GROUP, state)
+    state = _which(value.is_null(), _NO_SCORE, _which(value.is_nan(), _NO_SCORE, state))
+    held = {**dict(zip(keys, known, strict=True)), "known": [1] * len(known[0])}
+    joined = join_groups(table.select(state=state, **passing), keys, held)
+    seen = joined.select("state", unknown=nw.col("known").is_null())
+    return seen.group_by("state", "unknown").agg(nw.len().alias("rows"))
+
+
+def _which(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
+    other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
+    return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)

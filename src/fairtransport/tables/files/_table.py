@@ -1,0 +1,283 @@
+"""Files of tables, opened as one table that may be larger than memory."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fairtransport._extras import load_extra
+from fairtransport._validation import check_choice, check_real
+from fairtransport.tables.files._batches import Batches
+from fairtransport.tables.files._binary import feather_layouts, parquet_layouts
+from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, UnpackingGuard
+from fairtransport.tables.files._delimited import ENCODINGS
+from fairtransport.tables.files._engine_errors import plain_error
+from fairtransport.tables.files._layouts import kind_of
+from fairtransport.tables.files._queries import guessed_type, query_all, query_used
+from fairtransport.tables.files._schema_check import check_all, check_used
+from fairtransport.tables.files._text import CsvOptions, csv_layouts, json_layouts
+from fairtransport.tables.files.engine import DEFAULT_MEMORY, Engine
+from fairtransport.tables.files.paths import find_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Self
+
+    from fairtransport.tables.files._layouts import Layout
+    from fairtransport.tables.files.paths import FoundFile
+    from fairtransport.tables.reading import Columns
+
+__all__ = ["FileTable", "open_files"]
+
+_BATCH = 1 << 17
+T = TypeVar("T")
+
+
+def open_files(
+    names: Sequence[str | os.PathLike[str]],
+    *,
+    format: str | None = None,  # noqa: A002 - the word that users have for it
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    null: Sequence[str] = (),
+    decimal: str = ".",
+    max_expansion: float = MOST_EXPANSION,
+    memory: str = DEFAULT_MEMORY,
+    threads: int | None = None,
+) -> FileTable:
+    r"""Open files as one table; only their heads are read yet.
+
+    Parameters
+    ----------
+    names : sequence of path
+        CSV, Parquet, Feather (Arrow IPC) or JSON lines, all of one format; patterns such as ``scores/*.parquet``. CSV
+        and JSON lines may be packed: ``.gz`` and ``.zst``.
+    format : {"csv", "parquet", "feather", "jsonl"}, optional
+        By the ends of the names when omitted.
+    delimiter : str, optional
+        Of CSV files; comma, semicolon, tab or bar are found when omitted.
+    encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
+        Of CSV files.
+    null : sequence of str
+        Texts of CSV files that mean a missing value, besides nothing at all.
+    decimal : {".", ","}, default "."
+        The sign before decimals in CSV files.
+    max_expansion : float, default 200
+        A packed file that unpacks to more than this many times its size, and to more than 1 GiB, is refused.
+    memory : str, default "2GiB"
+        What the engine may keep in memory; beyond that it uses a temporary folder.
+    threads : int, optional
+        Of the engine; one a core when omitted.
+
+    Returns
+    -------
+    FileTable
+        To be closed, or used in a ``with`` block.
+
+    Raises
+    ------
+    OSError, ValueError
+        The texts hold names of files and columns, numbers of lines and counts, never a value.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fairtransport.tables import Columns, count_table
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "scores.csv"
+    >>> _ = path.write_text("s;sex\n0.25;F\n0.5;M\n")
+    >>> with open_files([path]) as table:
+    ...     print(table.names)
+    ...     table.run(count_table, Columns.named(score="s", sensitive="sex")).histograms
+    ('s', 'sex')
+    GroupHistograms(2 rows in 2 groups at 16385 nodes)
+    >>> folder.cleanup()
+    """
+    check_choice(encoding, tuple(ENCODINGS), name="encoding")
+    check_choice(decimal, (".", ","), name="decimal")
+    check_real(max_expansion, name="max_expansion", least=1.0)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f"delimiter must be one sign, and neither a quotation mark nor a line end; got {delimiter!r}.")
+    files = find_files(names, format=format)
+    engine = Engine(memory=memory, threads=threads)
+    try:
+        return FileTable(engine, files, CsvOptions(delimiter, encoding, tuple(null), decimal), max_expansion)
+    except BaseException:
+        engine.close()
+        raise
+
+
+class FileTable:
+    """Files as one table; see `open_files`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns, as the first file has them.
+    """
+
+    def __init__(self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float) -> None:
+        self._engine, self._files, self._max_expansion = engine, files, max_expansion
+        self._layouts: list[Layout] = []
+        self._checked = False  # whether all files have been unpacked once
+        make: dict[str, Callable[[], Iterator[Layout]]] = {
+            "csv": lambda: csv_layouts(files, engine.connection, csv),
+            "jsonl": lambda: json_layouts(files, engine.connection),
+            "parquet": lambda: parquet_layouts(files, engine.connection),
+            "feather": lambda: feather_layouts(files, engine.connection),
+        }
+        with self._plain_errors():
+            self._layouts = list(make[files[0].format]())
+        self.names = self._layouts[0].names
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files, and of the engine's temporary folder."""
+        self._layouts.clear()
+        self._engine.close()
+
+    # ---------------------------------------------------------------------------------------------------- columns
+
+    def split(self, value: str | Sequence[str]) -> list[str]:
+        """Return names that were given as one text: ``"race,sex"`` is two, unless there is such a column."""
+        given = [value] if isinstance(value, str) else list(value)
+        names: list[str] = []
+        for text in given:
+            names += [text] if text in self.names else [part.strip() for part in text.split(",")]
+        return names
+
+    def check(self, columns: Columns) -> None:
+        """Raise when a column is not there once, in every file, with the same kind of values."""
+        check_used(self._layouts, columns)
+
+    def check_new(self, name: str) -> None:
+        """Raise when a column has this name already."""
+        taken = next((one for one in self.names if one.casefold() == name.casefold()), None)
+        if taken is not None:
+            raise ValueError(f"The table has a column {taken!r} already; name another with output=.")
+
+    def kinds(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return what columns hold, in a word each."""
+        return tuple(map(self._layouts[0].kind, names))
+
+    def read_label(self, columns: Columns, text: str) -> Any:
+        """Return a label that was given as text, as the column of labels has it: a number, True or False, or text."""
+        if columns.label is None:
+            raise ValueError("A positive label needs a column of labels.")
+        self.check(columns)
+        with self._plain_errors():
+            kind = kind_of(guessed_type(self._layouts, columns.label))
+        if kind == "numbers":
+            try:
+                number = float(text)
+            except ValueError:
+                raise ValueError(f"Column {columns.label!r} holds numbers, and pos_label is none.") from None
+            return int(number) if number.is_integer() else number
+        if kind == "BOOLEAN":
+            if text.lower() not in {"true", "false"}:
+                raise ValueError(f"Column {columns.label!r} holds true and false, and pos_label is neither.")
+            return text.lower() == "true"
+        return text
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def run(
+        self,
+        work: Callable[..., T],
+        columns: Columns,
+        *,
+        title: str = "Reading",
+        show: bool = False,
+        as_text: bool = False,
+        meanwhile: Callable[[], object] | None = None,
+        **options: Any,
+    ) -> T:
+        """Call ``work`` with a lazy table of these columns, and with their names.
+
+        Parameters
+        ----------
+        work : callable
+            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, and ``score``,
+            ``sensitive``, ``label``, ``by`` and ``weight`` where they are named.
+        columns : Columns
+        title : str
+            What the bar says.
+        show : bool, default False
+            Show a bar when it takes more than two seconds; for terminals.
+        as_text : bool, default False
+            Read the sensitive columns as text, whatever they hold.
+        meanwhile : callable, optional
+            Is called while the engine works: to load what is needed next, or to check what may be checked late.
+        **options
+            Further options of ``work``.
+
+        Returns
+        -------
+        object
+            What ``work`` returns.
+        """
+        self.check(columns)
+        with self._plain_errors():
+            query = query_used(self._layouts, columns, as_text=as_text)
+            frame = self._engine.connection.sql(query)
+            named = {name: value for name, value in vars(columns).items() if value}
+            guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
+            result = self._engine.run(
+                lambda: work(frame, **named, **options),
+                title=title,
+                show=show,
+                guard=guard,
+                share=self.share,
+                meanwhile=meanwhile,
+            )
+        self._checked = True
+        return result
+
+    def share(self) -> float:
+        """Return how much of the files has been read, from 0 to 1, while they are read."""
+        parts = [layout.share() for layout in self._layouts]
+        return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
+
+    def batches(self, columns: Columns | None = None, *, as_text: bool = False, guess: bool = False) -> Batches:
+        """Return all rows in their order, part by part, with all columns.
+
+        Parameters
+        ----------
+        columns : Columns, optional
+            Those that are needed on their own; see `Batches`.
+        as_text : bool, default False
+            Give the sensitive columns as text, whatever they hold.
+        guess : bool, default False
+            Let the engine guess what the other columns of CSV files hold; they are text otherwise.
+
+        Returns
+        -------
+        Batches
+        """
+        if columns is not None:
+            self.check(columns)
+        check_all(self._layouts, columns)
+        with self._plain_errors():
+            query = query_all(self._layouts, columns, as_text=as_text, guess=guess)
+            reader = self._engine.connection.sql(query).to_arrow_reader(_BATCH)
+        guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
+        return Batches(
+            reader, self.names, list(columns or ()), guard, lambda: self._plain_errors(OSError, RuntimeError)
+        )
+
+    @contextmanager
+    def _plain_errors(self, *more: type[Exception]) -> Iterator[None]:
+        """Raise errors of the engine without what they quote."""
+        try:
+            yield
+        except (load_extra("duckdb").Error, load_extra("pyarrow").ArrowException, *more) as error:
+            raise plain_error(error, self._files, self._names_of) from None
+
+    def _names_of(self, file: FoundFile) -> Sequence[str]:
+        return next((layout.names for layout in self._layouts if file in layout.files), ())

@@ -1,0 +1,217 @@
+"""Raw tables -> matrices of numbers, by rules that a model file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairtransport._columns import say_columns
+from fairtransport._validation import check_choice, check_count, check_flag
+from fairtransport.tabular.cells import read_table
+from fairtransport.tabular.column_plans import ColumnRules, LeftOut, plan_column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.tabular.column_plans import ColumnPlan
+
+__all__ = ["TableEncoder"]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn raw columns (numbers, text, dates, with gaps) into numbers for a linear model.
+
+    Parameters
+    ----------
+    categorical : sequence of str, default=()
+        Columns of numbers that are names of something, such as postcodes: each value gets a column.
+    min_frequency : int, default=5
+        A text that occurs in fewer training rows has no column of its own; such texts share one. So no text that few
+        people have enters a model file.
+    max_categories : int, default=100
+        The most texts of a column that get one; the most frequent do.
+    decimal : {".", ","}, default="."
+        The sign before decimals in numbers that are written as text.
+    sparse_output : bool, default=False
+        Return a CSR matrix.
+
+    Attributes
+    ----------
+    plans_ : list of ColumnPlan
+        What becomes of each column that is used.
+    left_out_ : dict of str to str
+        Columns that are not used, and why: no values, one value only, almost every row has a text of its own (an
+        identifier), it numbers the rows, lists or records.
+    unreadable_ : dict of str to int
+        Cells of columns of numbers or dates that hold something else, taken for missing: at most 5% of a column.
+    n_features_in_, feature_names_in_
+        Columns of the table, and their names.
+
+    Notes
+    -----
+    **Columns** are found by name, in any order; further ones are ignored, and a missing one raises. What kind a column
+    is, its type says, or its text: numbers where at least 95% of the values are numbers and none has leading zeros;
+    dates likewise; words otherwise. Text is cut at its ends, and ``?``, ``NA``, ``null``, ``None``, ``-`` and the like
+    are missing values.
+
+    **Numbers** are centred and divided by their standard deviation. A missing one is the mean, and is told by a column
+    of its own where at least ``min_frequency`` training rows had gaps. **Dates** are days, month, weekday and hour, as
+    far as they vary. **Words** get one column each. A word that was not seen in ``fit`` counts among the rare ones;
+    where there were none it has no column, and the model says what it says of nobody in particular. So does a missing
+    word where ``fit`` saw none.
+
+    Why not scikit-learn's ColumnTransformer or skrub's TableVectorizer: neither finds out what a column of text holds
+    and can be stored without pickle; and a model file with their private attributes would depend on their version.
+
+    Examples
+    --------
+    >>> table = {"age": ["31", "?", "45", "27"] * 5, "job": ["cook", "smith", "cook", None] * 5, "id": list(range(20))}
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age missing', 'job=cook', 'job=smith', 'job missing']
+    >>> encoder.left_out_
+    {'id': 'it numbers the rows'}
+    >>> encoder.transform({"job": ["smith", "judge"], "age": [31, None]}).round(2).tolist()
+    [[-0.43, 0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        min_frequency: int = 5,
+        max_categories: int = 100,
+        decimal: str = ".",
+        sparse_output: bool = False,
+    ) -> None:
+        self.categorical = categorical
+        self.min_frequency = min_frequency
+        self.max_categories = max_categories
+        self.decimal = decimal
+        self.sparse_output = sparse_output
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+        """Find out what each column holds.
+
+        Parameters
+        ----------
+        X : table or matrix
+            Of pandas, polars, pyarrow, a dict of columns, or a NumPy matrix, whose columns are called x0, x1, ...
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        rules = self._rules()
+        columns = self._columns(X, reset=True)
+        unknown = [name for name in self.categorical if name not in columns]
+        if unknown:
+            raise ValueError(f"categorical names {say_columns(unknown)}, which the table does not have.")
+        n_rows = len(next(iter(columns.values()))) if columns else 0
+        if not n_rows:
+            raise ValueError(f"The table has {len(columns)} columns and no rows; at least one of each is needed.")
+        plans, left_out, unreadable = [], {}, {}
+        for name, column in columns.items():
+            try:
+                plan, odd = plan_column(name, column, rules, categorical=name in self.categorical)
+            except LeftOut as found:
+                left_out[name] = str(found)
+                continue
+            plans.append(plan)
+            if odd:
+                unreadable[name] = odd
+        if not plans:
+            told = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+            raise ValueError(f"None of the {len(columns)} columns can be used (n_samples = {n_rows}): {told}.")
+        self.plans_, self.left_out_, self.unreadable_ = plans, left_out, unreadable
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the numbers of new rows.
+
+        Parameters
+        ----------
+        X : table or matrix
+            With the columns that are used, by name.
+
+        Returns
+        -------
+        ndarray or csr_matrix of shape (n_rows, n_columns)
+        """
+        return self.transform_counted(X)[0]
+
+    def transform_counted(self, X: Any) -> tuple[Any, dict[str, int]]:
+        """Return the numbers of new rows, and counts of cells that were taken for missing or for new words."""
+        check_is_fitted(self)
+        self._rules()
+        columns = self._columns(X, reset=False)
+        absent = [plan.name for plan in self.plans_ if plan.name not in columns]
+        if absent:
+            raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
+        counts = {"unreadable": 0, "new words": 0}
+        values, places, start = [], [], 0
+        for plan in self.plans_:
+            own, at, told = plan.entries(columns[plan.name], self.decimal)
+            values.append(own)
+            places.append(at + start)
+            start += plan.width
+            for what, cells in told.items():
+                counts[what] += cells
+        matrix = _rows_of(np.hstack(values), np.hstack(places), start)
+        return (matrix if self.sparse_output else matrix.toarray()), counts
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
+        """Return the names of the columns of numbers: ``age``, ``age missing``, ``job=cook``, ``joined month``."""
+        check_is_fitted(self)
+        return np.array([name for plan in self.plans_ for name in plan.outputs], dtype=object)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns that ``transform`` needs."""
+        check_is_fitted(self)
+        plans: list[ColumnPlan] = self.plans_
+        return [plan.name for plan in plans]
+
+    def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
+        """Return columns by name. Of a matrix, places count; of anything with names, names do."""
+        named = isinstance(nw.from_native(X, pass_through=True), (nw.DataFrame, nw.LazyFrame)) or isinstance(X, Mapping)
+        if not named or issparse(X):  # some sparse matrices are dicts
+            return read_table(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False))
+        columns = read_table(X)
+        if reset:
+            self.feature_names_in_ = np.array(list(columns), dtype=object)
+            self.n_features_in_ = len(columns)
+        return columns
+
+    def _rules(self) -> ColumnRules:
+        check_flag(self.sparse_output, name="sparse_output")
+        return ColumnRules(
+            check_count(self.min_frequency, name="min_frequency"),
+            check_count(self.max_categories, name="max_categories"),
+            check_choice(self.decimal, (".", ","), name="decimal"),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _rows_of(values: NDArray[np.float64], places: NDArray[np.int64], width: int) -> csr_matrix:
+    """Every row has as many entries, so that a sparse matrix needs no sorting out."""
+    n_rows, each = values.shape
+    ends = np.arange(0, n_rows * each + 1, each)
+    matrix = csr_matrix((values.ravel(), places.ravel(), ends), shape=(n_rows, width))
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,0 +1,400 @@
+"""A model of raw tables: what becomes of the columns, and the classifier behind; what ``fairtransport train`` keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._columns import say_columns
+from fairtransport._sklearn.calls import fit_model, model_scores, take_rows
+from fairtransport._validation import check_choice, check_flag, check_real
+from fairtransport.groups import make_groups
+from fairtransport.selection import frontier
+from fairtransport.tabular._encoder import TableEncoder
+from fairtransport.tabular._labels import two_words
+from fairtransport.tabular.cells import read_table, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+
+__all__ = ["RowScores", "TableModel", "TableRows", "score_rows"]
+
+NO_LABEL, NO_GROUP, NEW_GROUP = "no label", "no group", "unknown group"
+_FOLDS = 3  # for the choice of an amount
+_AMOUNTS = tuple(k / 10 for k in range(11))
+_PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of a raw table, ready for a classifier.
+
+    Parameters
+    ----------
+    kept : ndarray of bool
+        Which rows of the table these are; the others have no label or no group.
+    X : csr_matrix
+        Their features.
+    positive : ndarray of int
+        1 where they have the positive label; empty where no labels were asked for.
+    sensitive : dict of str to ndarray
+        Their groups: words, column by column.
+    set_aside : dict of str to int
+        Rows that are not among them, by reason.
+    """
+
+    kept: NDArray[np.bool_]
+    X: Any
+    positive: NDArray[np.int64]
+    sensitive: dict[str, NDArray[Any]]
+    set_aside: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores of a raw table's rows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        Probabilities of the positive label; NaN where a row has none.
+    counts : dict of str to int
+        ``no group`` and ``unknown group``: rows without score, where the model needs the group. ``unreadable``: cells
+        of columns of numbers or dates that hold something else, taken for missing. ``new words``: cells with a word
+        that has no column.
+    """
+
+    scores: NDArray[np.float64]
+    counts: dict[str, int]
+
+
+class TableModel(BaseEstimator):
+    """A classifier with all that stands before it: from raw rows to scores.
+
+    Parameters
+    ----------
+    estimator : classifier
+        `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
+        `fairtransport.QuantileRepairClassifier` around a classifier, or a classifier of scikit-learn.
+    label : str
+        Column of the labels, two in all.
+    sensitive : sequence of str
+        Columns of the groups. They are no features, unless ``aware``.
+    positive : str, optional
+        The label whose probability is the score; the larger one by default.
+    aware : bool, default=False
+        Let the sensitive columns be features as well.
+    drop : sequence of str, default=()
+        Columns that are no features.
+    categorical : sequence of str, default=()
+        Columns of numbers that are names of something; see `TableEncoder`.
+    decimal : {".", ","}, default="."
+        The sign before decimals in numbers that are written as text.
+    missing : {"set_aside", "group"}, default="set_aside"
+        Leave rows without a group out of training, or make them a group of their own, "missing".
+    max_disparity : float, optional
+        The pairwise disparity that new rows may show. A ``parity_weight`` of ``"auto"``, and ``amount`` elsewhere, is
+        chosen by cross-validation for the least error.
+    verbose : bool, default=False
+        Show a bar while a weight or an amount is chosen.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+    estimator_ : classifier
+        Fitted to the encoded rows and to 0 and 1.
+    classes_ : ndarray of shape (2,)
+        The two labels as text, the positive one last.
+    set_aside_ : dict of str to int
+        Training rows without label or group.
+
+    Notes
+    -----
+    ``fit`` takes one table, labels and groups among its columns, so this is no estimator for scikit-learn's searches;
+    what it holds is. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are one.
+
+    Examples
+    --------
+    >>> import numpy as np, fairtransport as ft
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["F", "M"], 2000)
+    >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 3 * (sex == "M"), "job": rng.choice(["a", "b"], 2000)}
+    >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
+    >>> estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    >>> model = TableModel(estimator, label="hired", sensitive=["sex"]).fit(table)
+    >>> model.columns, model.needs_groups
+    (['hours', 'job'], False)
+    >>> found = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
+    >>> found.scores.shape, found.counts["new words"]
+    ((2,), 1)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        label: str,
+        sensitive: Sequence[str],
+        positive: str | None = None,
+        aware: bool = False,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        decimal: str = ".",
+        missing: str = "set_aside",
+        max_disparity: float | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.label = label
+        self.sensitive = sensitive
+        self.positive = positive
+        self.aware = aware
+        self.drop = drop
+        self.categorical = categorical
+        self.decimal = decimal
+        self.missing = missing
+        self.max_disparity = max_disparity
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------------------- fitting
+
+    def fit(self, table: Any) -> Self:
+        """Learn from a raw table.
+
+        Parameters
+        ----------
+        table : table
+            Of pandas, polars or pyarrow, or a dict of columns: features, labels and groups.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        columns = read_table(table)
+        self._check_columns(columns)
+        words, codes = words_of(columns[self.label], self.label)
+        self.classes_ = two_words(words, codes, self.label, self.positive)
+        kept, set_aside = self._usable(columns, codes >= 0)
+        chosen = np.flatnonzero(kept)
+        if not chosen.size:
+            told = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
+            raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {told}.")
+        not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive)}
+        features = {n: take_rows(c, chosen) for n, c in columns.items() if n not in not_features}
+        if not features:
+            raise ValueError("No column is left for the features: all are labels, groups or dropped.")
+        self.encoder_ = TableEncoder(
+            categorical=tuple(name for name in self.categorical if name in features),
+            decimal=self.decimal,
+            sparse_output=True,
+        )
+        X = self.encoder_.fit(features).transform(features)
+        positive = (codes[kept] == words.index(str(self.classes_[1]))).astype(np.int64)
+        self.set_aside_ = set_aside
+        self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept))
+        return self
+
+    def _fit_estimator(self, X: Any, positive: NDArray[np.int64], sensitive: dict[str, NDArray[Any]]) -> Any:
+        if self.max_disparity is not None:
+            # A method that would choose its weight itself gets the weight that the limit needs; others, the amount.
+            automatic = getattr(self.estimator, "parity_weight", None) == "auto"
+            curve = frontier(
+                self.estimator,
+                X,
+                positive,
+                sensitive_features=sensitive,
+                parity_weights=_PARITY_WEIGHTS if automatic else None,
+                amounts=None if automatic else _AMOUNTS,
+                cv=_FOLDS,
+                random_state=0,
+                verbose=self.verbose,
+            )
+            return curve.choose(max_disparity=self.max_disparity)
+        model = clone(self.estimator)
+        if not _knows_groups(model):
+            return model.fit(X, positive)
+        return fit_model(model, X, positive, sensitive_features=sensitive)
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.label, str):
+            raise TypeError(f"label must be the name of a column; got a {type(self.label).__name__}.")
+        if isinstance(self.sensitive, str) or not self.sensitive or len({*self.sensitive}) < len(self.sensitive):
+            raise ValueError("sensitive must name at least one column, and each once, in a list.")
+        if self.label in self.sensitive:
+            raise ValueError(f"Column {self.label!r} is the label and cannot be a group as well.")
+        check_flag(self.aware, name="aware")
+        check_choice(self.missing, ("set_aside", "group"), name="missing")
+        if self.max_disparity is not None:
+            check_real(self.max_disparity, name="max_disparity")
+            if not _knows_groups(self.estimator):
+                raise ValueError(
+                    f"max_disparity needs a method with an amount; {type(self.estimator).__name__} is none."
+                )
+
+    def _check_columns(self, columns: dict[str, Any]) -> None:
+        for role, names in (("label", [self.label]), ("sensitive", self.sensitive), ("drop", self.drop),
+                            ("categorical", self.categorical)):  # fmt: skip
+            absent = [name for name in names if name not in columns]
+            if absent:
+                raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
+
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether a row's group is needed to score it, besides what the features say."""
+        check_is_fitted(self)
+        return hasattr(self.estimator_, "repair_") or len(getattr(self.estimator_, "coef_", ())) > 1
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that scoring needs."""
+        check_is_fitted(self)
+        return list(dict.fromkeys([*self.encoder_.names, *(self.sensitive if self.needs_groups else ())]))
+
+    def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
+        """Return the rows of a raw table as the classifier takes them: to measure it, or to adjust it.
+
+        Parameters
+        ----------
+        table : table
+            With the columns of the features, of the groups and, where ``labelled``, of the labels.
+        labelled : bool, default=True
+            Read the labels, and leave rows out that have none. A label that is none of the two raises.
+        new_groups : bool, default=False
+            Keep rows of groups that the model has not seen, for a model that takes them up (``partial_fit``).
+
+        Returns
+        -------
+        TableRows
+            Those with a group that is known to the model.
+        """
+        check_is_fitted(self)
+        columns = read_table(table)
+        needed = [*self.sensitive, *([self.label] if labelled else [])]
+        absent = [name for name in needed if name not in columns]
+        if absent:
+            raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
+        positive = np.empty(0, dtype=np.int64)
+        given = np.ones(len(columns[needed[0]]), dtype=bool)
+        if labelled:
+            words, codes = words_of(columns[self.label], self.label)
+            strange = len({*words} - {*self.classes_.tolist()})
+            if strange:
+                raise ValueError(
+                    f"Column {self.label!r} has {strange} label{'s' * (strange > 1)} that the training rows did not "
+                    "have; write them as they were there."
+                )
+            given, places = codes >= 0, [self.classes_.tolist().index(word) for word in words]
+            positive = np.array([*places, 0], dtype=np.int64)[codes]
+        kept, set_aside = self._usable(columns, given, known=None if new_groups else self.known_groups)
+        chosen = np.flatnonzero(kept)
+        X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
+        return TableRows(kept, X, positive[kept] if labelled else positive, self._groups(columns, kept), set_aside)
+
+    def score_rows(self, table: Any, *, sensitive: Sequence[str] | None = None) -> RowScores:
+        """Return a score for each row of a raw table; see `score_rows`."""
+        check_is_fitted(self)
+        columns = read_table(table)
+        if sensitive is not None:
+            if len(sensitive) != len(self.sensitive):
+                raise ValueError(f"The model has {len(self.sensitive)} sensitive columns; {len(sensitive)} are named.")
+            renamed = dict(zip(self.sensitive, sensitive, strict=True))
+            columns |= {own: columns[given] for own, given in renamed.items() if given in columns}
+        absent = [name for name in self.columns if name not in columns]
+        if absent:
+            raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
+        n_rows = len(columns[self.columns[0]])
+        kept, counts = np.ones(n_rows, dtype=bool), {NO_GROUP: 0, NEW_GROUP: 0}
+        if self.needs_groups:
+            kept, without = self._usable(columns, kept, known=self.known_groups)
+            counts |= without
+        scores = np.full(n_rows, np.nan)
+        chosen = np.flatnonzero(kept)
+        if chosen.size:
+            features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
+            X, odd = self.encoder_.transform_counted(features)
+            told = {"sensitive_features": self._groups(columns, kept)} if self.needs_groups else {}
+            scores[kept] = model_scores(self.estimator_, X, **told)
+            counts |= odd
+        return RowScores(scores, counts)
+
+    @property
+    def known_groups(self) -> Groups | None:
+        """The groups of the training rows, with what became of small ones; None where no groups were used."""
+        holder = getattr(self.estimator_, "repair_", self.estimator_)
+        found: Groups | None = getattr(holder, "groups_", None)
+        return found
+
+    def _usable(
+        self, columns: dict[str, Any], given: NDArray[np.bool_], *, known: Groups | None = None
+    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        """Return the rows with a group that may be used, among those given, and count the others by reason."""
+        words = [words_of(columns[name], name) for name in self.sensitive]
+        has_group = np.ones(given.size, dtype=bool)
+        if self.missing == "set_aside":
+            for _, codes in words:
+                has_group &= codes >= 0
+        usable = given & has_group
+        counts = {NO_LABEL: int(np.count_nonzero(~given)), NO_GROUP: int(np.count_nonzero(given & ~has_group))}
+        if known is not None and usable.any():
+            is_known = np.zeros(given.size, dtype=bool)
+            is_known[usable] = _are_known(known, self._groups(columns, usable))
+            counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
+            usable &= is_known
+        return usable, {reason: rows for reason, rows in counts.items() if rows}
+
+    def _groups(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """Return the words of the sensitive columns; a missing one is the word "missing"."""
+        found = {}
+        for name in self.sensitive:
+            words, codes = words_of(columns[name], name)
+            found[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
+        return found
+
+
+def score_rows(model: Any, table: Any, *, sensitive: Sequence[str] | None = None) -> RowScores:
+    """Score the rows of a raw table with a model that ``fairtransport train`` made.
+
+    Parameters
+    ----------
+    model : TableModel
+        As `fairtransport.load` gives it back.
+    table : table
+        A batch of rows: of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in any order;
+        labels are not needed, sensitive columns only where ``model.needs_groups`` or they are features.
+    sensitive : sequence of str, optional
+        What the sensitive columns are called in this table, in the order of training.
+
+    Returns
+    -------
+    RowScores
+        A row's score does not depend on the other rows. Where the model needs the group, a row without one, or of one
+        that training did not see, has no score (NaN), and is counted.
+    """
+    if not isinstance(model, TableModel):
+        raise TypeError(
+            f"A {type(model).__name__} does not know what becomes of raw columns; one that `fairtransport train` or "
+            "TableModel made does."
+        )
+    return model.score_rows(table, sensitive=sensitive)
+
+
+def _knows_groups(estimator: Any) -> bool:
+    return hasattr(estimator, "partial_fit") and hasattr(estimator, "amount")
+
+
+def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    groups = make_groups(sensitive, grouping=known.grouping, max_groups=len(next(iter(sensitive.values()))) + 1)
+    labels = ({*known.labels} - {*known.pools}) | {*known.pooled, *known.dropped}
+    table = np.array([label in labels for label in groups.labels], dtype=bool)
+    return np.logical_and.reduce([table[codes] for codes in groups.memberships])

@@ -1,0 +1,163 @@
+"""Rows of raw tables that a model has not seen, and what it shows on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from fairtransport._sklearn.calls import model_scores, take_rows
+from fairtransport._validation import check_real
+from fairtransport.groups import make_groups
+from fairtransport.metrics import (
+    error_rate,
+    noise_floor,
+    rank_disparity,
+    strong_demographic_disparity,
+    strong_pairwise_disparity,
+)
+from fairtransport.tabular.cells import read_table, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.tabular._model import TableModel
+
+__all__ = ["HeldOut", "measure_models", "split_table"]
+
+UNSURE_BELOW = 30
+TOO_SMALL = "of groups too small to be compared"
+_SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
+_DISPARITIES = {
+    "strong_demographic_disparity": strong_demographic_disparity,
+    "strong_pairwise_disparity": strong_pairwise_disparity,
+    "rank_disparity": rank_disparity,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What models show on rows that they have not seen.
+
+    Parameters
+    ----------
+    rows, groups : int
+        How many.
+    unsure : int
+        Groups with fewer than 30 of the rows: what they show is mostly chance.
+    set_aside : dict of str to int
+        Rows that are not measured, by reason.
+    figures : dict of str to dict
+        For each model: error_rate at 0.5, auc (None with one label only), strong_demographic_disparity and
+        strong_pairwise_disparity.
+    floor : dict of str to float
+        What the two disparities of the last model are when groups are drawn by lot.
+    """
+
+    rows: int
+    groups: int
+    unsure: int
+    set_aside: dict[str, int]
+    figures: dict[str, dict[str, float | None]]
+    floor: dict[str, float]
+
+
+def split_table(
+    table: Any, share: float, *, label: str, sensitive: Sequence[str], random_state: int = 0
+) -> tuple[Any, Any]:
+    """Split a table into training and held-out rows, every group with its labels in proportion.
+
+    Parameters
+    ----------
+    table : table
+        Of pandas, polars or pyarrow, or a dict of columns.
+    share : float
+        Of the rows that are held out, above 0 and below 1.
+    label, sensitive : str and sequence of str
+        Columns of the labels and of the groups.
+    random_state : int, default 0
+
+    Returns
+    -------
+    tuple of table
+        A group of a label keeps at least one row for training.
+    """
+    check_real(share, name="share", strict=True, most=0.9)
+    columns = read_table(table)
+    cells: NDArray[np.int64] = np.zeros(len(columns[label]), dtype=np.int64)
+    for name in (label, *sensitive):
+        words, codes = words_of(columns[name], name)
+        cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
+    rng = np.random.default_rng(random_state)
+    order = rng.permutation(cells.size)
+    by_cell = order[np.argsort(cells[order], kind="stable")]
+    sizes = np.bincount(cells)
+    rank = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    taken = np.minimum(np.floor(share * sizes + rng.random(sizes.size)), sizes - 1)
+    held = np.sort(by_cell[rank < np.repeat(taken, sizes)])
+    kept = np.setdiff1d(np.arange(cells.size), held)
+    if held.size == 0:
+        raise ValueError(
+            f"A share of {share:g} of {cells.size} rows holds none out; give more rows, or a larger share."
+        )
+    return take_rows(table, kept), take_rows(table, held)
+
+
+def measure_models(models: dict[str, TableModel], table: Any, *, random_state: int = 0) -> HeldOut:
+    """Measure models of one table on rows that none of them has seen.
+
+    Parameters
+    ----------
+    models : dict of str to TableModel
+        Trained with the same columns and on the same rows; the floor is that of the last.
+    table : table
+        Raw rows with labels and groups.
+    random_state : int, default 0
+        Of the shuffles.
+
+    Returns
+    -------
+    HeldOut
+    """
+    last = list(models)[-1]
+    rows = models[last].read_rows(table)
+    if not rows.positive.size:
+        raise ValueError("No held-out row has a label and a group that the training rows have.")
+    sensitive, set_aside, compared = rows.sensitive, dict(rows.set_aside), np.ones(rows.positive.size, dtype=bool)
+    known = models[last].known_groups
+    groups = make_groups(sensitive)
+    if known is not None and (known.pooled or known.dropped):  # as they were in training
+        codes = known.encode(sensitive).codes
+        compared = codes < len(known)
+        groups = make_groups(codes[compared])
+        if not compared.all():
+            set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
+    positive, scored = rows.positive[compared], {}
+    for name, model in models.items():
+        options = {"sensitive_features": rows.sensitive} if model.needs_groups else {}
+        scored[name] = model_scores(model.estimator_, rows.X, **options)[compared]
+    figures = {name: _figures(scores, positive, groups) for name, scores in scored.items()}
+    n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
+    if len(groups) > 1:
+        for name, metric in _DISPARITIES.items():
+            found = noise_floor(
+                metric, scored[last], sensitive_features=groups, n_shuffles=n_shuffles, random_state=random_state
+            )
+            floor[name] = found.mean
+    unsure = int(np.count_nonzero(groups.counts < UNSURE_BELOW))
+    return HeldOut(positive.size, len(groups), unsure, set_aside, figures, floor)
+
+
+def _figures(scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Any) -> dict[str, float | None]:
+    both = 0 < int(positive.sum()) < positive.size
+    found: dict[str, float | None] = {
+        "error_rate": error_rate(positive, scores),
+        "auc": float(roc_auc_score(positive, scores)) if both else None,
+    }
+    for name, metric in _DISPARITIES.items():
+        found[name] = metric(scores, sensitive_features=groups) if len(groups) > 1 else None
+    return found

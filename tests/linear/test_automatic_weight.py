@@ -1,0 +1,427 @@
+"""How much parity: the automatic weight, limits, the path, and plain words about what was lost."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
+from fairtransport.linear._information import HALF, Judge, Measures, warn_of_losses
+from fairtransport.linear.solvers._lbfgs import LbfgsResult
+from fairtransport.linear.weight_path import PATH_WEIGHTS, AutomaticWeight, WeightPath
+from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.penalties import Comparisons
+
+from .tables import aware_table, blind_table, hopeless_table
+
+BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
+X, Y, G = aware_table()
+both = pytest.mark.parametrize("cls", BOTH)
+
+
+def scores_of(model, features=X, groups=G):
+    return model.predict_proba(features, sensitive_features=groups)[:, 1]
+
+
+# ------------------------------------------------------------------------------ outcomes
+
+
+@both
+@pytest.mark.parametrize("group_specific", [False, True])
+def test_the_noise_floor_is_reached_where_the_features_allow_it(cls, group_specific):
+    model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
+    assert model.outcome_.startswith("the rank disparity is at its noise floor (parity_weight ")
+    assert "converged" in model.outcome_
+    assert 0.0 < model.parity_weight_ < 30.0
+    assert model.information_kept_ > 0.7
+    new, _, of_new = aware_table(4000, seed=1)
+    after = rank_disparity(scores_of(model, new, of_new), sensitive_features=of_new)
+    before = rank_disparity(model.initial_estimator_.predict_proba(new)[:, 1], sensitive_features=of_new)
+    floor = noise_floor(rank_disparity, scores_of(model), sensitive_features=G, random_state=0)
+    assert before > 5 * floor.mean
+    assert after < floor.mean + 3 * floor.sd  # that of the training rows, which are fewer
+
+
+@both
+def test_the_smallest_weight_that_does_it_is_taken(cls):
+    """A third of it does not: the path goes up by factors of about three, and is narrowed down once."""
+    model = cls().fit(X, Y, sensitive_features=G)
+    less = cls(parity_weight=model.parity_weight_ / 4).fit(X, Y, sensitive_features=G)
+    floor = noise_floor(rank_disparity, scores_of(model), sensitive_features=G, random_state=0).mean
+    assert model.before_after_["rank_disparity"][1] < 1.25 * floor < less.before_after_["rank_disparity"][1]
+
+
+@both
+def test_what_the_features_do_not_allow_is_said(cls):
+    features, y, group = hopeless_table()
+    with pytest.warns(FairnessWarning, match=r"Parity was not reached: .* times what chance shows"):
+        model = cls().fit(features, y, sensitive_features=group)
+    assert "information" in model.outcome_ or "these features allow no more" in model.outcome_
+    assert model.information_kept_ >= HALF  # never less unasked
+    assert model.before_after_["auc"][1] > 0.75
+
+
+@both
+def test_half_of_the_information_is_kept_unasked(cls):
+    features, y, group = blind_table(gap=2.0)
+    with pytest.warns(FairnessWarning, match="Parity was not reached"):
+        model = cls().fit(features, y, sensitive_features=group)
+    assert model.information_kept_ >= HALF
+    assert np.all(model.path_["weight"][model.path_["information_kept"] < HALF] > model.parity_weight_)
+
+
+@both
+def test_groups_that_differ_by_chance_only_are_left_alone(cls):
+    features, y, _ = blind_table()
+    group = np.random.default_rng(7).integers(2, size=len(y))
+    for parity_weight in ("auto", 1.0):
+        model = cls(parity_weight=parity_weight).fit(features, y, sensitive_features=group)
+        assert model.outcome_ == "the groups of the initial model differ no more than by chance; nothing was moved"
+        np.testing.assert_allclose(
+            scores_of(model, features, group), model.initial_estimator_.predict_proba(features)[:, 1], atol=1e-3
+        )
+        assert model.information_kept_ == pytest.approx(1.0, abs=1e-3)
+
+
+def test_flexible_models_are_judged_by_rows_they_have_not_seen():
+    """Few rows for each column: training rows look fairer than new ones, and the path does not believe them."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(len(Y), 80))
+    features = np.column_stack((X, noise))
+    model = DiscreteTransportClassifier().fit(features, Y, sensitive_features=G)
+    at = int(np.flatnonzero(model.path_["weight"] == model.parity_weight_)[0])
+    assert model.path_["rank_disparity"][at] >= 0.9 * model.before_after_["rank_disparity"][1]
+    assert model.path_["log_loss"][at] > model.before_after_["log_loss"][1]
+
+
+# ------------------------------------------------------------------------------ a limit of one's own
+
+
+@both
+@pytest.mark.parametrize("limit", [0.1, 0.03])
+def test_a_limit_is_kept_on_training_rows(cls, limit):
+    model = cls(max_disparity=limit).fit(X, Y, sensitive_features=G)
+    assert model.outcome_.startswith(f"the disparity is at most {limit:g}")
+    assert strong_pairwise_disparity(scores_of(model), sensitive_features=G) <= limit + 0.002
+    assert model.before_after_["disparity"][1] == pytest.approx(
+        strong_pairwise_disparity(scores_of(model), sensitive_features=G), abs=0.002
+    )
+
+
+@both
+def test_a_limit_above_the_disparity_changes_nothing(cls):
+    model = cls(max_disparity=0.9).fit(X, Y, sensitive_features=G)
+    assert model.parity_weight_ == 0.0
+    assert "without any weight" in model.outcome_
+    np.testing.assert_allclose(scores_of(model), model.initial_estimator_.predict_proba(X)[:, 1], atol=1e-9)
+
+
+@both
+def test_a_limit_that_cannot_be_kept_is_said(cls):
+    with pytest.warns(FairnessWarning, match="max_disparity=1e-06 was not reached on training rows"):
+        model = cls(max_disparity=1e-6).fit(X, Y, sensitive_features=G)
+    assert "no longer lowers the disparity" in model.outcome_
+
+
+def test_a_limit_may_cost_more_than_half_and_says_so():
+    features, y, group = blind_table(gap=2.0)
+    with pytest.warns(FairnessWarning, match="Parity cost most of the model"):
+        model = DiscreteTransportClassifier(max_disparity=0.03).fit(features, y, sensitive_features=group)
+    assert model.information_kept_ < HALF
+    assert "of the initial model's information is left" in model.outcome_
+    assert strong_pairwise_disparity(scores_of(model, features, group), sensitive_features=group) < 0.033
+
+
+# ------------------------------------------------------------------------------ the path
+
+
+@both
+def test_the_path_stays_on_the_model(cls):
+    model = cls().fit(X, Y, sensitive_features=G)
+    path = model.path_
+    n = path["weight"].size
+    assert n >= 3
+    assert (np.diff(path["weight"]) > 0).all()
+    assert path["weight"][0] == 0.0
+    assert model.parity_weight_ in path["weight"]
+    assert path["theta"].shape == (n, 2, 6)  # the shared weights and the common ones, intercept last
+    assert path["spread"].shape[:2] == (n, 2)
+    for name in ("disparity", "rank_disparity", "log_loss", "information_kept"):
+        assert path[name].shape == (n,)
+    assert path["disparity"][0] == pytest.approx(model.before_after_["disparity"][0], abs=1e-6)
+    assert path["disparity"][-1] < path["disparity"][0] / 4
+
+
+@both
+@pytest.mark.parametrize("group_specific", [False, True])
+def test_another_point_of_the_path_needs_no_new_fit(cls, group_specific, monkeypatch):
+    model = cls(group_specific=group_specific).fit(X, Y, sensitive_features=G)
+    before = scores_of(model)
+    monkeypatch.setattr(cls, "fit", None)
+    limit = 0.6 * model.path_["disparity"][0]
+    point = model.at(max_disparity=limit)
+    at = int(np.flatnonzero(model.path_["disparity"] <= limit)[0])
+    assert point.parity_weight_ == model.path_["weight"][at]
+    assert point.information_kept_ == model.path_["information_kept"][at]
+    assert str(f"{point.parity_weight_:g}") in point.outcome_
+    measured = strong_pairwise_disparity(scores_of(point), sensitive_features=G)
+    assert measured < model.before_after_["disparity"][0]
+    if not group_specific:  # otherwise the path is measured out of fold
+        assert measured == pytest.approx(model.path_["disparity"][at], abs=0.002)
+    np.testing.assert_array_equal(scores_of(model), before)  # the model itself stays as it is
+    unmoved = model.at(weight=0.0)
+    if not group_specific:
+        np.testing.assert_allclose(scores_of(unmoved), model.initial_estimator_.predict_proba(X)[:, 1], atol=1e-9)
+    ranks = model.at(max_rank_disparity=float(model.path_["rank_disparity"].min()))
+    assert ranks.parity_weight_ == model.path_["weight"][model.path_["rank_disparity"].argmin()]
+    assert np.isfinite(scores_of(ranks.set_params(spread="initial"))).all()
+
+
+def test_points_that_there_are_not():
+    model = DiscreteTransportClassifier().fit(X, Y, sensitive_features=G)
+    with pytest.raises(ValueError, match="exactly one of max_disparity, max_rank_disparity and weight"):
+        model.at()
+    with pytest.raises(ValueError, match="exactly one"):
+        model.at(max_disparity=0.1, weight=1.0)
+    with pytest.raises(ValueError, match=r"No point of the path has a disparity of 0 or less; the lowest is 0\.\d+"):
+        model.at(max_disparity=0.0)
+    for wrong in (-0.1, np.nan):
+        with pytest.raises(ValueError, match="max_disparity"):
+            model.at(max_disparity=wrong)
+    paper = DiscreteTransportClassifier(solver="sgd", n_updates=100, random_state=0).fit(X, Y, sensitive_features=G)
+    with pytest.raises(ValueError, match="has no path"):
+        paper.at(weight=1.0)
+
+
+@both
+@pytest.mark.parametrize("group_specific", [False, True])
+def test_a_path_of_fits_is_as_good_as_single_fits(cls, group_specific):
+    weights = [0.0, 0.3, 1.0, 3.0]
+    models = cls(group_specific=group_specific).fit_path(X, Y, weights, sensitive_features=G)
+    assert [m.parity_weight_ for m in models] == [m.parity_weight for m in models] == weights
+    for weight, model in zip(weights, models, strict=True):
+        alone = cls(group_specific=group_specific, parity_weight=weight).fit(X, Y, sensitive_features=G)
+        # The penalty is not convex, and runs end within their tolerance of a minimum.
+        assert np.abs(scores_of(model) - scores_of(alone)).mean() < 0.02
+        assert model.before_after_["log_loss"][1] == pytest.approx(alone.before_after_["log_loss"][1], abs=0.005)
+        assert model.before_after_["disparity"][1] == pytest.approx(alone.before_after_["disparity"][1], abs=0.01)
+
+
+def test_a_path_ascends_and_is_one_of_the_default_solver():
+    model = DiscreteTransportClassifier()
+    with pytest.raises(ValueError, match="parity_weights must ascend"):
+        model.fit_path(X, Y, [1.0, 0.5], sensitive_features=G)
+    with pytest.raises(ValueError, match="parity_weights"):
+        model.fit_path(X, Y, [0.0, np.nan], sensitive_features=G)
+    with pytest.raises(ValueError, match="needs solver='lbfgs'"):
+        DiscreteTransportClassifier(solver="sgd").fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
+    with pytest.raises(ValueError, match="batch_size"):
+        DiscreteTransportClassifier(batch_size=3).fit_path(X, Y, [0.0, 1.0], sensitive_features=G)
+    assert not hasattr(model, "coef_")  # the estimator itself is not fitted
+
+
+# ------------------------------------------------------------------------------ the rule, on paths made by hand
+
+
+def made_path(excess, kept=None, disparity=None):
+    """A path that measures what it is told, by weight."""
+
+    class Told:
+        def measure(self, scores):
+            weight = float(scores[0])
+            share = 1.0 if kept is None else kept(weight)
+            apart = 0.0 if disparity is None else disparity(weight)
+            figures = dict.fromkeys(Measures.__annotations__, 0.0)
+            told = {"disparity": apart, "excess": excess(weight), "information_kept": share}
+            return Measures(**{**figures, **told})
+
+    def fit(weight, start):
+        return LbfgsResult(np.zeros((1, 2)), True, "", 1, []), np.array([weight])
+
+    return WeightPath(fit, Told())
+
+
+def test_the_rule_stops_at_the_noise_floor():
+    point, reason, reached = AutomaticWeight().choose(made_path(lambda w: 10.0 / (1.0 + 9.0 * w)))
+    assert reached
+    assert reason == "the rank disparity is at its noise floor"
+    assert 10.0 / (1.0 + 9.0 * point.weight) <= 1.1
+    assert 10.0 / (1.0 + 9.0 * point.weight / 3.5) > 1.1
+
+
+def test_the_rule_needs_no_weight_where_there_is_nothing_to_do():
+    path = made_path(lambda _: 1.0)
+    point, reason, reached = AutomaticWeight().choose(path)
+    assert (point.weight, reached, len(path.points)) == (0.0, True, 1)
+    assert "without any weight" in reason
+
+
+def test_the_rule_stops_where_more_weight_brings_nothing():
+    path = made_path(lambda w: max(4.0, 10.0 / (1.0 + 9.0 * w)))
+    point, reason, reached = AutomaticWeight().choose(path)
+    assert not reached
+    assert "these features allow no more" in reason
+    assert point.weight <= 0.3
+    assert max(p.weight for p in path.points) < max(PATH_WEIGHTS)
+
+
+def test_a_small_error_of_the_disparity_moves_the_weight_little():
+    """Solvers stop at a tolerance: two runs that agree to a percent must not choose weights that differ by four."""
+
+    def chosen(error):
+        curve = {0.0: 9.0, 0.1: 8.0, 0.3: 6.0, 1.0: 4.4, 4.0: 4.1, 15.0: 2.2 * (1.0 + error), 60.0: 2.0}
+        known = np.array(list(curve)), np.array(list(curve.values()))
+        path = made_path(lambda weight: float(np.interp(weight, *known)), kept=lambda w: 1.0 - w / 150.0)
+        return AutomaticWeight().choose(path)[0].weight
+
+    assert 0.9 <= chosen(0.01) / chosen(-0.01) <= 1.25
+
+
+def test_the_rule_keeps_half_of_the_information():
+    path = made_path(lambda w: 10.0 / (1.0 + 0.1 * w), kept=lambda w: 1.0 / (1.0 + 0.2 * w))
+    point, reason, reached = AutomaticWeight().choose(path)
+    assert not reached
+    assert "information" in reason
+    assert point.measures.information_kept >= HALF
+    assert 3.0 <= point.weight <= 5.0  # at 5 half is left
+
+
+def test_a_limit_of_the_disparity_is_not_held_back_by_information():
+    path = made_path(lambda _: 9.0, kept=lambda w: 1.0 / (1.0 + w), disparity=lambda w: 0.5 / (1.0 + w))
+    point, reason, reached = AutomaticWeight(max_disparity=0.05).choose(path)
+    assert reached
+    assert reason == "the disparity is at most 0.05"
+    assert 9.0 <= point.weight <= 30.0
+
+
+def test_every_point_starts_from_the_one_below():
+    starts = []
+
+    def fit(weight, start):
+        starts.append((weight, None if start is None else float(start[0])))
+        return LbfgsResult(np.array([weight]), True, "", 1, []), np.array([weight])
+
+    path = WeightPath(fit, made_path(lambda _: 1.0).judge)
+    for weight in (0.0, 1.0, 0.3, 3.0, 0.3):
+        path.at(weight)
+    assert starts == [(0.0, None), (1.0, 0.0), (0.3, 0.0), (3.0, 1.0)]
+    assert [p.weight for p in path.points] == [0.0, 0.3, 1.0, 3.0]
+
+
+# ------------------------------------------------------------------------------ what is lost is said
+
+
+@both
+def test_figures_of_before_and_after(cls):
+    model = cls(parity_weight=1.0).fit(X, Y, sensitive_features=G)
+    figures = model.before_after_
+    assert set(figures) == {"log_loss", "auc", "spread", "disparity", "rank_disparity"}
+    initial, trained = model.initial_estimator_.predict_proba(X)[:, 1], scores_of(model)
+    for at, scores in enumerate((initial, trained)):
+        assert figures["spread"][at] == pytest.approx(scores.std(), abs=1e-6)
+        assert figures["rank_disparity"][at] == pytest.approx(rank_disparity(scores, sensitive_features=G), abs=0.002)
+        losses = -np.where(Y == 1, np.log(scores), np.log1p(-scores))
+        assert figures["log_loss"][at] == pytest.approx(losses.mean(), abs=1e-6)
+    constant = -(Y.mean() * np.log(Y.mean()) + (1 - Y.mean()) * np.log(1 - Y.mean()))
+    kept = (constant - figures["log_loss"][1]) / (constant - figures["log_loss"][0])
+    assert model.information_kept_ == pytest.approx(kept, abs=1e-6)
+
+
+@both
+@pytest.mark.parametrize("parity_weight", [10.0, 30.0])
+def test_a_model_without_information_is_never_called_converged_only(cls, parity_weight):
+    features, y, group = hopeless_table()
+    with pytest.warns(FairnessWarning, match=r"Parity cost most of the model.*the AUC fell from 0\.\d+ to") as caught:
+        model = cls(parity_weight=parity_weight).fit(features, y, sensitive_features=group)
+    assert model.information_kept_ < 0.1
+    assert "information is left" in model.outcome_ or "nearly constant" in model.outcome_
+    advice = str(caught[0].message)
+    for word in ("parity_weight='auto'", "QuantileRepairClassifier", "group_specific=True", "amount"):
+        assert word in advice
+
+
+@both
+def test_squeezed_scores_are_called_so(cls):
+    """In score units a penalty is won by moving all scores together; the order of people stays as it was."""
+    features, y, group = hopeless_table()
+    with pytest.warns(FairnessWarning, match="Scores were squeezed: the disparity fell by"):
+        model = cls(parity_weight=1.0, scale="score").fit(features, y, sensitive_features=group)
+    assert "scores were squeezed" in model.outcome_
+    figures = model.before_after_
+    assert figures["disparity"][1] < 0.75 * figures["disparity"][0]
+    assert figures["rank_disparity"][1] > 0.9 * figures["rank_disparity"][0]
+
+
+def test_standardized_scores_are_not_squeezed():
+    features, y, group = blind_table(gap=0.5)
+    model = DiscreteTransportClassifier(parity_weight=0.5).fit(features, y, sensitive_features=group)
+    figures = model.before_after_
+    shares = [figures[name][1] / figures[name][0] for name in ("disparity", "rank_disparity")]
+    assert shares[0] == pytest.approx(shares[1], abs=0.1)
+
+
+def test_a_constant_model_is_called_constant():
+    figures = {"spread": (0.2, 0.0001), "auc": (0.8, 0.5), "disparity": (0.4, 0.0), "rank_disparity": (0.4, 0.3)}
+    with pytest.warns(FairnessWarning, match="the scores are nearly constant"):
+        assert warn_of_losses(0.9, figures, 5.0, stacklevel=1) == "the scores are nearly constant"
+
+
+def test_a_gain_in_order_is_no_reason_to_warn():
+    figures = {"spread": (0.2, 0.1), "auc": (0.8, 0.7), "disparity": (0.4, 0.1), "rank_disparity": (0.4, 0.1)}
+    assert warn_of_losses(0.9, figures, 5.0, stacklevel=1) == ""
+
+
+# ------------------------------------------------------------------------------ bad input
+
+
+@both
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"parity_weight": "many"}, ValueError, "parity_weight must be one of 'auto'"),
+        ({"parity_weight": -1.0}, ValueError, "parity_weight"),
+        ({"parity_weight": np.nan}, ValueError, "parity_weight"),
+        ({"parity_weight": np.inf}, ValueError, "parity_weight"),
+        ({"parity_weight": None}, TypeError, "parity_weight"),
+        ({"max_disparity": -0.1}, ValueError, "max_disparity"),
+        ({"max_disparity": np.nan}, ValueError, "max_disparity"),
+        ({"max_disparity": "low"}, TypeError, "max_disparity"),
+        ({"max_disparity": 0.1, "parity_weight": 1.0}, ValueError, "leave parity_weight at 'auto'"),
+        ({"max_disparity": 0.1, "solver": "sgd"}, ValueError, "max_disparity needs"),
+        ({"solver": "newton"}, ValueError, "solver must be one of 'lbfgs', 'sgd'"),
+        ({"batch_size": 100}, ValueError, "batch_size is for solver='sgd' only"),
+        ({"n_updates": 100}, ValueError, "n_updates is for solver='sgd' only"),
+        ({"parameter_step": 0.1, "average": True}, ValueError, "parameter_step are for solver='sgd'|average"),
+        ({"tol": 0.0}, ValueError, "tol"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"scale": "ranks"}, ValueError, "scale"),
+        ({"scale": "standardized", "solver": "sgd"}, ValueError, "scale='score'"),
+        ({"target": "each_other", "solver": "sgd"}, ValueError, "needs solver='lbfgs'"),
+    ],
+)
+def test_bad_parameters(cls, change, error, words):
+    with pytest.raises(error, match=words):
+        cls(**change).fit(X, Y, sensitive_features=G)
+
+
+@pytest.mark.parametrize("change", [{"dual_step": 0.1}, {"pairs": "all"}])
+def test_settings_of_the_papers_duals_are_for_its_algorithm(change):
+    with pytest.raises(ValueError, match="for solver='sgd' only"):
+        ContinuousTransportClassifier(**change).fit(X, Y, sensitive_features=G)
+
+
+@both
+def test_a_group_that_vanishes_under_weights_of_zero(cls):
+    with pytest.raises(ValueError, match="A group has total sample_weight 0; drop its rows or give them weight"):
+        cls().fit(X, Y, sensitive_features=G, sample_weight=(G == "a").astype(float))
+    with pytest.raises(ValueError, match="classes has total sample_weight 0"):
+        cls().fit(X, Y, sensitive_features=G, sample_weight=(Y == 1).astype(float))
+
+
+def test_auc_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(500) < 0.3).astype(float)
+    scores, weights = np.round(rng.random(500) + 0.3 * labels, 2), rng.random(500)
+    shares = weights / weights.sum()
+    pairs = Comparisons.of_cells(500, [np.arange(250), np.arange(250, 500)], [(0, 1)], row_weights=weights)
+    found = Judge(labels, shares, pairs, scores).auc(scores)
+    assert found == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)

@@ -1,0 +1,477 @@
+"""The default solver: deterministic, independent of order and names, right on tables that are hard to solve."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
+from fairtransport.linear.solvers._lbfgs import LbfgsSolver
+from fairtransport.linear.solvers._logistic_problem import LogisticProblem, canonical_order
+from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
+from fairtransport.penalties import Comparisons, DiscretePenalty
+
+from .tables import aware_table, blind_table
+
+BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
+X, Y, G = aware_table()
+both = pytest.mark.parametrize("cls", BOTH)
+owned = pytest.mark.parametrize("group_specific", [False, True], ids=["shared", "own weights"])
+
+
+def scores_of(model, features=X, groups=G):
+    return model.predict_proba(features, sensitive_features=groups)[:, 1]
+
+
+def fitted(cls, features=X, labels=Y, groups=G, *, sample_weight=None, **options):
+    return cls(**{"parity_weight": 1.0, **options}).fit(
+        features, labels, sensitive_features=groups, sample_weight=sample_weight
+    )
+
+
+# ------------------------------------------------------------------------------ what must not matter
+
+
+@both
+@owned
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("parity_weight", [1.0, "auto"])
+def test_order_of_rows_and_names_of_groups_do_not_matter(cls, group_specific, store, parity_weight):
+    options = {"group_specific": group_specific, "parity_weight": parity_weight}
+    plain = scores_of(fitted(cls, store(X), **options))
+    order = np.random.default_rng(0).permutation(len(Y))
+    shuffled = fitted(cls, store(X[order]), Y[order], G[order], **options)
+    np.testing.assert_allclose(scores_of(shuffled), plain, atol=1e-6)
+    names = np.where(G == "a", "z", "k")  # others, and in another order
+    np.testing.assert_allclose(
+        scores_of(fitted(cls, store(X), groups=names, **options), groups=names), plain, atol=1e-6
+    )
+
+
+@both
+@owned
+def test_names_of_many_groups_do_not_matter(cls, group_specific):
+    rng = np.random.default_rng(1)
+    code = rng.choice(5, p=[0.4, 0.3, 0.15, 0.1, 0.05], size=len(Y))
+    features = np.column_stack((X[:, :4] + 0.3 * code[:, None] * [1, 0, 0, 0], np.eye(5)[code]))
+    options = {"group_specific": group_specific, "parity_weight": 1.0}
+    one, other = (np.array(names)[code] for names in (list("abcde"), list("qzxap")))
+    plain = scores_of(fitted(cls, features, groups=one, **options), features, one)
+    order = rng.permutation(len(Y))
+    renamed = fitted(cls, features[order], Y[order], other[order], **options)
+    np.testing.assert_allclose(scores_of(renamed, features, other), plain, atol=1e-6)
+
+
+@both
+def test_order_does_not_matter_among_rows_that_differ_in_their_group_only(cls):
+    rng = np.random.default_rng(0)
+    b = rng.integers(2, size=1000)
+    coarse = np.column_stack([rng.integers(3, size=(1000, 4)) + (rng.random(1000) < 0.2 * b)[:, None], b * 0])
+    y = (coarse.sum(axis=1) + 3 * rng.logistic(size=1000) > 5).astype(int)
+    plain = scores_of(fitted(cls, coarse, y, b, parity_weight=0.5), coarse, b)
+    order = rng.permutation(1000)
+    other = fitted(cls, coarse[order], y[order], 1 - b[order], parity_weight=0.5)
+    np.testing.assert_allclose(scores_of(other, coarse, 1 - b), plain, atol=1e-6)
+
+
+@both
+def test_the_seed_does_not_matter(cls):
+    one, other = (fitted(cls, random_state=seed) for seed in (0, 1))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.coef_, fitted(cls).coef_)
+
+
+@both
+@owned
+def test_csr_equals_dense(cls, group_specific):
+    thin = X * (np.abs(X) > 0.7)
+    dense, csr = (fitted(cls, form(thin), group_specific=group_specific) for form in (np.asarray, sparse.csr_matrix))
+    np.testing.assert_allclose(scores_of(csr, sparse.csr_matrix(thin)), scores_of(dense, thin), atol=1e-6)
+
+
+@both
+@owned
+def test_weights_equal_copies(cls, group_specific):
+    times = np.random.default_rng(0).integers(1, 4, len(Y))
+    times[:20] = 0
+    copies = np.repeat(np.arange(len(Y)), times)
+    weighted = fitted(cls, sample_weight=times.astype(float), group_specific=group_specific)
+    copied = fitted(cls, X[copies], Y[copies], G[copies], group_specific=group_specific)
+    np.testing.assert_allclose(scores_of(weighted), scores_of(copied), atol=1e-6)
+    assert np.abs(scores_of(weighted) - scores_of(fitted(cls, group_specific=group_specific))).mean() > 1e-3
+
+
+@both
+def test_weights_need_not_be_whole_numbers(cls):
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.1, 2.0, len(Y))
+    model = fitted(cls, sample_weight=weights)
+    before, after = (
+        strong_pairwise_disparity(s, sensitive_features=G, sample_weight=weights)
+        for s in (model.initial_estimator_.predict_proba(X)[:, 1], scores_of(model))
+    )
+    assert after < before / 4
+    order = rng.permutation(len(Y))
+    shuffled = fitted(cls, X[order], Y[order], G[order], sample_weight=weights[order])
+    np.testing.assert_allclose(scores_of(shuffled), scores_of(model), atol=1e-6)
+
+
+@both
+def test_float32_rows_give_the_same_scores(cls):
+    single, double = fitted(cls, X.astype(np.float32)), fitted(cls)
+    np.testing.assert_allclose(scores_of(single, X.astype(np.float32)), scores_of(double), atol=1e-3)
+
+
+@both
+@pytest.mark.parametrize("factor", [1e-6, 1e3])
+def test_units_of_the_columns_do_not_matter(cls, factor):
+    units = np.array([factor, 1.0, 1 / factor, 1.0, 1.0])
+    np.testing.assert_allclose(scores_of(fitted(cls, X * units), X * units), scores_of(fitted(cls)), atol=1e-4)
+
+
+def test_the_canonical_order_is_one_of_content():
+    rng = np.random.default_rng(0)
+    rows, labels, weights = rng.normal(size=(200, 3)), rng.integers(2, size=200), rng.random(200)
+    shuffle = rng.permutation(200)
+    one, other = (
+        canonical_order(rows, labels, weights),
+        canonical_order(rows[shuffle], labels[shuffle], weights[shuffle]),
+    )
+    np.testing.assert_array_equal(one, shuffle[other])
+
+
+# ------------------------------------------------------------------------------ what is minimised
+
+
+def test_without_parity_it_is_logistic_regression_on_standardized_columns():
+    wide = X[:, :4] * [1.0, 50.0, 1e-3, 1.0] + [0.0, 3.0, 0.0, -7.0]
+    expected = LogisticRegression(tol=1e-8).fit(StandardScaler().fit_transform(wide), Y)
+    model = fitted(ContinuousTransportClassifier, wide, parity_weight=0.0)
+    np.testing.assert_allclose(
+        scores_of(model, wide), expected.predict_proba(StandardScaler().fit_transform(wide))[:, 1], atol=2e-4
+    )
+    np.testing.assert_allclose(model.initial_estimator_.coef_, model.coef_, atol=1e-6)
+
+
+def test_a_given_model_has_its_own_ridge():
+    start = LogisticRegression(C=0.01, tol=1e-8).fit(X, Y)
+    model = ContinuousTransportClassifier(start, parity_weight=0.0).fit(X, Y, sensitive_features=G)
+    np.testing.assert_allclose(model.coef_, start.coef_, atol=2e-3)
+    assert model.initial_estimator_ is start
+
+
+@both
+@owned
+def test_more_weight_is_less_disparity_and_more_loss(cls, group_specific):
+    """Of the penalised distance itself, at eight ascending weights."""
+    weights = [0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
+    models = cls(group_specific=group_specific).fit_path(X, Y, weights, sensitive_features=G)
+    penalty = [m.history_["disparity"][-1] for m in models[1:]]
+    losses = [m.before_after_["log_loss"][1] for m in models]
+    assert (np.diff(penalty) <= 0.01 * penalty[0]).all()
+    assert (np.diff(losses) >= -1e-3).all()
+    assert penalty[-1] < 0.1 * penalty[0]
+
+
+@both
+@owned
+def test_parity_holds_on_new_rows(cls, group_specific):
+    new, _, of_new = aware_table(4000, seed=1)
+    model = fitted(cls, group_specific=group_specific)
+    before = strong_pairwise_disparity(model.initial_estimator_.predict_proba(new)[:, 1], sensitive_features=of_new)
+    assert strong_pairwise_disparity(scores_of(model, new, of_new), sensitive_features=of_new) < before / 4
+    assert model.information_kept_ > 0.8
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "entropy"])
+@pytest.mark.parametrize("opposite_duals", [True, False])
+@pytest.mark.parametrize("scale", ["standardized", "score"])
+def test_every_distance_leads_to_parity(regularizer, opposite_duals, scale):
+    model = fitted(ContinuousTransportClassifier, regularizer=regularizer, opposite_duals=opposite_duals, scale=scale)
+    before, after = model.before_after_["rank_disparity"]
+    assert after < before / 4
+    assert model.information_kept_ > 0.8
+
+
+@both
+@pytest.mark.parametrize(
+    "target", ["each_other", "barycenter", "barycenter_w2", "pooled", "a", np.linspace(0.1, 0.9, 50)], ids=str
+)
+def test_every_target_leads_to_parity(cls, target):
+    model = fitted(cls, target=target)
+    before, after = model.before_after_["rank_disparity"]
+    assert after < before / 4
+    if isinstance(target, str) and target == "a":
+        start = model.initial_estimator_.predict_proba(X)[:, 1]
+        assert np.mean(scores_of(model)) == pytest.approx(np.mean(start[G == "a"]), abs=0.02)
+    if not isinstance(target, str):
+        np.testing.assert_allclose(np.quantile(model.target_, [0.25, 0.75]), [0.3, 0.7], atol=0.02)
+
+
+@both
+def test_groups_may_overlap(cls):
+    rng = np.random.default_rng(2)
+    other = rng.integers(2, size=len(Y))
+    features = np.column_stack((X, other, X[:, 1] + other))
+    frame = pd.DataFrame({"g": G, "h": other})
+    model = fitted(cls, features, groups=frame, grouping="each")
+    assert model.groups_.names == ("g=a", "g=b", "h=0", "h=1")
+    for column in ("g", "h"):
+        before, after = (
+            rank_disparity(s, sensitive_features=frame[column])
+            for s in (model.initial_estimator_.predict_proba(features)[:, 1], scores_of(model, features, frame))
+        )
+        assert after < max(0.03, before / 4)
+    with pytest.raises(ValueError, match="do not overlap"):
+        fitted(cls, features, groups=frame, grouping="each", group_specific=True)
+
+
+def test_the_gradient_of_the_whole_objective():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(60, 3)), rng.integers(2, size=60).astype(float)
+    cells = [np.arange(20), np.arange(20, 50)]
+    comparisons = Comparisons.of_cells(60, cells, [(0, 1)])
+    own = {"n_groups": 2, "center": rng.normal(size=4)}
+    for parts, how in (((rows,), {}), ((rows[:20], rows[20:50], rows[50:]), own)):
+        problem = LogisticProblem(parts, labels, np.full(60, 1 / 60), np.full(3, 0.1), has_intercept=True, **how)
+        theta = rng.normal(size=problem.shape)
+        solver = LbfgsSolver(
+            problem, DiscretePenalty(n_slices=20), comparisons, initial=theta, unit=0.7, tol=1e-4, max_iter=10
+        )
+        gradient = solver.value_and_gradient(theta, 2.0)[1]
+        for place in np.ndindex(*problem.shape):
+            step = np.zeros(problem.shape)
+            step[place] = 1e-6
+            up, down = (solver.value_and_gradient(theta + sign * step, 2.0)[0] for sign in (1, -1))
+            assert gradient[place] == pytest.approx((up - down) / 2e-6, abs=1e-6)
+
+
+def test_a_model_without_intercept_gets_none():
+    model = ContinuousTransportClassifier(LogisticRegression(fit_intercept=False), parity_weight=1.0)
+    assert model.fit(X, Y, sensitive_features=G).intercept_[0] == 0.0
+
+
+def test_own_weights_shift_and_stretch_what_the_initial_model_says():
+    """Of a small group, whose rows say little, the direction of the weights stays near that of the initial model."""
+    small = np.where(np.arange(len(Y)) < 60, "c", G)
+    model = fitted(DiscreteTransportClassifier, groups=small, group_specific=True)
+    start = model.initial_estimator_.coef_[0]
+    for own in model.coef_:
+        assert own[:4] @ start[:4] > 0.9 * np.linalg.norm(own[:4]) * np.linalg.norm(start[:4])
+
+
+# ------------------------------------------------------------------------------ tables that are hard
+
+
+@both
+def test_collinear_and_heavy_tailed_columns(cls):
+    rng = np.random.default_rng(0)
+    n = 1500
+    b = rng.integers(2, size=n)
+    base = rng.normal(size=(n, 1)) + 0.6 * b[:, None]
+    columns = base + 0.05 * rng.normal(size=(n, 8))  # correlated at .99 and more
+    heavy = np.exp(2.0 * rng.normal(size=(n, 2))) * 1e3
+    features = np.column_stack((columns, heavy, b))
+    y = (base[:, 0] + 0.2 * np.log(heavy[:, 0] / 1e3) + rng.logistic(size=n) > 0.3).astype(int)
+    models = cls().fit_path(features, y, [0.1, 1.0, 10.0], sensitive_features=b)
+    ranks = [m.before_after_["rank_disparity"][1] for m in models]
+    assert all(np.isfinite(m.coef_).all() for m in models)
+    assert ranks[1] < ranks[0]
+    assert ranks[2] < 1.5 * ranks[1]
+    assert models[-1].information_kept_ > 0.6
+    order = rng.permutation(n)
+    again = fitted(cls, features[order], y[order], b[order])
+    np.testing.assert_allclose(
+        scores_of(again, features, b), scores_of(fitted(cls, features, y, b), features, b), atol=1e-6
+    )
+
+
+@both
+@owned
+def test_unusual_tables_work(cls, group_specific):
+    options = {"group_specific": group_specific}
+    constant = np.column_stack((X, np.ones(len(X)), np.zeros(len(X))))
+    assert np.isfinite(fitted(cls, constant, **options).coef_).all()
+    twice = fitted(cls, np.r_[X, X], np.r_[Y, Y], np.r_[G, G], **options)
+    assert np.isfinite(twice.coef_).all()
+    separated = np.column_stack((np.where(Y == 1, 3.0, -3.0), X[:, 1:]))
+    assert np.isfinite(fitted(cls, separated, **options, parity_weight=0.1).coef_).all()
+
+
+def test_more_columns_than_are_whitened():
+    """Beyond a thousand columns only the diagonal of the Hessian is used."""
+    rng = np.random.default_rng(0)
+    wide = sparse.csr_matrix(np.column_stack((X, sparse.random(len(Y), 1100, 0.01, random_state=rng).toarray())))
+    model = fitted(DiscreteTransportClassifier, wide)
+    before, after = model.before_after_["rank_disparity"]
+    assert after < before / 3
+
+
+@both
+def test_rare_groups_do_not_prevent_parity_of_the_others(cls):
+    """35 rows of two rare groups among 5,000: the main groups come as close as without them."""
+    features, y, group = aware_table(5000)
+    rare = group.astype("<U4")
+    rare[:35] = np.where(np.arange(35) < 20, "rare", "few")
+    main = np.arange(5000) >= 35
+    with_them = fitted(cls, features, y, rare, parity_weight="auto")
+    without = fitted(cls, features[main], y[main], group[main], parity_weight="auto")
+    found, wanted, before = (
+        strong_pairwise_disparity(s[main], sensitive_features=group[main])
+        for s in (
+            scores_of(with_them, features, rare),
+            scores_of(without, features, group),
+            with_them.initial_estimator_.predict_proba(features)[:, 1],
+        )
+    )
+    assert found < before / 5
+    assert found < wanted + 0.01
+
+
+# ------------------------------------------------------------------------------ small groups
+
+
+def rare_groups():
+    groups = G.astype("<U4")
+    groups[:30] = np.repeat(["c", "d", "e"], 10)
+    return groups
+
+
+@both
+@owned
+def test_small_groups_are_pooled(cls, group_specific):
+    groups = rare_groups()
+    model = fitted(cls, groups=groups, small_groups="pool", group_specific=group_specific)
+    assert len(model.groups_) == 3
+    assert model.group_sizes_.tolist().count(30) == 1
+    if group_specific:  # each of them is scored by the weights of the pool
+        number = model.group_sizes_.tolist().index(30)
+        expected = X[:30] @ model.coef_[number] + model.intercept_[number]
+        np.testing.assert_allclose(model.decision_function(X[:30], sensitive_features=groups[:30]), expected)
+
+
+@both
+def test_small_groups_that_are_dropped_are_scored_by_the_common_weights(cls):
+    groups = rare_groups()
+    shared = fitted(cls, groups=groups, small_groups="drop")
+    assert shared.groups_.names == ("a", "b")
+    own = fitted(cls, groups=groups, small_groups="drop", group_specific=True)
+    assert own.coef_.shape == (2, 5)
+    expected = X[:30] @ own.common_coef_ + own.common_intercept_
+    np.testing.assert_allclose(own.decision_function(X[:30], sensitive_features=groups[:30]), expected)
+    with pytest.raises(ValueError, match="none of the"):
+        own.predict(X[:1], sensitive_features=["never seen"])
+
+
+@both
+def test_order_and_names_do_not_matter_for_dropped_groups(cls):
+    groups = rare_groups()
+    options = {"small_groups": "drop", "group_specific": True}
+    plain = scores_of(fitted(cls, groups=groups, **options), groups=groups)
+    order = np.random.default_rng(0).permutation(len(Y))
+    names = np.array([{"a": "y", "b": "q"}.get(g, g) for g in groups])
+    other = fitted(cls, X[order], Y[order], names[order], **options)
+    np.testing.assert_allclose(scores_of(other, groups=names), plain, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------ the run
+
+
+@both
+def test_a_run_that_is_cut_short_says_so(cls):
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1 iterations, before convergence"):
+        model = fitted(cls, max_iter=1)
+    assert "stopped after max_iter=1" in model.outcome_
+    assert model.n_iter_ == 1
+    assert np.isfinite(scores_of(model)).all()
+
+
+def test_a_smaller_tolerance_takes_more_iterations_to_nearly_the_same_scores():
+    loose, plain, tight = (fitted(DiscreteTransportClassifier, tol=tol) for tol in (1e-2, 1e-4, 1e-6))
+    assert loose.n_iter_ < plain.n_iter_ < tight.n_iter_
+    np.testing.assert_allclose(scores_of(plain), scores_of(tight), atol=0.02)
+
+
+@both
+@owned
+def test_a_warm_start_begins_where_the_last_fit_ended(cls, group_specific):
+    model = fitted(cls, warm_start=True, group_specific=group_specific)
+    cold, before = model.n_iter_, scores_of(model)
+    start = model.initial_estimator_
+    model.fit(X, Y, sensitive_features=G)
+    assert model.n_iter_ < cold / 2
+    assert model.initial_estimator_.coef_.tolist() == start.coef_.tolist()
+    np.testing.assert_allclose(scores_of(model), before, atol=0.01)
+
+
+def test_what_a_warm_start_cannot_change():
+    model = fitted(DiscreteTransportClassifier, warm_start=True, group_specific=True)
+    with pytest.raises(ValueError, match="needs the groups of the last fit"):
+        model.fit(X, Y, sensitive_features=np.where(G == "a", "x", "y"))
+    with pytest.raises(ValueError, match="cannot change group_specific"):
+        model.set_params(group_specific=False).fit(X, Y, sensitive_features=G)
+
+
+def test_attributes_say_what_happened():
+    model = fitted(ContinuousTransportClassifier)
+    assert model.coef_.shape == (1, 5)
+    assert model.intercept_.shape == (1,)
+    np.testing.assert_array_equal(model.common_coef_, model.coef_[0])
+    assert model.outcome_ == f"converged after {model.n_iter_} iterations"
+    assert model.parity_weight_ == 1.0
+    assert model.history_["update"].tolist() == list(range(1, model.n_iter_ + 1))
+    assert model.groups_.names == ("a", "b")
+    assert model.groups_.n_rows == 0  # no list of people is kept
+    assert model.target_.shape == (4096,)
+    assert np.all(np.diff(model.target_) >= 0)
+    points = np.linspace(0, 1, 11)
+    np.testing.assert_allclose(model.duals_.of_group("a", points), -model.duals_.of_target("a", points))
+    np.testing.assert_allclose(model.duals_(points)[0], model.duals_.of_group("a", points))
+
+
+def test_a_potential_is_large_where_the_group_has_too_much_mass():
+    """Group b scores higher in the beginning, so its potential rises with the score; group a's falls."""
+    model = fitted(ContinuousTransportClassifier, parity_weight=1e-6)
+    low, high = np.quantile(model.target_, [0.2, 0.8])
+    assert model.duals_.of_group("b", high) > model.duals_.of_group("b", low)
+    assert model.duals_.of_group("a", high) < model.duals_.of_group("a", low)
+
+
+@pytest.mark.filterwarnings("ignore:The solver stopped")  # ten iterations a line
+def test_verbose_shows_progress(capsys):
+    fitted(ContinuousTransportClassifier, verbose=True, tol=1e-8, max_iter=40)
+    shown = capsys.readouterr().err
+    assert "COT training" in shown
+    assert "penalty" in shown
+    fitted(ContinuousTransportClassifier)
+    assert capsys.readouterr().err == ""
+
+
+def test_blind_models_use_groups_in_training_only():
+    features, y, group = blind_table(gap=0.4)
+    model = fitted(DiscreteTransportClassifier, features, y, group)
+    np.testing.assert_array_equal(
+        model.predict_proba(features), model.predict_proba(features, sensitive_features=group)
+    )
+    before, after = model.before_after_["rank_disparity"]
+    assert after < before / 3
+
+
+def test_a_group_of_three_rows_does_not_stop_a_fit_in_folds():
+    """Some folds have none of its rows; the disparity is measured out of fold, as there are many columns."""
+    rng = np.random.default_rng(0)
+    groups = np.where(rng.random(300) < 0.5, "a", "b").astype(object)
+    features = rng.normal(size=(300, 20))
+    y = (features[:, 0] + rng.logistic(size=300) > 0).astype(int)
+    features[groups == "b", 1] += 2.0
+    y[(groups == "b") & (rng.random(300) < 0.5)] = 1
+    groups[np.flatnonzero(y == 1)[:3]] = "tiny"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        model = ContinuousTransportClassifier().fit(features, y, sensitive_features=groups)
+    assert np.isfinite(model.predict_proba(features)).all()

@@ -1,0 +1,109 @@
+"""`spread="initial"`: one rising map for everyone."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr, wasserstein_distance
+
+import fairtransport as ft
+from fairtransport.linear._spread_map import spread_logits, spread_points
+
+KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
+
+
+def people(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b"], size=n, p=[0.3, 0.7])
+    X = np.column_stack((rng.normal(size=(n, 3)) + np.outer(group == "b", [1.5, 0.0, 0.0]), group == "b"))
+    return X, (X @ [1.5, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
+
+
+@pytest.fixture(scope="module", params=[(k, own) for k in KINDS for own in (False, True)], ids=lambda p: str(p[1]))
+def fitted(request):
+    kind, own = request.param
+    X, y, group = people()
+    model = kind(group_specific=own, parity_weight=1.0).fit(X, y, sensitive_features=group)
+    return model, X, group
+
+
+def scores_of(model, X, group):
+    known = {"sensitive_features": group} if len(model.coef_) > 1 else {}
+    return model.predict_proba(X, **known)[:, 1]
+
+
+def test_everyone_together_gets_the_barycenter_of_the_initial_scores(fitted):
+    model, X, group = fitted
+    before = model.initial_estimator_.predict_proba(X)[:, 1]
+    levels = (np.arange(500) + 0.5) / 500
+    goal = sum((group == g).mean() * np.quantile(before[group == g], levels) for g in "ab")
+    plain = scores_of(model.set_params(spread="trained"), X, group)
+    wide = scores_of(model.set_params(spread="initial"), X, group)
+    assert wasserstein_distance(wide, goal) < 0.005 < wasserstein_distance(plain, goal)
+
+
+def test_ranks_stay_and_parity_stays(fitted):
+    model, X, group = fitted
+    plain = scores_of(model.set_params(spread="trained"), X, group)
+    wide = scores_of(model.set_params(spread="initial"), X, group)
+    assert spearmanr(plain, wide).statistic > 1 - 1e-9
+    before = scores_of(model.set_params(amount=0.0), X, group)
+    assert np.array_equal(before, scores_of(model.set_params(spread="trained"), X, group))  # amount 0 knows no spread
+    model.set_params(amount=1.0)
+    apart = [ft.metrics.strong_pairwise_disparity(s, sensitive_features=group) for s in (before, wide)]
+    assert apart[1] < apart[0] / 4
+
+
+def test_it_survives_a_file_and_a_stream(fitted, tmp_path):
+    model, X, group = fitted
+    model.set_params(spread="initial")
+    ft.save(model, tmp_path / "m.ft")
+    again = ft.load(tmp_path / "m.ft")
+    assert np.array_equal(scores_of(again, X, group), scores_of(model, X, group))
+    again.partial_fit(X[:100], sensitive_features=group[:100])
+    assert np.isfinite(scores_of(again, X, group)).all()
+
+
+def test_points_are_nobodys_score():
+    scores = np.sort(np.random.default_rng(0).random(60))
+    points = spread_points(scores, scores, [np.arange(30), np.arange(30, 60)], None)
+    assert points.shape[1] <= 60 // 5 + 2
+    assert np.intersect1d(points, scores).size == 0
+    assert points[:, 0].tolist() == [0, 0]
+    assert points[:, -1].tolist() == [1, 1]
+
+
+def test_ties_and_ends():
+    trained = np.repeat([0.2, 0.6], 20)
+    points = spread_points(trained, np.linspace(0.1, 0.9, 40), [np.arange(40)], None)
+    assert points[0].tolist() == [0.0, 0.2, 0.6, 1.0]
+    assert (np.diff(points[1]) > 0).all()
+    logits = np.array([-800.0, -30.0, 0.0, 40.0, 800.0])
+    moved = spread_logits(logits, points)
+    assert np.isfinite(moved).all()
+    assert (np.diff(moved) > 0).all()
+
+
+def test_weights_are_copies():
+    rng = np.random.default_rng(1)
+    n = 1600  # as many points for both
+    a, b, times = rng.random(n), rng.random(n), rng.integers(1, 4, n)
+    copies = np.repeat(np.arange(n), times)
+    rows = [np.arange(n // 2), np.arange(n // 2, n)]
+    repeated = [np.flatnonzero(copies < n // 2), np.flatnonzero(copies >= n // 2)]
+    weighted = spread_points(a, b, rows, times.astype(float))
+    np.testing.assert_allclose(weighted, spread_points(a[copies], b[copies], repeated, None), atol=1e-9)
+
+
+def test_bad_words():
+    X, y, group = people(200)
+    with pytest.raises(ValueError, match="spread"):
+        ft.DiscreteTransportClassifier(spread="wide").fit(X, y, sensitive_features=group)
+    model = ft.DiscreteTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="spread"):
+        model.set_params(spread="wide").predict(X)
+
+
+def test_onnx_refuses():
+    X, y, group = people(200)
+    model = ft.DiscreteTransportClassifier(parity_weight=1.0, spread="initial")
+    with pytest.raises(ValueError, match="spread"):
+        ft.to_onnx(model.fit(X, y, sensitive_features=group))

@@ -1,0 +1,693 @@
+"""The trade-off curve: honest figures, clear rules of choice, every group in every fold."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+import fairtransport as ft
+from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
+from fairtransport._sklearn.folds import make_folds
+from fairtransport._sklearn.group_awareness import features_tell
+from fairtransport.datasets import load_adult
+from fairtransport.groups import make_groups
+from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, Frontier
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import w1_barycenter
+
+
+def world(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["secret_f", "secret_m"], size=n, p=[0.4, 0.6])
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 1.5 * (group == "secret_m")
+    y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.5).astype(int)
+    return X, y, group
+
+
+X, Y, G = world()
+REPAIR = QuantileRepairClassifier(LogisticRegression(), target="barycenter")
+COT = ContinuousTransportClassifier()
+SGD = ContinuousTransportClassifier(solver="sgd", n_updates=300, batch_size=20)
+# What a linear model without the group loses on its way to parity is on the curve.
+pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most")
+
+
+class Shrinking(ClassifierMixin, BaseEstimator):
+    """Logistic regression whose scores are drawn to their mean: a blind stand-in for training with parity."""
+
+    def __init__(self, parity_weight=1.0, *, fail_at=None, warn_at=None, random_state=None):
+        self.parity_weight = parity_weight
+        self.fail_at = fail_at
+        self.warn_at = warn_at
+        self.random_state = random_state
+
+    def fit(self, X, y, *, sensitive_features, sample_weight=None):
+        if self.fail_at == self.parity_weight:
+            raise ValueError("no luck")
+        if self.warn_at == self.parity_weight:
+            warnings.warn("did not settle", ConvergenceWarning, stacklevel=1)
+        self.classes_ = np.unique(y)
+        self.model_ = LogisticRegression().fit(X, y, sample_weight=sample_weight)
+        self.n_rows_ = len(y)
+        return self
+
+    def predict_proba(self, X):
+        scores = self.model_.predict_proba(X)[:, 1]
+        moved = 0.5 + (scores - 0.5) / (1.0 + self.parity_weight)
+        return np.column_stack((1 - moved, moved))
+
+
+class Untrainable(Shrinking):
+    def fit(self, X, y, *, sensitive_features, sample_weight=None):
+        raise AssertionError("nothing may be trained")
+
+
+def frontier(estimator=REPAIR, features=X, y=Y, groups=G, **options):
+    return ft.frontier(estimator, features, y, sensitive_features=groups, **{"random_state": 0, **options})
+
+
+def made(error, apart, values=(0.0, 1.0, 10.0), parameter="parity_weight", **changes):
+    """A frontier made by hand: two folds that agree."""
+    folds = {metric: np.zeros((2, len(values))) for metric in (*CURVE_METRICS, "noise_floor", "rank_noise_floor")}
+    folds["error_rate"] = np.array([error, error], dtype=float)
+    folds["strong_pairwise_disparity"] = np.array([apart, apart], dtype=float)
+    entries = {
+        "estimator": Shrinking(), "parameter": parameter, "values": np.array(values, dtype=float), "folds": folds,
+        "situation": "blind", "reason": "by hand", "threshold": 0.5, "n_rows": 100, "n_groups": 2,
+    }  # fmt: skip
+    return Frontier(**{**entries, **changes})
+
+
+# ------------------------------------------------------------------------------------------- the figures
+
+
+def test_every_figure_is_the_held_out_one():
+    rows = np.random.default_rng(1).permutation(Y.size)
+    splits = [(rows[100:], rows[:100]), (rows[:250], rows[250:])]
+    curve = frontier(cv=splits, amounts=[0, 0.5, 1], threshold=0.4)
+    for number, (train, test) in enumerate(splits):
+        target = None
+        for place, amount in enumerate((0.0, 0.5, 1.0)):
+            model = clone(REPAIR).set_params(amount=amount).fit(X[train], Y[train], sensitive_features=G[train])
+            scores = model.predict_proba(X[test], sensitive_features=G[test])[:, 1]
+            if target is None:
+                target = w1_barycenter([Sample.from_values(scores[G[test] == g]) for g in np.unique(G)])
+            expected = {
+                "error_rate": error_rate(Y[test], scores, 0.4),
+                "log_loss": log_loss(Y[test], scores),
+                "auc": roc_auc_score(Y[test], scores),
+                **disparities(scores, sensitive_features=G[test], target=target),
+                "rank_disparity": rank_disparity(scores, sensitive_features=G[test]),
+            }
+            read = {metric: curve.folds[metric][number, place] for metric in expected}
+            assert read == pytest.approx(expected, rel=1e-12)
+            # The floor is a mean of 20 shuffles, ours of 400: as near as that allows.
+            floor = noise_floor(
+                strong_pairwise_disparity, scores, sensitive_features=G[test], n_shuffles=400, random_state=0
+            )
+            near = 4 * floor.sd * np.sqrt(1 / 20 + 1 / 400)
+            assert curve.folds["noise_floor"][number, place] == pytest.approx(floor.mean, abs=near)
+            ranks = noise_floor(rank_disparity, scores, sensitive_features=G[test], n_shuffles=400, random_state=0)
+            near = 4 * ranks.sd * np.sqrt(1 / 20 + 1 / 400)
+            assert curve.folds["rank_noise_floor"][number, place] == pytest.approx(ranks.mean, abs=near)
+    table = curve.table()
+    values = curve.folds["error_rate"]
+    assert table["error_rate"] == pytest.approx(values.mean(axis=0))
+    assert table["error_rate_se"] == pytest.approx(np.abs(values[0] - values[1]) / 2)  # two folds: |a - b| / 2
+    assert next(iter(table)) == "amount"
+    assert pd.DataFrame(table).shape == pl.DataFrame(table).shape == (3, 1 + 2 * (len(CURVE_METRICS) + 2))
+
+
+@pytest.mark.parametrize("estimator", [REPAIR, COT, SGD, Shrinking()], ids=["repair", "COT", "paper", "other"])
+def test_nothing_depends_on_n_jobs(estimator):
+    grid = {"amounts": [0, 1]} if estimator is REPAIR else {"parity_weights": [0, 1]}
+    curves = [frontier(estimator, cv=3, n_jobs=n_jobs, **grid) for n_jobs in (1, 3)]
+    for metric, values in curves[0].folds.items():
+        assert np.array_equal(values, curves[1].folds[metric])
+
+
+def test_seeds():
+    one, same, other = (frontier(SGD, cv=2, parity_weights=[1], random_state=seed) for seed in (0, 0, 1))
+    assert one.table() == same.table()
+    assert one.table() != other.table()
+    # The estimator's own seed stays.
+    assert "random_state" not in frontier(clone(SGD).set_params(random_state=5), cv=2, parity_weights=[1]).settings
+
+
+def test_default_grids():
+    assert frontier(Shrinking(), cv=2).table()["parity_weight"] == [0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3, 10]
+    assert frontier(cv=2).table()["amount"] == pytest.approx(np.linspace(0, 1, 11))
+    assert frontier(Shrinking(), cv=2, parity_weights=[3, np.inf, 0, 3]).table()["parity_weight"] == [0, 3, np.inf]
+
+
+class CountingRegression(LogisticRegression):
+    fits = 0
+    lock = threading.Lock()
+
+    def fit(self, X, y, sample_weight=None):
+        with self.lock:
+            CountingRegression.fits += 1
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("cls", [ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier])
+def test_the_initial_model_is_trained_once_in_each_fold_and_on_its_rows_only(cls):
+    CountingRegression.fits = 0
+    fitted = CountingRegression().fit(X, Y)  # it has seen every row, so it may not be used
+    frontier(cls(fitted), cv=3)
+    assert CountingRegression.fits == 1 + 3
+
+
+def test_the_start_of_the_curve_is_the_initial_model():
+    curve = frontier(COT, cv=3, parity_weights=[0, 3])
+    start = frontier(cv=3, amounts=[0])
+    assert curve.mean("log_loss")[0] == pytest.approx(start.mean("log_loss")[0], abs=0.01)
+    assert curve.mean("strong_pairwise_disparity")[0] == pytest.approx(
+        start.mean("strong_pairwise_disparity")[0], abs=0.03
+    )
+
+
+@pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "secret_m", np.linspace(0.1, 0.9, 50)])
+def test_the_disparity_to_the_target_is_to_the_estimators_own(target):
+    # Full repair carries every group to the target, so what is left is the noise of 200 held-out rows.
+    curve = frontier(clone(REPAIR).set_params(target=target), cv=2, amounts=[0, 1])
+    assert curve.mean("wasserstein_disparity")[1] < 0.15
+    assert curve.mean("wasserstein_disparity")[1] < curve.mean("wasserstein_disparity")[0] / 2
+
+
+def test_another_parameter_by_name():
+    curve = frontier(Shrinking(), cv=2, parameter="parity_weight", values=[0, 2, 1])
+    assert curve.table()["parity_weight"] == [0, 2, 1]
+
+
+def test_one_fold_has_no_standard_error():
+    curve = frontier(cv=ShuffleSplit(1, random_state=0), amounts=[0, 1])
+    assert np.isnan(curve.standard_error("error_rate")).all()
+    assert "nan" not in str(curve)
+
+
+def test_adult_error_rises_and_disparity_falls_towards_parity():
+    adult = load_adult(as_frame=False)
+    rows = np.random.default_rng(0).permutation(len(adult.target))[:3000]
+    numeric = [0, 2, 4, 10, 11, 12]
+    words = [k for k in range(14) if k not in numeric]
+    data = adult.data[rows]
+    data[:, words] = data[:, words].astype(str)
+    features = make_column_transformer((StandardScaler(), numeric), (OneHotEncoder(), words)).fit_transform(data)
+    sex = data[:, adult.feature_names.index("sex")]
+    training = ContinuousTransportClassifier()
+    for estimator, grid in ((training, {"parity_weights": [0, 1, 10]}), (REPAIR, {"amounts": [0, 0.5, 1]})):
+        curve = frontier(estimator, features, adult.target[rows], sex, cv=3, n_jobs=2, **grid)
+        assert curve.situation == "aware"  # sex is among the features, one-hot
+        apart, error = curve.mean("strong_pairwise_disparity"), curve.mean("error_rate")
+        noise = 2 * np.nanmax([curve.standard_error("error_rate"), curve.standard_error("strong_pairwise_disparity")])
+        assert (np.diff(apart) < noise).all()
+        assert (np.diff(error) > -noise).all()
+        assert apart[-1] < apart[0] / 2
+        assert error[-1] > error[0]
+
+
+# ------------------------------------------------------------------------------------------- choosing
+
+
+def test_the_least_parity_that_keeps_the_disparity():
+    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
+    assert curve.find(max_disparity=0.8).value == 0.0
+    assert curve.find(max_disparity=0.4).value == 1.0
+    assert curve.find(max_disparity=0.2).value == 10.0
+    assert curve.find(max_disparity=5.0).value == 0.0
+    half = curve.find(max_disparity=0.3)  # half way between 1 and 10, on the logarithm
+    assert half.value == pytest.approx(np.sqrt(10))
+    assert half.metrics["error_rate"] == pytest.approx(0.25)
+    assert half.metrics["strong_pairwise_disparity"] == pytest.approx(0.3)
+    assert curve.find(max_disparity=0.5).value == pytest.approx(0.75)  # from 0, straight
+
+
+def test_amounts_are_straight_and_infinity_is_taken_whole():
+    assert made([0.1, 0.3], [0.8, 0.4], (0.2, 1.0), "amount").find(max_disparity=0.5).value == pytest.approx(0.8)
+    assert made([0.1, 0.3], [0.8, 0.4], (0.2, 1.0), "step__amount").find(max_error=0.2).value == pytest.approx(0.6)
+    paper = made([0.1, 0.2], [0.8, 0.4], (1.0, np.inf))
+    assert paper.find(max_disparity=0.5).value == np.inf
+    assert paper.find(max_error=0.15).value == 1.0
+
+
+def test_a_wavy_curve_is_met_at_its_first_crossing():
+    wavy = made([0.1, 0.2, 0.3, 0.4], [0.8, 0.4, 0.6, 0.2], (0, 1, 2, 4))
+    assert wavy.find(max_disparity=0.5).value == pytest.approx(0.75)
+
+
+def test_the_lowest_disparity_that_keeps_the_error():
+    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
+    assert curve.find(max_error=0.25).value == pytest.approx(np.sqrt(10))
+    assert curve.find(max_error=0.9).value == 10.0
+    assert curve.find(max_error=0.1).value == 0.0
+    # More weight than needed brings no more parity here, only error.
+    assert made([0.1, 0.2, 0.3], [0.8, 0.2, 0.25]).find(max_error=0.9).value == 1.0
+    assert made([0.1, 0.2, 0.3], [0.8, 0.2, 0.2]).find(max_error=0.9).value == 1.0
+
+
+def test_another_disparity():
+    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
+    curve.folds["wasserstein_disparity"][:] = [0.6, 0.5, 0.4]
+    assert curve.find(max_disparity=0.5, metric="wasserstein_disparity").value == 1.0
+    with pytest.raises(ValueError, match="metric must be one of"):
+        curve.find(max_disparity=0.5, metric="error_rate")
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, max_size=6),
+    st.floats(0, 3),
+)
+def test_what_is_found_keeps_the_limit(points, limit):
+    error, apart = zip(*points, strict=True)
+    curve = made(error, apart, range(len(points)))
+    for limits, metric in (
+        ({"max_disparity": limit}, "strong_pairwise_disparity"),
+        ({"max_error": limit / 3}, "error_rate"),
+    ):
+        (most,) = limits.values()
+        if min(curve.mean(metric)) > most:
+            with pytest.raises(ValueError, match="cannot be reached"):
+                curve.find(**limits)
+        else:
+            found = curve.find(**limits)
+            assert found.metrics[metric] <= most + 1e-9
+            assert 0 <= found.value <= len(points) - 1
+            if metric == "error_rate":
+                allowed = curve.mean("error_rate") <= most
+                lowest = curve.mean("strong_pairwise_disparity")[allowed].min(initial=np.inf)
+                assert found.metrics["strong_pairwise_disparity"] <= lowest + 1e-9
+
+
+def test_the_impossible_names_the_closest():
+    curve = made([0.1, 0.2, 0.3], [0.8, 0.25, 0.375])
+    with pytest.raises(ValueError, match=r"max_disparity=0.1 cannot be reached: .* is 0.25 .*at parity_weight=1\."):
+        curve.choose(max_disparity=0.1)
+    with pytest.raises(ValueError, match=r"max_error=0.05 cannot be reached: .* is 0.1 .*at parity_weight=0\."):
+        curve.choose(max_error=0.05)
+    with pytest.raises(ValueError, match="Try larger values of parity_weight"):
+        made([0.1, 0.2], [0.8, 0.4], (0, 1)).choose(max_disparity=0.1)
+    with pytest.raises(ValueError, match="Try smaller values of parity_weight"):
+        made([0.1, 0.2], [0.8, 0.4], (1, 2)).choose(max_error=0.01)
+    noisy = made([0.1, 0.2], [0.8, 0.4], (0, 1))
+    noisy.folds["noise_floor"][:] = 0.3
+    with pytest.raises(ValueError, match=r"Chance alone reads 0.3 on so many held-out rows; more rows"):
+        noisy.choose(max_disparity=0.1)
+    for values, name in (((0, np.inf), "parity_weight"), ((0, 1), "amount")):
+        with pytest.raises(ValueError, match="cannot be reached") as caught:
+            made([0.1, 0.2], [0.8, 0.4], values, name).choose(max_disparity=0.1)
+        assert "Try" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        ({}, ValueError),
+        ({"max_disparity": 0.1, "max_error": 0.1}, ValueError),
+        ({"max_disparity": -0.1}, ValueError),
+        ({"max_disparity": np.nan}, ValueError),
+        ({"max_error": -0.1}, ValueError),
+        ({"max_error": np.nan}, ValueError),
+        ({"max_error": 1.5}, ValueError),
+        ({"max_disparity": "low"}, TypeError),
+    ],
+)
+def test_bad_limits(limits, error):
+    with pytest.raises(error, match=r"max_disparity|max_error"):
+        made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2]).choose(**limits)
+
+
+@pytest.mark.parametrize("estimator", [COT, SGD], ids=["COT", "paper"])
+def test_the_model_chosen_is_fitted_on_all_rows_with_the_seed_and_the_weights(estimator):
+    weights = np.random.default_rng(0).integers(1, 3, size=Y.size)
+    curve = frontier(estimator, cv=3, parity_weights=[0, 1, 3], sample_weight=weights)
+    model = curve.choose(max_error=1.0)
+    assert model.parity_weight == curve.find(max_error=1.0).value
+    again = clone(estimator).set_params(**curve.settings)
+    if estimator is COT:
+        path = [value for value in (0.0, 1.0, 3.0) if value <= model.parity_weight]
+        again = again.fit_path(X, Y, path, sensitive_features=G, sample_weight=weights)[-1]
+    else:
+        again.set_params(parity_weight=model.parity_weight).fit(X, Y, sensitive_features=G, sample_weight=weights)
+    assert np.array_equal(model.coef_, again.coef_)
+    assert curve.settings["random_state"] == model.random_state
+
+
+def test_a_chosen_model_goes_along_the_path_that_was_measured(monkeypatch):
+    paths, fit_path = [], ContinuousTransportClassifier.fit_path
+
+    def spy(self, features, y, weights, **options):
+        paths.append(list(weights))
+        return fit_path(self, features, y, weights, **options)
+
+    monkeypatch.setattr(ContinuousTransportClassifier, "fit_path", spy)
+    curve = frontier(COT, cv=2, parity_weights=[0, 0.3, 3])
+    assert paths == [[0, 0.3, 3]] * 2  # one for each fold
+    apart = curve.mean("strong_pairwise_disparity")
+    model = curve.choose(max_disparity=(apart[1] + apart[2]) / 2)
+    assert paths[-1] == pytest.approx([0, 0.3, np.sqrt(0.9)])
+    assert model.parity_weight_ == pytest.approx(np.sqrt(0.9))
+    curve.choose(max_disparity=apart[1] + 1e-12)
+    assert paths[-1] == pytest.approx([0, 0.3])
+    assert model.warm_start is False  # the next fit of it is one of its own
+
+
+def test_the_rank_disparity_is_a_limit_like_the_others():
+    curve = frontier(REPAIR, cv=3)
+    limit = float(curve.mean("rank_disparity")[[0, -1]].mean())
+    found = curve.find(max_disparity=limit, metric="rank_disparity")
+    assert 0 < found.value < 1
+    assert found.metrics["rank_disparity"] == pytest.approx(limit)
+
+
+def test_the_model_chosen_keeps_the_limit_on_new_rows():
+    features, y, groups = world(4000)
+    model = frontier(REPAIR, features, y, groups).choose(max_disparity=0.1)
+    features, y, groups = world(8000, seed=1)
+    scores = model.predict_proba(features, sensitive_features=groups)[:, 1]
+    # 0.1 is the mean of folds with 800 rows, where chance alone adds a little; 0.03 is the noise of that.
+    assert strong_pairwise_disparity(scores, sensitive_features=groups) == pytest.approx(0.1, abs=0.03)
+
+
+def test_without_its_data_a_frontier_still_says_where():
+    curve = frontier(cv=2)
+    assert curve.data.X is X
+    light = curve.drop_data()
+    assert light.data is None
+    assert light.find(max_error=1.0) == curve.find(max_error=1.0)
+    with pytest.raises(ValueError, match=r"keeps no data.*amount="):
+        light.choose(max_error=1.0)
+
+
+# ------------------------------------------------------------------------------------------- aware or blind
+
+
+def test_situations():
+    assert frontier(cv=2).situation == "aware"
+    blind = frontier(COT, cv=2, parity_weights=[0, 1])
+    assert (blind.situation, blind.reason) == ("blind", "groups are used in training only")
+    each = frontier(clone(COT).set_params(group_specific=True), cv=2, parity_weights=[0, 1])
+    assert (each.situation, each.reason) == ("aware", "the group is needed at prediction")
+
+
+def test_features_that_tell_the_group():
+    is_m = (G == "secret_m").astype(float)
+    groups = make_groups({"sex": G})
+    assert features_tell(X, groups) is None
+    assert "exactly" in features_tell(np.column_stack((X, is_m)), groups)
+    assert "exactly" in features_tell(sparse.csr_matrix(np.column_stack((X, 3 - is_m))), groups)
+    assert features_tell(sparse.csr_matrix(X * (X > 1)), groups) is None
+    nearly = is_m.copy()
+    nearly[0] = 1 - nearly[0]
+    assert features_tell(np.column_stack((X, nearly, np.ones(Y.size))), groups) is None
+    age = np.random.default_rng(0).uniform(18, 80, size=Y.size)
+    assert "exactly" in features_tell(age[:, None], make_groups(age > 30))
+    text = np.column_stack((X.astype(object), np.where(is_m > 0, "he", "she")))
+    assert "exactly" in features_tell(text, groups)
+    for frame in (pd.DataFrame, pl.DataFrame):
+        assert features_tell(frame({"a": X[:, 0], "sex": X[:, 1]}), groups) == (
+            "the features include sensitive column 'sex'"
+        )
+        assert "exactly" in features_tell(frame({"a": X[:, 0], "b": np.where(is_m > 0, "he", "she")}), groups)
+        assert features_tell(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
+    gaps = np.where(is_m > 0, np.nan, X[:, 0])
+    assert "exactly" in features_tell(gaps[:, None], groups)
+
+
+def test_one_of_two_crossed_columns_among_the_features_is_found():
+    rng = np.random.default_rng(0)
+    race, sex = rng.integers(2, size=200), rng.integers(2, size=200)
+    for grouping in ("crossed", "each"):
+        groups = make_groups({"race": race, "sex": sex}, grouping=grouping)
+        assert "exactly" in features_tell(np.column_stack((rng.normal(size=200), sex)), groups)
+        assert features_tell(rng.normal(size=(200, 3)), groups) is None
+
+
+def test_frames_with_a_sensitive_column_among_the_features_are_aware():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(sex=(G == "secret_m").astype(int))
+    curve = frontier(COT, frame, Y, frame["sex"], cv=2, parity_weights=[0, 1])
+    assert (curve.situation, curve.reason) == ("aware", "the features include sensitive column 'sex'")
+
+
+# ------------------------------------------------------------------------------------------- folds
+
+
+@given(st.data())
+def test_rows_are_dealt_evenly(data):
+    n = data.draw(st.integers(12, 80))
+    n_folds = data.draw(st.integers(2, 4))
+    codes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    codes[: 3 * n_folds] = np.repeat([0, 1, 2], n_folds)
+    positive = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    positive[: 3 * n_folds] = np.tile(np.arange(n_folds) % 2 == 0, 3)
+    groups = make_groups(codes)
+    try:
+        folds = make_folds(n_folds, None, positive, groups, rng=np.random.default_rng(0))
+    except ValueError as error:
+        assert "one of the two classes" in str(error)  # noqa: PT017 - few positives may all fall into one fold
+        return
+    held_out = np.concatenate([fold.held_out for fold in folds])
+    assert np.array_equal(np.sort(held_out), np.arange(n))
+    for fold in folds:
+        assert np.array_equal(np.sort(np.concatenate((fold.training, fold.held_out))), np.arange(n))
+    for cell in (
+        *((codes == g) & (positive == p) for g in range(3) for p in (False, True)),
+        *(codes == g for g in range(3)),
+    ):
+        counts = [np.count_nonzero(cell[fold.held_out]) for fold in folds]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_group_and_label_rarer_than_the_folds_is_no_obstacle():
+    groups = np.where(np.arange(Y.size) < 40, "few", "many")
+    y = Y.copy()
+    y[:40] = np.arange(40) < 2  # two positives in the small group
+    assert frontier(features=X, y=y, groups=groups, cv=5, amounts=[0, 1]).n_folds == 5
+
+
+def test_a_group_smaller_than_the_folds_is_told_by_its_size():
+    groups = np.where(np.arange(Y.size) < 3, "secret_few", G)
+    with pytest.raises(
+        ValueError, match=r"has 3 rows, fewer than the 5 folds; 1 of 3 groups.*Use cv=3 or fewer"
+    ) as caught:
+        frontier(Untrainable(), groups=groups)
+    assert "secret" not in str(caught.value)
+    groups = np.where(np.arange(Y.size) < 1, "secret_few", G)
+    with pytest.raises(ValueError, match=r"has 1 rows, .*Merge such groups"):
+        frontier(Untrainable(), groups=groups)
+
+
+def test_splits_of_ones_own_need_every_group_and_both_labels():
+    with pytest.raises(ValueError, match=r"Fold 1 of 1 has no held-out rows of 1 of 2 groups of column") as caught:
+        frontier(Untrainable(), cv=[(np.arange(Y.size), np.flatnonzero(G == "secret_f"))])
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"Fold 1 of 1 has no training rows of 1 of 2 groups"):
+        frontier(Untrainable(), cv=[(np.flatnonzero(G == "secret_f"), np.arange(Y.size))])
+    with pytest.raises(ValueError, match=r"Fold 1 of 1 has no held-out rows of one of the two classes"):
+        frontier(Untrainable(), cv=[(np.arange(Y.size), np.flatnonzero(Y == 1))])
+    weights = np.where(G == "secret_f", 0.0, 1.0)
+    with pytest.raises(ValueError, match="Rows of weight 0 do not count"):
+        frontier(Untrainable(), sample_weight=weights)
+
+
+def test_splitters_stratify_by_group_and_label():
+    curve = frontier(cv=StratifiedKFold(4, shuffle=True, random_state=0), amounts=[0, 1])
+    assert curve.n_folds == 4
+    masks = [(np.arange(Y.size) % 2 == 0, np.arange(Y.size) % 2 == 1)]
+    assert frontier(cv=masks, amounts=[0, 1]).n_folds == 1
+
+
+@pytest.mark.parametrize(
+    ("cv", "error"),
+    [
+        (1, ValueError), (0, ValueError), (True, TypeError), (2.5, TypeError), ("five", TypeError), (None, TypeError),
+        ([], ValueError), ([([0.5], [1.5])], ValueError), ([(np.arange(400), np.arange(500))], ValueError),
+    ],
+)  # fmt: skip
+def test_bad_cv(cv, error):
+    with pytest.raises(error, match="cv"):
+        frontier(Untrainable(), cv=cv)
+
+
+# ------------------------------------------------------------------------------------------- input of every kind
+
+
+@pytest.mark.parametrize("kind", ["numpy", "list", "pandas", "polars", "pyarrow", "sparse", "sparse array", "Groups"])
+def test_tables_of_every_kind_give_the_same_curve(kind):
+    expected = frontier(cv=3, amounts=[0, 1]).table()
+    names = ["a", "b", "c"]
+    upside_down = pd.DataFrame(X, columns=names, index=np.arange(Y.size)[::-1])
+    features, y, groups = {
+        "numpy": lambda: (X, Y, {"sex": G.tolist()}),
+        "list": lambda: (X.tolist(), Y.tolist(), G.tolist()),
+        "pandas": lambda: (upside_down, pd.Series(Y), pd.DataFrame({"sex": G})),
+        "polars": lambda: (pl.DataFrame(X, schema=names), pl.Series(Y), pl.Series("sex", G)),
+        "pyarrow": lambda: (X, Y, nw.from_native(pl.DataFrame({"sex": G})).to_arrow()),
+        "sparse": lambda: (sparse.csc_matrix(X), Y, G),
+        "sparse array": lambda: (sparse.coo_array(X), Y, pd.Categorical(G)),
+        "Groups": lambda: (X, Y, make_groups(G)),
+    }[kind]()  # fmt: skip
+    read = frontier(REPAIR, features, y, groups, cv=3, amounts=[0, 1]).table()
+    # Sparse and dense regressions add up in another order, so a score near a threshold may change sides.
+    for name, values in expected.items():
+        assert read[name] == pytest.approx(values, abs=0.01 if name.startswith(("error", "noise")) else 1e-4)
+
+
+@pytest.mark.parametrize(
+    "features", [sparse.csr_matrix(X), pd.DataFrame(X, columns=list("abc"))], ids=["CSR", "pandas"]
+)
+def test_training_takes_them_too(features):
+    curve = frontier(COT, features, cv=2, parity_weights=[0, 1])
+    check_is_fitted(curve.choose(max_error=1.0))
+
+
+def test_a_pipeline_from_text_to_parity():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "word": np.where(X[:, 2] > 0, "yes", "no")})
+    prepare = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["word"]))
+    for group_specific, situation in ((False, "blind"), (True, "aware")):
+        model = make_pipeline(prepare, clone(COT).set_params(group_specific=group_specific))
+        curve = frontier(model, frame, cv=2, parity_weights=[0, 3])
+        assert curve.parameter == "continuoustransportclassifier__parity_weight"
+        assert curve.situation == situation
+        told = {"sensitive_features": G} if group_specific else {}
+        assert curve.choose(max_error=0.9).predict_proba(frame, **told).shape == (Y.size, 2)
+        assert max(map(len, str(curve).splitlines())) <= 100
+
+
+def test_weights_are_copies():
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 4, size=Y.size)
+    copies = np.repeat(np.arange(Y.size), weights)
+    test = rng.random(Y.size) < 0.4
+    splits = [(np.flatnonzero(~test), np.flatnonzero(test))]
+    of_copies = [(np.flatnonzero(~test[copies]), np.flatnonzero(test[copies]))]
+    weighted = frontier(cv=splits, sample_weight=weights, amounts=[0, 1]).table()
+    copied = frontier(REPAIR, X[copies], Y[copies], G[copies], cv=of_copies, amounts=[0, 1]).table()
+    for metric in CURVE_METRICS:
+        assert weighted[metric] == pytest.approx(copied[metric], abs=1e-3)
+    plain = frontier(cv=splits, amounts=[0, 1]).table()
+    assert weighted["log_loss"] != pytest.approx(plain["log_loss"], abs=1e-3)
+
+
+def test_overlapping_groups():
+    both = {"sex": G, "old": np.arange(Y.size) % 3 == 0}
+    curve = frontier(clone(COT).set_params(grouping="each"), groups=both, cv=3, parity_weights=[0, 1])
+    assert curve.n_groups == 4
+
+
+def test_labels_may_be_words():
+    expected = frontier(cv=2, amounts=[0, 1]).table()
+    assert frontier(y=np.where(Y == 1, "yes", "no"), cv=2, amounts=[0, 1]).table() == expected
+
+
+# ------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"parity_weights": [0, -1]}, r"parity_weights must be at least 0; got -1\."),
+        ({"parity_weights": [0, np.nan]}, r"parity_weights must be at least 0; got nan\."),
+        ({"parity_weights": []}, "at least one number"),
+        ({"parity_weights": 3.0}, "at least one number"),
+        ({"parity_weights": ["much"]}, "at least one number"),
+        ({"parity_weights": [True]}, "at least one number"),
+        ({"amounts": [0.5]}, "no parameter 'amount'"),
+        ({"parity_weights": [1], "amounts": [1]}, "Give one of"),
+        ({"parameter": "parity_weight"}, "parameter and values together"),
+        ({"values": [1]}, "parameter and values together"),
+        ({"parameter": "zeal", "values": [1]}, "no parameter 'zeal'"),
+        ({"parameter": "parity_weight", "values": [np.inf]}, "values must be a finite number"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"y": np.zeros(Y.size)}, "exactly two classes"),
+        ({"y": Y[:-1]}, "y has 399 rows"),
+        ({"groups": G[:-1]}, "sensitive_features has 399 rows"),
+        ({"groups": None}, "frontier needs sensitive_features"),
+        ({"groups": ["x"] * 400}, "at least 2 needed"),
+        ({"sample_weight": -np.ones(400)}, "negative"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_trained(options, match):
+    with pytest.raises(ValueError, match=match):
+        frontier(Untrainable(), **options)
+
+
+@pytest.mark.parametrize("amounts", [[1.5], [-0.1], [np.nan], [np.inf]])
+def test_bad_amounts(amounts):
+    with pytest.raises(ValueError, match="amounts must be"):
+        frontier(QuantileRepairClassifier(Untrainable()), amounts=amounts)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression, "COT", OneHotEncoder()])
+def test_not_a_classifier(estimator):
+    with pytest.raises(TypeError, match="estimator must be a classifier"):
+        frontier(estimator)
+
+
+def test_a_classifier_without_parity():
+    with pytest.raises(ValueError, match="LogisticRegression has no parameter 'amount'"):
+        frontier(LogisticRegression())
+    with pytest.raises(TypeError, match=r"takes no sensitive_features.*QuantileRepairClassifier"):
+        frontier(LogisticRegression(), parameter="C", values=[1.0])
+
+
+def test_an_error_says_in_which_fold_and_at_which_value():
+    with pytest.raises(ValueError, match="no luck") as caught:
+        frontier(Shrinking(fail_at=3.0), cv=2)
+    assert caught.value.__notes__ == ["With parity_weight=3.", "This happened in fold 1 of 2."]
+
+
+def test_what_did_not_settle_is_told_once():
+    with pytest.warns(ConvergenceWarning, match=r"did not settle \(One of 4 such warnings.\)") as caught:
+        curve = frontier(Shrinking(warn_at=3.0), cv=4, parity_weights=[0, 3])
+    assert len(caught) == 1
+    assert np.isfinite(curve.mean("error_rate")).all()
+
+
+# ------------------------------------------------------------------------------------------- for people
+
+
+def test_a_frontier_reads_well():
+    curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
+    assert repr(curve) == (
+        "Frontier(parity_weight 0 to 10, blind, error 0.100 to 0.300, pairwise disparity 0.800 to 0.200)"
+    )
+    lines = str(curve).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1] == "blind at prediction: by hand"
+    assert lines[4].split() == [
+        "weight", "error", "log-loss", "AUC", "kept", "SPDD", "floor", "rank", "floor",
+    ]  # fmt: skip
+    assert lines[-1].split()[:3] == ["10", "0.300", "±0.000"]
+    assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
+
+
+def test_bars_are_shown_when_asked(capfd):
+    frontier(cv=2, amounts=[0, 1], verbose=True)
+    assert "trade-off in 2 folds: 100% 4/4" in capfd.readouterr().err
+    frontier(cv=2, amounts=[0, 1])
+    assert capfd.readouterr().err == ""
+
+
+def test_disparities_are_those_of_the_metrics_package():
+    assert set(DISPARITIES) == {*disparities([0.0, 1.0], sensitive_features=["a", "b"]), "rank_disparity"}

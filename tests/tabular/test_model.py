@@ -1,0 +1,255 @@
+"""From raw rows to scores: the same as by hand, whoever else is in the batch, and nobody scored in silence."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.tabular import TableEncoder, TableModel, score_rows
+from fairtransport.tabular._labels import two_words
+from fairtransport.tabular.held_out import measure_models, split_table
+
+from .raw_people import raw_people
+
+CANARY = "Zebulon"
+PLAIN = LogisticRegression(max_iter=1000)
+
+
+def cot(**options):
+    return ft.ContinuousTransportClassifier(**{"parity_weight": 0.8, **options})
+
+
+def make(estimator=PLAIN, **options):
+    return TableModel(estimator, **{"label": "hired", "sensitive": ["sex"], **options})
+
+
+@pytest.fixture(scope="module")
+def blind():
+    return make(cot()).fit(raw_people())
+
+
+@pytest.fixture(scope="module")
+def repaired():
+    return make(ft.QuantileRepairClassifier(PLAIN), sensitive=["sex", "region"]).fit(raw_people())
+
+
+def test_scores_are_those_of_encoder_and_classifier_by_hand():
+    frame = raw_people()
+    features = frame.drop("hired", "sex")
+    encoder = TableEncoder().fit(features)
+    by_hand = PLAIN.fit(encoder.transform(features), frame["hired"].to_numpy() == "yes")
+    expected = by_hand.predict_proba(encoder.transform(raw_people(50, seed=1)))[:, 1]
+    found = score_rows(make().fit(frame), raw_people(50, seed=1).drop("hired", "sex"))
+    np.testing.assert_allclose(found.scores, expected, atol=1e-6)  # sparse and dense sums differ in the last bits
+    assert found.counts == {"no group": 0, "unknown group": 0, "unreadable": 0, "new words": 0}
+
+
+def test_parity_improves_on_rows_that_were_not_seen(blind):
+    new = raw_people(2000, seed=2)
+    before, after = (score_rows(model, new).scores for model in (make().fit(raw_people()), blind))
+    apart = [ft.metrics.strong_pairwise_disparity(one, sensitive_features=new["sex"]) for one in (before, after)]
+    assert apart[1] < apart[0] / 2
+
+
+def test_blind_needs_no_group_and_the_group_changes_nothing(blind):
+    assert not blind.needs_groups
+    assert blind.columns == ["region", "hours", "skill", "job", "joined"]
+    new = raw_people(100, seed=3)
+    other = new.with_columns(sex=pl.lit("?"))
+    np.testing.assert_array_equal(score_rows(blind, new).scores, score_rows(blind, other.drop("sex")).scores)
+
+
+def test_aware_uses_the_group(blind):
+    aware = make(cot(group_specific=True), aware=True).fit(raw_people())
+    assert aware.needs_groups
+    assert "sex" in aware.columns
+    new = raw_people(100, seed=3)
+    swapped = new.with_columns(sex=pl.col("sex").replace({"F": "M", "M": "F"}))
+    assert not np.allclose(score_rows(aware, new).scores, score_rows(aware, swapped).scores)
+    shared = make(aware=True).fit(raw_people())  # a feature, and no more than that
+    assert (shared.needs_groups, "sex" in shared.columns) == (False, True)
+
+
+def test_rows_without_a_known_group_have_no_score_and_are_counted(repaired):
+    new = raw_people(20, seed=4).with_columns(
+        sex=pl.Series([None, " ", "X", "F "] + ["M"] * 16), region=pl.Series([None] + ["north"] * 19)
+    )
+    found = score_rows(repaired, new)
+    assert np.flatnonzero(np.isnan(found.scores)).tolist() == [0, 1, 2]
+    assert (found.counts["no group"], found.counts["unknown group"]) == (2, 1)
+    whole = score_rows(repaired, new[3:]).scores
+    np.testing.assert_array_equal(found.scores[3:], whole)  # nobody's score depends on the batch
+    nobody = score_rows(repaired, new[:3])
+    assert np.isnan(nobody.scores).all()
+
+
+def test_a_row_alone_has_the_score_that_it_has_among_others(blind, repaired):
+    new = raw_people(30, seed=5)
+    for model in (blind, repaired):
+        alone = [score_rows(model, new[k : k + 1]).scores[0] for k in range(30)]
+        np.testing.assert_allclose(alone, score_rows(model, new).scores, atol=1e-12)
+
+
+def test_sensitive_columns_may_have_other_names(repaired):
+    new = raw_people(30, seed=6)
+    renamed = new.rename({"sex": "gender"})
+    found = score_rows(repaired, renamed, sensitive=["gender", "region"]).scores
+    np.testing.assert_array_equal(found, score_rows(repaired, new).scores)
+    with pytest.raises(ValueError, match="2 sensitive columns; 1 are named"):
+        score_rows(repaired, renamed, sensitive=["gender"])
+
+
+def test_numbers_and_text_are_the_same_groups_and_labels():
+    frame = raw_people().with_columns(
+        sex=(pl.col("sex") == "M").cast(pl.Int64), hired=(pl.col("hired") == "yes").cast(pl.Float64)
+    )
+    typed = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame)
+    text = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame.with_columns(sex=pl.col("sex").cast(pl.String)))
+    assert typed.classes_.tolist() == ["0", "1"]
+    new = frame[:50]
+    np.testing.assert_array_equal(
+        score_rows(typed, new.with_columns(pl.col("sex").cast(pl.String))).scores, score_rows(text, new).scores
+    )
+
+
+def test_the_positive_label_may_be_named():
+    small = make(positive="no").fit(raw_people())
+    large = make().fit(raw_people())
+    assert (small.classes_.tolist(), large.classes_.tolist()) == (["yes", "no"], ["no", "yes"])
+    new = raw_people(40, seed=7)
+    np.testing.assert_allclose(score_rows(small, new).scores, 1 - score_rows(large, new).scores, atol=1e-3)
+
+
+def test_rows_without_label_or_group_are_set_aside():
+    frame = raw_people().with_columns(
+        hired=pl.Series([None, "?", *raw_people()["hired"].to_list()[2:]]),
+        sex=pl.Series(["F", "F", None, *raw_people()["sex"].to_list()[3:]]),
+    )
+    assert make().fit(frame).set_aside_ == {"no label": 2, "no group": 1}
+    kept = make(missing="group").fit(frame)
+    assert kept.set_aside_ == {"no label": 2}
+    with pytest.raises(ValueError, match="None of the 600 rows has a label and a group: 600 have no group"):
+        make().fit(raw_people().with_columns(sex=pl.lit(None)))
+
+
+def test_read_rows_gives_what_measuring_and_adjusting_need(blind):
+    new = raw_people(300, seed=8)
+    rows = blind.read_rows(new)
+    assert rows.X.shape == (300, blind.estimator_.n_features_in_)
+    assert rows.positive.tolist() == (new["hired"] == "yes").cast(int).to_list()
+    assert rows.sensitive["sex"].tolist() == new["sex"].to_list()
+    unlabelled = blind.read_rows(new.drop("hired"), labelled=False)
+    assert unlabelled.positive.size == 0
+    strange = new.with_columns(sex=pl.Series(["other"] * 5 + new["sex"].to_list()[5:]))
+    assert blind.read_rows(strange).set_aside == {"unknown group": 5}
+    assert blind.read_rows(strange, new_groups=True).sensitive["sex"].tolist()[:5] == ["other"] * 5
+    adjusted = make(cot()).fit(raw_people())
+    adjusted.estimator_.partial_fit(unlabelled.X, sensitive_features=unlabelled.sensitive)
+    assert not np.array_equal(adjusted.estimator_.coef_, blind.estimator_.coef_)
+
+
+def test_an_amount_is_chosen_for_a_limit():
+    model = make(ft.QuantileRepairClassifier(PLAIN), max_disparity=0.1).fit(raw_people(1500))
+    assert 0 < model.estimator_.amount < 1
+    new = raw_people(4000, seed=9)
+    apart = ft.metrics.strong_pairwise_disparity(score_rows(model, new).scores, sensitive_features=new["sex"])
+    assert 0.05 < apart < 0.15
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"label": "nope"}, r"no column 'nope' \(label\)"),
+        ({"sensitive": ["nope"]}, r"no column 'nope' \(sensitive\)"),
+        ({"sensitive": "sex"}, "in a list"),
+        ({"sensitive": ["sex", "sex"]}, "each once"),
+        ({"sensitive": ["hired"]}, "cannot be a group as well"),
+        ({"drop": ["nope"]}, r"\(drop\)"),
+        ({"missing": "keep"}, "missing"),
+        ({"positive": "maybe"}, "none of the 2 labels"),
+        ({"label": "job"}, "has 3 different labels and .* rows without; two are needed"),
+        ({"max_disparity": 0.1}, "needs a method with an amount"),
+        ({"drop": ["person", "region", "hours", "skill", "job", "joined"]}, "No column is left"),
+    ],
+)
+def test_wrong_parameters(options, match):
+    with pytest.raises(ValueError, match=match):
+        make(**options).fit(raw_people())
+
+
+def test_wrong_tables_raise_without_anyones_value(blind, repaired):
+    with pytest.raises(ValueError, match="no columns 'hours', 'job', which the model needs"):
+        score_rows(blind, raw_people(5).drop("hours", "job"))
+    with pytest.raises(ValueError, match="no column 'sex', which the model needs"):
+        score_rows(repaired, raw_people(5).drop("sex"))
+    with pytest.raises(ValueError, match="2 labels that the training rows did not have") as caught:
+        blind.read_rows(raw_people(5).with_columns(hired=pl.Series([CANARY, CANARY, CANARY + "2", "yes", "no"])))
+    assert CANARY not in str(caught.value)
+    with pytest.raises(TypeError, match="LogisticRegression does not know what becomes of raw columns"):
+        score_rows(PLAIN, raw_people(5))
+
+
+@pytest.mark.parametrize(
+    ("words", "positive", "expected"),
+    [
+        (["10", "9"], None, ["9", "10"]),
+        (["false", "true"], None, ["false", "true"]),
+        ([">50K", "<=50K"], None, ["<=50K", ">50K"]),
+        (["1", "2"], "1.0", ["2", "1"]),
+        (["True", "x"], "x", ["True", "x"]),
+    ],
+)
+def test_which_label_is_positive(words, positive, expected):
+    assert two_words(words, np.array([0, 1]), "y", positive).tolist() == expected
+
+
+# ------------------------------------------------------------------------------------------------------- held-out rows
+
+
+def test_a_split_keeps_the_shares_of_groups_and_labels():
+    frame = raw_people(2000)
+    train, held = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=1)
+    assert set(train["person"]) | set(held["person"]) == set(frame["person"])
+    assert train.height + held.height == 2000
+    for cell in frame.group_by("sex", "region", "hired").len().iter_rows():
+        kept = held.filter((pl.col("sex") == cell[0]) & (pl.col("region") == cell[1]) & (pl.col("hired") == cell[2]))
+        assert abs(kept.height - 0.25 * cell[3]) <= 1
+    again = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=1)[1]
+    assert held.equals(again)
+    other = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=2)[1]
+    assert not held.equals(other)
+
+
+def test_a_single_person_of_a_group_stays_in_training():
+    frame = raw_people(40).with_columns(sex=pl.Series(["A"] + ["F", "M"] * 19 + ["F"]))
+    train, _ = split_table(frame, 0.5, label="hired", sensitive=["sex"])
+    assert "A" in train["sex"].to_list()
+    with pytest.raises(ValueError, match="holds none out"):
+        split_table(frame[:2], 0.01, label="hired", sensitive=["sex"])
+
+
+def test_measured_figures_are_those_of_the_metrics(blind):
+    new = raw_people(1000, seed=10)
+    plain = make().fit(raw_people())
+    shown = measure_models({"lr": plain, "cot": blind}, new)
+    assert (shown.rows, shown.groups, shown.unsure, shown.set_aside) == (1000, 2, 0, {})
+    for name, model in (("lr", plain), ("cot", blind)):
+        scores = score_rows(model, new).scores
+        figures = shown.figures[name]
+        assert figures["error_rate"] == ft.metrics.error_rate((new["hired"] == "yes").to_numpy(), scores)
+        expected = ft.metrics.strong_pairwise_disparity(scores, sensitive_features=new["sex"])
+        assert figures["strong_pairwise_disparity"] == pytest.approx(expected)
+        assert figures["auc"] > 0.6
+    assert 0 < shown.floor["strong_pairwise_disparity"] < 0.05
+
+
+def test_small_groups_are_unsure_and_one_label_has_no_area(blind):
+    new = raw_people(40, seed=11)
+    shown = measure_models({"cot": blind}, new.with_columns(hired=pl.lit("yes")))
+    assert shown.unsure == 2
+    assert shown.figures["cot"]["auc"] is None
+    with pytest.raises(ValueError, match="No held-out row"):
+        measure_models({"cot": blind}, new.with_columns(sex=pl.lit("other")))

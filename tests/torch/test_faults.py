@@ -1,0 +1,115 @@
+"""Bad input: what was given, what is allowed, what to do; never a person's score or group."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fairtransport.groups import make_groups
+from fairtransport.torch import TransportPenalty
+
+SCORES = torch.tensor([0.1, 0.5, 0.9, 0.3])
+CODES = torch.tensor([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes", "told"),
+    [
+        (SCORES, CODES + 1, "2 rows have group codes or strata out of range; groups are numbered from 0 to 1"),
+        (SCORES, CODES - 1, "2 rows have group codes"),
+        (5 * SCORES - 2, CODES, "3 values outside .* logits, apply torch.sigmoid"),
+        (torch.where(CODES == 1, torch.nan, SCORES), CODES, "2 NaN values, which the network gave"),
+        (SCORES, CODES[:3], "group_codes has 3 rows, but there are 4 scores"),
+        (torch.stack([1 - SCORES, SCORES], dim=1), CODES, "give the second"),
+    ],
+)
+def test_bad_rows(scores, codes, told):
+    penalty = TransportPenalty(2)
+    before = {name: value.clone() for name, value in penalty.state_dict().items()}
+    with pytest.raises(ValueError, match=told) as caught:
+        penalty(scores, codes)
+    assert "0.9" not in str(caught.value)
+    torch.testing.assert_close(dict(penalty.state_dict()), before)  # nothing was learnt from them
+    penalty(SCORES, CODES)  # told once; good rows go on
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes", "told"),
+    [
+        (SCORES.numpy(), CODES, "scores must be a tensor of floats; got ndarray"),
+        (SCORES, [0, 1, 0, 1], "group_codes must be a tensor of whole numbers; got list"),
+        (SCORES, CODES.float(), "group_codes must hold whole numbers; it holds torch.float32"),
+        (CODES, CODES, "scores must hold floats"),
+    ],
+)
+def test_bad_types(scores, codes, told):
+    with pytest.raises(TypeError, match=told):
+        TransportPenalty(2)(scores, codes)
+
+
+def test_strata():
+    penalty = TransportPenalty(2, n_strata=2)
+    with pytest.raises(ValueError, match="strata= is needed"):
+        penalty(SCORES, CODES)
+    with pytest.raises(ValueError, match=r"out of range; .* strata from 0 to 1"):
+        penalty(SCORES, CODES, CODES + 1)
+    with pytest.raises(ValueError, match="strata has 3 rows"):
+        penalty(SCORES, CODES, CODES[:3])
+    penalty(SCORES, CODES, CODES)
+
+
+def test_another_device():
+    penalty = TransportPenalty(2)
+    penalty(SCORES, CODES)
+    with pytest.raises(ValueError, match=r"scores is on meta, but the penalty is on cpu: call penalty.to\('meta'\)"):
+        penalty(SCORES.to("meta"), CODES)
+    with pytest.raises(ValueError, match="group_codes is on meta"):
+        penalty(SCORES, CODES.to("meta"))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"groups": 1}, "at least 2; got 1"),
+        ({"groups": 0}, "groups must be at least 1"),
+        ({"groups": ["a", "a"]}, "each once"),
+        ({"groups": 300}, "too many to compare"),
+        ({"groups": 2, "kind": "exact"}, "kind must be one of 'continuous', 'discrete'"),
+        ({"groups": 2, "strength": 0.0}, "strength"),
+        ({"groups": 2, "memory": -1}, "memory"),
+        ({"groups": 2, "refresh": 0}, "refresh"),
+        ({"groups": 2, "regularizer": "kl"}, "regularizer"),
+        ({"groups": 2, "dual_step": -1.0}, "dual_step"),
+    ],
+)
+def test_bad_settings(options, told):
+    with pytest.raises(ValueError, match=told):
+        TransportPenalty(**options)
+
+
+def test_groups_of_a_table():
+    table = {"race": ["a", "b"], "sex": ["f", "m"]}
+    assert TransportPenalty(make_groups(table)).n_groups == 2
+    with pytest.raises(ValueError, match="cross the columns"):
+        TransportPenalty(make_groups(table, grouping="each"))
+
+
+def test_parity_unit_of_bad_tables():
+    penalty = TransportPenalty(2)
+    with pytest.raises(ValueError, match="labels 0 and 1"):
+        penalty.parity_unit(SCORES, [1, 1, 1, 1], CODES)
+    with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
+        penalty.parity_unit(SCORES, [0, 1, 1, 1], CODES + 1)
+    with pytest.raises(ValueError, match="2 rows"):
+        penalty.parity_unit(SCORES, [0, 1], CODES)
+    with pytest.raises(ValueError, match="1 of 2 groups have no rows"):
+        penalty.parity_unit(SCORES, [0, 1, 1, 1], np.zeros(4, dtype=int))
+
+
+def test_without_torch_the_message_names_the_extra():
+    code = "import sys; sys.modules['torch'] = None\nimport fairtransport as ft\nft.torch"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'fairtransport.torch needs torch: pip install "fairtransport[torch]"' in done.stderr

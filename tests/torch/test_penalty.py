@@ -1,0 +1,223 @@
+"""The torch penalty against the NumPy penalties, finite differences and exact distances."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from fairtransport.criteria import demographic_parity
+from fairtransport.groups import make_groups
+from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
+from fairtransport.torch import TransportPenalty
+from fairtransport.torch import _duals as duals
+from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
+from fairtransport.transport.fourier import FourierFeatures
+from fairtransport.transport.regularizers import get_regularizer
+
+KINDS = list(itertools.product(["l2", "entropy"], [True, False]))
+
+
+def double(*args, **options):
+    torch.set_default_dtype(torch.float64)
+    try:
+        return TransportPenalty(*args, **options)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def gradient(penalty, scores, codes, strata=None):
+    s = torch.tensor(scores, requires_grad=True)
+    layers = None if strata is None else torch.tensor(strata)
+    value = penalty(s, torch.tensor(codes), layers)
+    value.backward()
+    return float(value.detach()), s.grad.numpy()
+
+
+SOME = slice(None, None, 7)  # scores whose derivatives are taken by differences
+
+
+def finite_differences(value, scores, step=1e-6):
+    moves = step * np.eye(len(scores))[SOME]
+    return np.array([(value(scores + move) - value(scores - move)) / (2 * step) for move in moves])
+
+
+def numpy_problem(penalty):
+    duals = penalty.transport
+    features = FourierFeatures(duals.frequency.numpy(), duals.phase.numpy())
+    assert duals.regularizer is get_regularizer(duals.regularizer.name)
+    return DualProblem(features, duals.regularizer, duals.strength, duals.opposite, "all")
+
+
+@pytest.mark.parametrize("strata", [None, np.tile([0, 1], 20)])
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_continuous_equals_the_numpy_dual(regularizer, opposite, strata):
+    rng = np.random.default_rng(0)
+    scores, codes = rng.random(40), np.r_[0, 1, 2, rng.integers(3, size=37)]
+    n_strata = 1 if strata is None else 2
+    target = rng.random(30) if strata is None else [rng.random(30), rng.random(30)]
+    penalty = double(
+        3, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, strength=0.2,
+        n_strata=n_strata,
+    )  # fmt: skip
+    layers = None if strata is None else torch.tensor(strata)
+    for _ in range(5):
+        penalty(torch.tensor(scores), torch.tensor(codes), layers)
+    penalty.eval()
+    problem, expected, slopes = numpy_problem(penalty), 0.0, np.zeros(40)
+    for number, (stratum, group) in enumerate(itertools.product(range(n_strata), range(3))):
+        inside = np.ones(40, bool) if strata is None else strata == stratum
+        rows = np.flatnonzero(inside & (codes == group))
+        state = DualState(penalty.transport.x[number].numpy(), penalty.transport.y[number].numpy())
+        terms = evaluate(problem, state, scores[rows], target if strata is None else target[stratum])
+        expected += inside.mean() * terms.value
+        slopes[rows] = inside.mean() * terms.point_gradient
+    value, grad = gradient(penalty, scores, codes, strata)
+    assert value == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(grad, slopes, atol=1e-9)
+    assert np.abs(grad).max() > 1e-3
+
+
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_duals_climb_as_the_numpy_ones(regularizer, opposite):
+    # Groups of 64 rows are their own slices, so that both climb on the same points.
+    rng = np.random.default_rng(0)
+    scores, codes, target = rng.random(128), np.repeat([0, 1], 64), rng.random(50)
+    penalty = double(
+        2, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, memory=0, n_dual_steps=2
+    )
+    problem = numpy_problem(penalty)
+    states = [DualState.zeros(problem) for _ in range(2)]
+    for _ in range(4):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+        for group, _ in itertools.product(range(2), range(penalty.transport.n_steps)):
+            terms = evaluate(problem, states[group], scores[codes == group], target)
+            states[group] = ascend(problem, states[group], terms, penalty.transport.step)
+    for group in range(2):
+        np.testing.assert_allclose(penalty.transport.x[group], states[group].x, atol=1e-12)
+        np.testing.assert_allclose(penalty.transport.y[group], states[group].y, atol=1e-12)
+    assert penalty.transport.x.abs().max() > 1e-3
+
+
+def test_duals_climb_to_the_optimum_that_the_estimators_solve_for():
+    rng = np.random.default_rng(0)
+    scores, codes = np.concatenate((rng.beta(2, 5, 64), rng.beta(4, 3, 64))), np.repeat([0, 1], 64)
+    penalty = double(2, memory=0, n_dual_steps=50)
+    for _ in range(100):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+    penalty.eval()
+    exact = ContinuousPenalty(numpy_problem(penalty), ridge=1e-6, n_slices=None, scale="score")
+    terms = exact.value_and_gradient(scores, demographic_parity(make_groups(codes)))
+    value, grad = gradient(penalty, scores, codes)
+    assert value == pytest.approx(terms.value, rel=0.01)
+    assert np.abs(grad - terms.gradient).sum() < 0.1 * np.abs(terms.gradient).sum()
+
+
+@pytest.mark.parametrize("strata", [None, np.tile([0, 1], 20)])
+def test_discrete_equals_the_numpy_penalty(strata):
+    rng = np.random.default_rng(1)
+    scores, codes = np.round(rng.random(40), 1), rng.integers(3, size=40)  # with ties
+    n_strata = 1 if strata is None else 2
+    target = rng.random(17) if strata is None else [rng.random(17), rng.random(17)]
+    penalty = double(3, kind="discrete", target=target, n_strata=n_strata).eval()
+    exact = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+    expected, slopes = 0.0, np.zeros(40)
+    for stratum in range(n_strata):
+        rows = np.arange(40) if strata is None else np.flatnonzero(strata == stratum)
+        aim = target if strata is None else target[stratum]
+        terms = exact.value_and_gradient(scores[rows], demographic_parity(make_groups(codes[rows]), target=aim))
+        expected += len(rows) / 40 * terms.value
+        slopes[rows] = len(rows) / 40 * terms.gradient
+    value, grad = gradient(penalty, scores, codes, strata)
+    assert value == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(grad, slopes, atol=1e-12)
+
+
+@pytest.mark.parametrize("debias", [True, False])
+@pytest.mark.parametrize("target", ["each_other", "array"])
+@pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
+def test_continuous_gradient_agrees_with_finite_differences(regularizer, opposite, target, debias):
+    # Groups of 32 and 64 rows fill pictures of 64 points exactly; then the other side's motion is in the gradient, too.
+    rng = np.random.default_rng(2)
+    scores, codes = rng.random(128), np.repeat([0, 1, 2], [32, 32, 64])
+    goal = rng.random(40) if target == "array" else target
+    penalty = double(3, target=goal, regularizer=regularizer, opposite_duals=opposite, debias=debias, strength=0.2)
+    for _ in range(10):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+    penalty.eval()
+    numeric = finite_differences(lambda s: float(penalty(torch.tensor(s), torch.tensor(codes))), scores)
+    np.testing.assert_allclose(gradient(penalty, scores, codes)[1][SOME], numeric, atol=1e-6)
+
+
+def test_discrete_gradient_agrees_with_finite_differences():
+    rng = np.random.default_rng(3)
+    scores, codes = rng.random(96), np.repeat([0, 1, 2], [32, 32, 32])
+    penalty = double(3, kind="discrete").eval()
+    numeric = finite_differences(lambda s: float(penalty(torch.tensor(s), torch.tensor(codes))), scores)
+    np.testing.assert_allclose(gradient(penalty, scores, codes)[1][SOME], numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "discrete"])
+def test_strata_are_compared_one_by_one(kind):
+    rng = np.random.default_rng(6)
+    scores, codes, strata = rng.random(90), np.tile([0, 1, 2], 30), np.repeat([0, 1], [30, 60])
+    both = double(3, kind=kind, n_strata=2)
+    both(torch.tensor(scores), torch.tensor(codes), torch.tensor(strata))
+    both.eval()
+    value, grad, expected, pulls = *gradient(both, scores, codes, strata), 0.0, []
+    for stratum, share in ((0, 1 / 3), (1, 2 / 3)):
+        alone = double(3, kind=kind).eval()
+        if kind == "continuous":
+            alone.transport.x.copy_(both.transport.x[3 * stratum : 3 * stratum + 3])
+            alone.transport.y.copy_(both.transport.y[3 * stratum : 3 * stratum + 3])
+        rows = strata == stratum
+        part, pull = gradient(alone, scores[rows], codes[rows])
+        expected += share * part
+        pulls.append(share * pull)
+    assert value == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(grad, np.concatenate(pulls), atol=1e-12)
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    rng = np.random.default_rng(7)
+    scores, codes, found = rng.random(100), rng.integers(3, size=100), []
+    for size in (1, 1 << 12, 1 << 30):
+        monkeypatch.setitem(duals._BLOCKS, "cpu", size)
+        penalty = double(3)
+        penalty(torch.tensor(scores), torch.tensor(codes))
+        found.append(gradient(penalty, scores, codes)[1])
+    np.testing.assert_allclose(found[0], found[2], atol=1e-14)
+    np.testing.assert_allclose(found[1], found[2], atol=1e-14)
+
+
+def test_discrete_value_between_groups_is_the_exact_pairwise_disparity():
+    rng = np.random.default_rng(4)
+    codes = np.repeat([0, 1, 2, 3], 256)
+    scores = rng.beta(2 + codes, 3)
+    value, _ = gradient(double(4, kind="discrete").eval(), scores, codes)
+    assert value == pytest.approx(strong_pairwise_disparity(scores, sensitive_features=codes), abs=1e-9)
+
+
+def test_continuous_value_comes_near_the_exact_one():
+    rng = np.random.default_rng(4)
+    codes = np.repeat([0, 1, 2], 256)
+    scores = rng.beta(2 + codes, 3)
+    penalty = double(3, strength=0.02)
+    for _ in range(150):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+    value, _ = gradient(penalty.eval(), scores, codes)
+    assert value == pytest.approx(strong_pairwise_disparity(scores, sensitive_features=codes), rel=0.1)
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "entropy"])
+@pytest.mark.parametrize("opposite", [True, False])
+def test_equal_groups_are_at_no_distance(regularizer, opposite):
+    scores = np.tile(np.linspace(0.05, 0.95, 64), 2)
+    codes = np.repeat([0, 1], 64)
+    penalty = double(2, regularizer=regularizer, opposite_duals=opposite)
+    for _ in range(60):
+        penalty(torch.tensor(scores), torch.tensor(codes))
+    value, grad = gradient(penalty.eval(), scores, codes)
+    assert abs(value) < 1e-3
+    assert np.abs(grad).sum() < 0.05  # groups that are apart pull with 2

@@ -1,0 +1,212 @@
+"""What the penalty keeps, and when it moves."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from fairtransport.criteria import demographic_parity, weigh_by_reliability
+from fairtransport.groups import make_groups
+from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.penalties.unit import information_of_features
+from fairtransport.torch import TransportPenalty
+from fairtransport.transport.line import Sample
+
+SETTINGS = [{}, {"kind": "discrete"}, {"target": "barycenter", "refresh": 2}, {"memory": 0}]
+
+
+def batch(seed, n=40, n_groups=3):
+    made = torch.Generator().manual_seed(seed)
+    return torch.rand(n, generator=made), torch.randint(n_groups, (n,), generator=made)
+
+
+def state(penalty):
+    return {name: value.clone() for name, value in penalty.state_dict().items()}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_training_moves_the_state_and_evaluation_does_not(settings):
+    penalty = TransportPenalty(3, **settings)
+    before = state(penalty)
+    penalty(*batch(0))
+    after = state(penalty)
+    changed = [name for name in before if not torch.equal(before[name], after[name])]
+    assert ("transport.x" in changed) == (penalty.kind == "continuous")
+    assert ("memory.scores" in changed) == (penalty.memory is not None)
+    penalty.eval()
+    values = [float(penalty(*batch(1))) for _ in range(2)]
+    assert values[0] == values[1]
+    torch.testing.assert_close(state(penalty), after, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_run_goes_on_from_its_state_dict(settings):
+    first = TransportPenalty(3, **settings)
+    for seed in range(3):
+        first(*batch(seed))
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    file.seek(0)
+    second = TransportPenalty(3, **settings, **({"random_state": 7} if first.kind == "continuous" else {}))
+    second.load_state_dict(torch.load(file, weights_only=True))
+    for seed in range(3, 6):
+        torch.testing.assert_close(first(*batch(seed)), second(*batch(seed)), rtol=0, atol=0)
+    torch.testing.assert_close(state(first), state(second), rtol=0, atol=0)
+
+
+def test_an_old_state_dict_is_told_in_words():
+    old = TransportPenalty(3).state_dict()
+    with pytest.raises(
+        RuntimeError,
+        match=r"not of this TransportPenalty: 0 of its .* have another shape; penalty.memory.scores: \(4, ",
+    ):
+        torch.nn.ModuleDict({"penalty": TransportPenalty(4)}).load_state_dict(
+            {f"penalty.{name}": value for name, value in old.items()}
+        )
+    del old["memory.seen"]
+    with pytest.raises(RuntimeError, match="1 of its 7 entries are missing"):
+        TransportPenalty(3).load_state_dict(old)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        TransportPenalty(3).load_state_dict({})
+    TransportPenalty(3).load_state_dict({}, strict=False)
+
+
+def test_half_networks_leave_the_penalty_precise():
+    network = torch.nn.ModuleDict({"layer": torch.nn.Linear(2, 1), "penalty": TransportPenalty(3)}).bfloat16()
+    assert network["layer"].weight.dtype == torch.bfloat16
+    assert network["penalty"].transport.x.dtype == network["penalty"].memory.scores.dtype == torch.float32
+    assert network.double()["penalty"].transport.x.dtype == torch.float64
+
+
+def test_autocast_changes_little():
+    torch.manual_seed(0)
+    network, X = torch.nn.Linear(5, 1), torch.randn(60, 5)
+    codes, found = batch(0, 60)[1], []
+    for enabled in (False, True):
+        penalty = TransportPenalty(3)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            for _ in range(20):
+                value = penalty(torch.sigmoid(network(X)), codes)
+        assert value.dtype == torch.float32
+        network.zero_grad()
+        value.backward()
+        found.append((value.detach(), network.weight.grad.clone()))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0.03, atol=1e-3)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=0.1, atol=5e-3)
+
+
+def test_copies_are_independent():
+    penalty = TransportPenalty(3)
+    penalty(*batch(0))
+    other = copy.deepcopy(penalty)
+    before = state(penalty)
+    other(*batch(1))
+    torch.testing.assert_close(state(penalty), before)
+    assert not torch.equal(other.transport.x, penalty.transport.x)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_batches_that_lack_groups(settings):
+    penalty = TransportPenalty(3, **settings)
+    scores, codes = batch(0)
+    for lacking in range(3):
+        rows = codes != lacking
+        s = scores[rows].requires_grad_()
+        value = penalty(s, codes[rows])
+        value.backward()
+        assert torch.isfinite(value)
+        assert torch.isfinite(s.grad).all()
+    penalty(scores[:1], codes[:1])
+    assert torch.isfinite(penalty(scores[:0], codes[:0]))
+
+
+def test_absent_groups_do_not_bias_the_gradient():
+    # Small batches, some of which lack the small group: the mean of their gradients is the gradient of all rows.
+    rng = np.random.default_rng(0)
+    codes = (np.arange(4000) % 20 == 0).astype(int)
+    scores = rng.beta(2 + 3 * codes, 4)
+    penalty = TransportPenalty(2, memory=64)
+    order = rng.permutation(4000)
+    pulls = []
+    for start in range(0, 4000, 10):
+        rows = order[start : start + 10]
+        s = torch.tensor(scores[rows], requires_grad=True, dtype=torch.float32)
+        penalty(s, torch.tensor(codes[rows])).backward()
+        if start >= 1000:
+            pulls.append([s.grad[codes[rows] == group].sum().item() for group in range(2)])
+    whole = torch.tensor(scores, requires_grad=True, dtype=torch.float32)
+    penalty.eval()(whole, torch.tensor(codes)).backward()
+    expected = [whole.grad[codes == group].sum().item() for group in range(2)]
+    assert expected[1] > 0.5
+    np.testing.assert_allclose(np.mean(pulls, axis=0), expected, rtol=0.15)
+
+
+def test_forget():
+    penalty = TransportPenalty(3)
+    penalty(*batch(0))
+    duals = penalty.transport.x.clone()
+    penalty.forget()
+    assert penalty.memory.scores.abs().sum() == 0
+    assert torch.equal(penalty.transport.x, duals)
+    TransportPenalty(3, memory=0).forget()
+
+
+@pytest.mark.parametrize("target", ["each_other", "barycenter_w2"])
+def test_parity_unit_is_that_of_the_estimators(target):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=900)
+    X = rng.normal(size=(900, 2)) + codes[:, None]
+    y = (X.sum(axis=1) + rng.logistic(size=900) > 2).astype(int)
+    initial = LogisticRegression(C=np.inf).fit(X, y)
+    scores = initial.predict_proba(X)[:, 1]
+    penalty = TransportPenalty(3, target=target)
+    unit = penalty.parity_unit(torch.tensor(scores), torch.tensor(y), torch.tensor(codes))
+
+    # The same pairs, weighed by the same reliability, as those of the linear and boosted estimators.
+    samples = [Sample.from_values(scores[codes == group]) for group in range(3)]
+    aim = penalty.target and penalty.target.of_samples(0, samples).equal_mass(4096)
+    pairs = demographic_parity(make_groups(codes), target=aim)
+    weighed = weigh_by_reliability(pairs, scores)
+    distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
+    expected = information_of_features(y, scores) * (weighed.weights @ distances) / distances.sum() ** 2
+    assert unit == pytest.approx(expected, rel=1e-9)
+    assert unit > 0.05
+    shuffled = penalty.parity_unit(scores, y, rng.permutation(codes))
+    assert shuffled == 0.0
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"kind": "discrete"}, {"regularizer": "entropy"}, {"target": "pooled", "refresh": 1}]
+)
+def test_training_brings_groups_together(settings):
+    torch.manual_seed(0)
+    codes = (torch.rand(3000) < 0.1).long()
+    X = torch.randn(3000, 4) + 1.5 * codes[:, None] * torch.tensor([1.0, 1.0, 0.0, 0.0])
+    y = (X.sum(dim=1) + torch.randn(3000) > 1).float()
+    network, penalty = torch.nn.Linear(4, 1), TransportPenalty(2, **settings)
+
+    def disparity():
+        with torch.no_grad():
+            scores = torch.sigmoid(network(X))[:, 0].numpy().astype(float)
+        return strong_pairwise_disparity(scores, sensitive_features=codes.numpy())
+
+    for weight in (0.0, 1.0):
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, total_iters=180)
+        for _ in range(3):
+            for rows in torch.randperm(3000).split(50):
+                logits = network(X[rows])[:, 0]
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y[rows])
+                loss = loss + weight * penalty(torch.sigmoid(logits), codes[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+        if weight == 0:
+            before = disparity()
+    assert before > 0.3
+    assert disparity() < 0.3 * before
