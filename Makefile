@@ -10,8 +10,11 @@ LOWEST := .venv-lowest
 FUZZ := .venv-fuzz
 AUDIT := .venv-audit
 RUN  := $(TEST)/bin
-# Workers for pytest: one a core, two at most, so that a laptop stays usable.
+# Workers for pytest: one a core, two at most, so that a laptop stays usable. Each has one thread of its own.
 WORKERS ?= 2
+QUICK := not (paper or trust or engines or models or browser or docs)
+PYTEST := $(RUN)/pytest -n $(WORKERS) --dist worksteal
+unit test-trust test-lowest: export OMP_NUM_THREADS = 1
 
 # A telling part of the tests that needs no torch, Spark, Dask or browser: mathematics, groups, estimators, files, contract.
 # Before scikit-learn 1.8 one check labels the weighted and the repeated rows of a binary classifier differently (by what
@@ -22,7 +25,7 @@ LOWEST_TESTS := tests/transport tests/metrics tests/histograms tests/penalties t
 	tests/contract --ignore=tests/contract/test_boosting.py --ignore=tests/transport/test_coupled.py --ignore=tests/transport/test_namespace.py \
 	-k 'not check_sample_weight_equivalence'
 
-.PHONY: demo test lint types layers unit test-paper test-trust test-lowest fuzz trust audit-deps test-engines test-models test-browser test-docs docs bench bench-quality table1 reproduce clean help
+.PHONY: demo test lint types layers unit coverage test-paper test-trust test-lowest fuzz trust audit-deps test-engines test-models test-browser test-docs docs bench bench-quality table1 reproduce clean help
 
 help:
 	@sed -n '1,3p' Makefile; grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,14 +45,17 @@ types: $(TEST)/.ready  ## mypy, strict, on src
 layers: $(TEST)/.ready  ## import-linter: the one-way street of docs/architecture.md
 	$(RUN)/lint-imports
 
-unit: $(TEST)/.ready  ## pytest with coverage; warnings are errors
-	$(RUN)/pytest -n $(WORKERS) -m "not (paper or trust or engines or models or browser or docs)" --cov --cov-report=term
+unit: $(TEST)/.ready  ## pytest; warnings are errors
+	$(PYTEST) -m "$(QUICK)"
+
+coverage: $(TEST)/.ready  ## the same, with the lines that no test runs
+	$(PYTEST) -m "$(QUICK)" --cov --cov-report=term
 
 test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full length (minutes)
-	$(RUN)/pytest -m paper
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m paper
 
 test-trust: $(TEST)/.ready  ## scikit-learn's checks, hostile files, kills in the middle of a save
-	$(RUN)/pytest -n $(WORKERS) -m trust
+	$(PYTEST) -m trust
 
 test-lowest: $(LOWEST)/.ready  ## the core with the oldest versions that it promises to work with
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider -m "not (paper or engines or models or browser)" $(LOWEST_TESTS)
@@ -71,13 +77,13 @@ test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask clust
 	$(RUN)/pytest -m engines
 
 test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Adult (minutes)
-	$(RUN)/pytest -m models
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m models
 
 test-browser: $(TEST)/.ready  ## the report page in a real Chromium
-	$(RUN)/pytest -m browser
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m browser
 
 test-docs: $(TEST)/.ready  ## the site is built, links and pages are checked, every block of the tours is run
-	$(RUN)/pytest -m docs
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m docs
 
 docs: $(DOCS)/.ready  ## the documentation site, out/docs/index.html; runs the examples of the gallery
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
