@@ -10,7 +10,18 @@ from pathlib import Path
 
 from benchmarks import _timing
 
-NAMES = ("update", "fit", "ot_stochastic", "audit", "repair", "startup", "growth", "tables", "nets", "boosting")
+NAMES = (
+    "update",
+    "fit",
+    "ot_stochastic",
+    "audit",
+    "repair",
+    "startup",
+    "growth",
+    "tables",
+    "torch_penalty",
+    "boosting",
+)
 # Long, or of a cluster: only when named.
 QUALITY = ("frontier", "robustness", "hard_tables", "solver", "trees", "dask_scaling", "stream")
 

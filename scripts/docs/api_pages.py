@@ -15,7 +15,7 @@ ROOMS = {
     "fairtransport.datasets": ("datasets", "The three data sets of the paper, and other worlds made of them."),
     "fairtransport.report": ("report", "Pictures and pages (extra `report`)."),
     "fairtransport.stream": ("stream", "Continual adjustment of models in use."),
-    "fairtransport.torch": ("nets", "The penalty as a torch module (extra `torch`)."),
+    "fairtransport.torch": ("torch", "The penalty as a torch module (extra `torch`)."),
     "fairtransport.boosting": ("boosting", "The penalty as an objective of boosted trees (extra `boosting`)."),
     "fairtransport.tables": ("tables", "Tables on any engine, and files."),
     "fairtransport.histograms": ("histograms", "Scores of groups as a small summary."),

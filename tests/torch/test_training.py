@@ -25,7 +25,7 @@ def run_example(name, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["nets_plain", "nets_lightning"])
+@pytest.mark.parametrize("name", ["torch_plain", "torch_lightning"])
 def test_loops(name):
     before, after = map(float, re.findall(r"0\.\d+", run_example(name)))
     assert before > 0.4
@@ -33,7 +33,7 @@ def test_loops(name):
 
 
 def test_skorch_and_frontier():
-    rows = re.findall(r"^ *(0|0\.5|2) .*?± *\S+.* (\S+) ±", run_example("nets_skorch"), flags=re.MULTILINE)
+    rows = re.findall(r"^ *(0|0\.5|2) .*?± *\S+.* (\S+) ±", run_example("torch_skorch"), flags=re.MULTILINE)
     disparity = {weight: float(figure) for weight, figure in rows}
     assert disparity["0"] > 0.4 > disparity["0.5"] > disparity["2"]
     assert disparity["2"] < 0.2

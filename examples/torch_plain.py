@@ -1,4 +1,4 @@
-"""The penalty in a plain training loop: one more term in the loss. ``python examples/nets_plain.py``."""
+"""The penalty in a plain training loop: one more term in the loss. ``python examples/torch_plain.py``."""
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits

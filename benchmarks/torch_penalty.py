@@ -156,7 +156,7 @@ def run(report):
     device = torch.device("cuda" if on_cuda else "cpu")
     name = torch.cuda.get_device_name() if on_cuda else "CPU, one thread"
     report.settings.update(device=name, torch=torch.__version__, batch=BATCH, groups=GROUPS, target="each_other")
-    report.name = "nets-cuda" if on_cuda else report.name  # one does not replace the other
+    report.name = "torch_penalty-cuda" if on_cuda else report.name  # one does not replace the other
     rounds = 5 if report.quick else 200 if on_cuda else 20
     for kind, plain in PLAIN.items():
         check_plain(kind, device)
@@ -182,4 +182,4 @@ def run(report):
 
 
 if __name__ == "__main__":
-    _timing.main("nets", CLAIM, run)
+    _timing.main("torch_penalty", CLAIM, run)

@@ -1,6 +1,6 @@
 """The penalty in Lightning: a submodule, saved in checkpoints and moved with the model.
 
-``python examples/nets_lightning.py``
+``python examples/torch_lightning.py``
 """
 
 import lightning

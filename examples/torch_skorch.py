@@ -1,6 +1,6 @@
 """The penalty in skorch: a scikit-learn estimator with ``parity_weight``, which ``frontier`` takes, too.
 
-``python examples/nets_skorch.py``
+``python examples/torch_skorch.py``
 """
 
 from typing import Any
