@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from fairtransport.report.style.colors import THEMES
-from fairtransport.stream._live_page_data import MOST_POINTS, Board
-from fairtransport.stream._live_page_files import page_files
 from fairtransport.stream.live_page import serve_page
+from fairtransport.stream.live_page._page_data import MOST_POINTS, Board
+from fairtransport.stream.live_page._page_files import page_files
 
 NOW = {
     "title": "Scores",

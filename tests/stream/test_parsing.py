@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairtransport as ft
-from fairtransport.stream._csv_lines import CsvParser
-from fairtransport.stream._json_lines import JsonParser
-from fairtransport.stream.input_schema import Feeding, feeding_of
-from fairtransport.stream.source import LONGEST, LineSource
+from fairtransport.stream.input._csv_parser import CsvParser
+from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input._line_source import LONGEST, LineSource
+from fairtransport.stream.input._schema import InputSchema, input_schema_for
 
 from .worlds import cot, repair
 
@@ -28,7 +28,7 @@ class _Model:
 
 def feeding(groups=None, **options):
     groups = ft.make_groups({"sex": ["F", "M"]}) if groups is None else groups
-    return Feeding(_Model(), ("a", "b"), (), groups.columns, groups, lambda held: held, **options)
+    return InputSchema(_Model(), ("a", "b"), (), groups.columns, groups, lambda held: held, **options)
 
 
 def slow(parser, lines):
@@ -212,20 +212,20 @@ def test_scored_lines_are_still_json_and_csv():
 
 
 def test_feeding_of_models():
-    fed = feeding_of(cot(), sensitive=["sex"], features=["x", "y", "z"])
+    fed = input_schema_for(cot(), sensitive=["sex"], features=["x", "y", "z"])
     assert fed.columns == ("x", "y", "z", "sex")
     assert fed.make({"x": np.array([1.0]), "y": np.array([2.0]), "z": np.array([3.0])}).tolist() == [[1.0, 2.0, 3.0]]
     with pytest.raises(ValueError, match="without names of columns"):
-        feeding_of(cot(), sensitive=["sex"])
+        input_schema_for(cot(), sensitive=["sex"])
     with pytest.raises(ValueError, match="names 2 columns; the model has 3"):
-        feeding_of(cot(), sensitive=["sex"], features=["x", "y"])
+        input_schema_for(cot(), sensitive=["sex"], features=["x", "y"])
     with pytest.raises(ValueError, match="made of 'sex', but --sensitive names 'race'"):
-        feeding_of(cot(), sensitive=["race"], features=["x", "y", "z"])
+        input_schema_for(cot(), sensitive=["race"], features=["x", "y", "z"])
     with pytest.raises(ValueError, match="--score is for"):
-        feeding_of(cot(), sensitive=["sex"], score="s")
+        input_schema_for(cot(), sensitive=["sex"], score="s")
     with pytest.raises(ValueError, match="name their column with --score"):
-        feeding_of(repair(), sensitive=["sex"])
-    fed = feeding_of(repair(), sensitive=["sex"], score="s")
+        input_schema_for(repair(), sensitive=["sex"])
+    fed = input_schema_for(repair(), sensitive=["sex"], score="s")
     assert (fed.numbers, fed.low, fed.high) == (("s",), 0.0, 1.0)
 
 
@@ -350,7 +350,7 @@ def test_raw_columns_go_to_the_encoder_as_they_are(monkeypatch):
     cells = ModuleType("fairtransport.tabular.cells")
     cells.word_of = lambda value: None if value in {None, ""} else str(value).strip()
     monkeypatch.setitem(sys.modules, cells.__name__, cells)
-    fed = feeding_of(_TableModel(), sensitive=["sex"])
+    fed = input_schema_for(_TableModel(), sensitive=["sex"])
     assert fed.model.coef_.shape == (1, 3)
     assert fed.columns == ("size", "age", "job", "sex")
     rows = [

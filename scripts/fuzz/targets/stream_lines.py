@@ -7,9 +7,9 @@ import functools
 import numpy as np
 
 from fairtransport import QuantileRepair
-from fairtransport.stream._csv_lines import CsvParser
-from fairtransport.stream._json_lines import JsonParser
-from fairtransport.stream.input_schema import feeding_of
+from fairtransport.stream.input._csv_parser import CsvParser
+from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input._schema import input_schema_for
 
 SHARE = 2
 
@@ -37,7 +37,7 @@ def seeds() -> list[bytes]:
 @functools.cache
 def _parsers() -> tuple[CsvParser, JsonParser]:
     repair = QuantileRepair().fit(np.linspace(0, 1, 80), sensitive_features={"g": np.tile(["a", "b"], 40)})
-    feeding = feeding_of(repair, sensitive=["g"], score="s")
+    feeding = input_schema_for(repair, sensitive=["g"], score="s")
     return CsvParser(feeding, "score", b"s,g"), JsonParser(feeding, "score")
 
 

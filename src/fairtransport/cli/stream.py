@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairtransport.stream import ContinualAdjuster
-    from fairtransport.stream.input_schema import Feeding
+    from fairtransport.stream.input import InputSchema
     from fairtransport.stream.loop import Plan
 
 __all__ = ["run_stream"]
@@ -107,11 +107,10 @@ def run_stream(
     if follow and file is None:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
     from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
-    from fairtransport.stream.input_schema import feeding_of  # noqa: PLC0415
+    from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
     from fairtransport.stream.loop import Plan, StreamRun, TooManyRejectedError  # noqa: PLC0415
-    from fairtransport.stream.source import LineSource  # noqa: PLC0415
 
-    feeding = feeding_of(
+    feeding = input_schema_for(
         load(model), sensitive=_split(sensitive), score=score, features=None if features is None else _split(features)
     )
     plan = Plan(
@@ -179,7 +178,7 @@ def _stopping() -> Iterator[_Stop]:
 
 @contextlib.contextmanager
 def _adjuster(
-    feeding: Feeding, store: Path | None, options: dict[str, Any], *, resume: bool
+    feeding: InputSchema, store: Path | None, options: dict[str, Any], *, resume: bool
 ) -> Iterator[ContinualAdjuster]:
     """Begin or go on; warnings of the store become lines."""
     import warnings  # noqa: PLC0415

@@ -1,8 +1,8 @@
 """Keep a model fair in production, without labels: monitor, adjuster, store, and the loop of the command."""
 
 from fairtransport.stream._adjuster import ContinualAdjuster
-from fairtransport.stream._batch_result import AdjustmentReport, GroupReading
 from fairtransport.stream._journal import read_journal
+from fairtransport.stream._report import AdjustmentReport, GroupReading
 from fairtransport.stream._state import Version
 from fairtransport.stream._store import StoreError, StoreWarning
 

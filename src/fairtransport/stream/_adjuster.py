@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Self
 from fairtransport._validation import check_count
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
-from fairtransport.stream._models import scorer_for
 from fairtransport.stream._options import Options
-from fairtransport.stream._snapshots import snapshot_of
+from fairtransport.stream._snapshot import snapshot_of
 from fairtransport.stream._state import StreamState, Version
 from fairtransport.stream._store import Store, StoreError
+from fairtransport.stream.scorers import scorer_for
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from fairtransport.stream._batch_result import AdjustmentReport
-    from fairtransport.stream._scorer import Scorer
+    from fairtransport.stream._report import AdjustmentReport
+    from fairtransport.stream.scorers import Scorer
 
 __all__ = ["ContinualAdjuster"]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.stream._alarm import DriftAlarm
-from fairtransport.stream._batch_result import AdjustmentReport, GroupReading
 from fairtransport.stream._history import History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
 from fairtransport.stream._options import Options
+from fairtransport.stream._report import AdjustmentReport, GroupReading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
     from fairtransport.storage import Container
-    from fairtransport.stream._scorer import Scorer
+    from fairtransport.stream.scorers import Scorer
 
 __all__ = ["StreamState", "Version", "now"]
 

@@ -12,19 +12,19 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairtransport.stream._csv_lines import CsvParser
 from fairtransport.stream._journal import LineFile
-from fairtransport.stream._json_lines import JsonParser
+from fairtransport.stream.input._csv_parser import CsvParser
+from fairtransport.stream.input._json_parser import JsonParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fairtransport.stream._adjuster import ContinualAdjuster
-    from fairtransport.stream._batch_result import AdjustmentReport
-    from fairtransport.stream._parsing import Parsed, Parser
-    from fairtransport.stream.input_schema import Feeding
-    from fairtransport.stream.source import LineSource
+    from fairtransport.stream._report import AdjustmentReport
+    from fairtransport.stream.input._line_source import LineSource
+    from fairtransport.stream.input._parser import ParsedBatch, Parser
+    from fairtransport.stream.input._schema import InputSchema
 
 __all__ = ["Plan", "Reporter", "StreamRun", "TooManyRejectedError"]
 
@@ -110,14 +110,14 @@ class StreamRun:
     ----------
     adjuster : ContinualAdjuster
         With ``every=None``: the run writes the checkpoints, because output comes first.
-    feeding : Feeding
+    feeding : InputSchema
     source : LineSource
     plan : Plan
     reporter : Reporter
     """
 
     def __init__(
-        self, adjuster: ContinualAdjuster, feeding: Feeding, source: LineSource, plan: Plan, reporter: Reporter
+        self, adjuster: ContinualAdjuster, feeding: InputSchema, source: LineSource, plan: Plan, reporter: Reporter
     ) -> None:
         self.adjuster, self.feeding, self.source, self.plan = adjuster, feeding, source, plan
         self.reporter = reporter
@@ -237,7 +237,7 @@ class StreamRun:
         self._out.add(_scored(parser, lines, parsed.good, report.scores.tolist()))
         self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
 
-    def _set_aside(self, parsed: Parsed, n_lines: int) -> None:
+    def _set_aside(self, parsed: ParsedBatch, n_lines: int) -> None:
         if not parsed.bad:
             return
         first = self.source.lines - n_lines + 1

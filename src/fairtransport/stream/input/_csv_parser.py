@@ -6,13 +6,13 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream._parsing import BadLineError, Parser, objects, values_at
+from fairtransport.stream.input._parser import BadLineError, Parser, objects, values_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.stream.input_schema import Feeding
+    from fairtransport.stream.input._schema import InputSchema
 
 __all__ = ["CsvParser"]
 
@@ -20,7 +20,7 @@ __all__ = ["CsvParser"]
 class CsvParser(Parser):
     """Fields between delimiters, one row a line; the header names them."""
 
-    def __init__(self, feeding: Feeding, output: str, header: bytes, delimiter: str = ",") -> None:
+    def __init__(self, feeding: InputSchema, output: str, header: bytes, delimiter: str = ",") -> None:
         super().__init__(feeding, output)
         self._delimiter = delimiter
         try:
@@ -101,7 +101,7 @@ class CsvParser(Parser):
             return None
 
 
-def _texts_of(feeding: Feeding, place: int) -> dict[str, Any]:
+def _texts_of(feeding: InputSchema, place: int) -> dict[str, Any]:
     """Return the value behind each text of a CSV file, where values are no text; an empty field is a missing one."""
     values = values_at(feeding, place)
     if all(isinstance(value, str) for value in values):

@@ -7,10 +7,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream._parsing import BadLineError, Parser, values_at
+from fairtransport.stream.input._parser import BadLineError, Parser, values_at
 
 if TYPE_CHECKING:
-    from fairtransport.stream.input_schema import Feeding
+    from fairtransport.stream.input._schema import InputSchema
 
 __all__ = ["JsonParser"]
 
@@ -18,7 +18,7 @@ __all__ = ["JsonParser"]
 class JsonParser(Parser):
     """One JSON object a line."""
 
-    def __init__(self, feeding: Feeding, output: str) -> None:
+    def __init__(self, feeding: InputSchema, output: str) -> None:
         super().__init__(feeding, output)
         self._needle = json.dumps(output).encode()
         self._schema = None if self._arrow is None else self._make_schema()

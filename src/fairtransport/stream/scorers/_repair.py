@@ -11,7 +11,7 @@ from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
 from fairtransport.histograms import Grid
 from fairtransport.repair import QuantileRepairClassifier
 from fairtransport.repair.online import widened_counts
-from fairtransport.stream._scorer import Scorer
+from fairtransport.stream.scorers._base import Scorer
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.linear.online.state import widened_weights
-from fairtransport.stream._scorer import Scorer
+from fairtransport.stream.scorers._base import Scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

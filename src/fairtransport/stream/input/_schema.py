@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.repair import QuantileRepair
-from fairtransport.stream._models import scorer_for
+from fairtransport.stream.scorers import scorer_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.stream._scorer import Scorer
+    from fairtransport.stream.scorers import Scorer
 
-__all__ = ["Feeding", "feeding_of"]
+__all__ = ["InputSchema", "input_schema_for"]
 
 
 @dataclass(frozen=True)
-class Feeding:
+class InputSchema:
     """Columns that are read, and what is made of them.
 
     Attributes
@@ -68,9 +68,9 @@ class Feeding:
         return str(self.model.new_groups) == "adopt"
 
 
-def feeding_of(
+def input_schema_for(
     model: Any, *, sensitive: Sequence[str], score: str | None = None, features: Sequence[str] | None = None
-) -> Feeding:
+) -> InputSchema:
     """Say how a loaded model takes its rows. Models that bring their own preprocessing have their place here.
 
     Parameters
@@ -86,7 +86,7 @@ def feeding_of(
 
     Returns
     -------
-    Feeding
+    InputSchema
         Of a model with a preprocessing, which has ``encoder_`` and ``estimator_``: raw columns are ``cells``, and
         ``make`` lets the encoder turn them into features.
     """
@@ -98,19 +98,21 @@ def feeding_of(
         if score is None:
             raise ValueError("The model repairs scores of any origin: name their column with --score.")
         grid = scorer.grid
-        return Feeding(model, (score,), (), known, scorer.groups, lambda held: held[score], grid.low, grid.high)
+        return InputSchema(model, (score,), (), known, scorer.groups, lambda held: held[score], grid.low, grid.high)
     if score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")
     names = _feature_names(model, features)
-    return Feeding(model, names, (), known, scorer.groups, lambda held: np.column_stack([held[name] for name in names]))
+    return InputSchema(
+        model, names, (), known, scorer.groups, lambda held: np.column_stack([held[name] for name in names])
+    )
 
 
-def _feeding_of_raw_tables(model: Any, sensitive: Sequence[str]) -> Feeding:
+def _feeding_of_raw_tables(model: Any, sensitive: Sequence[str]) -> InputSchema:
     """Feed what `fairtransport train` made: an encoder of raw columns, a classifier, and groups that are words."""
     scorer, encoder = scorer_for(model.estimator_), model.encoder_
     names = tuple(encoder.names)
     word_of = importlib.import_module("fairtransport.tabular.cells").word_of  # comes with such models
-    return Feeding(
+    return InputSchema(
         model.estimator_,
         (),
         (),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.stream.source import LONGEST
+from fairtransport.stream.input._line_source import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.stream.input_schema import Feeding
+    from fairtransport.stream.input._schema import InputSchema
 
-__all__ = ["BadLineError", "Parsed", "Parser", "objects", "values_at"]
+__all__ = ["BadLineError", "ParsedBatch", "Parser", "objects", "values_at"]
 
 
 class BadLineError(ValueError):
@@ -32,7 +32,7 @@ class BadLineError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Parsed:
+class ParsedBatch:
     """Columns of the good lines, which lines these are, and place and reason of the others."""
 
     columns: dict[str, NDArray[Any]]
@@ -46,24 +46,24 @@ class Parser(ABC):
 
     Parameters
     ----------
-    feeding : Feeding
+    feeding : InputSchema
         What is needed of a line.
     output : str
         Name of the column that will be added.
     """
 
-    def __init__(self, feeding: Feeding, output: str) -> None:
+    def __init__(self, feeding: InputSchema, output: str) -> None:
         self.feeding, self.output = feeding, output
         self._known = _known_values(feeding)
         self._arrow: Any = _arrow()
 
-    def parse(self, lines: list[bytes]) -> Parsed:
+    def parse(self, lines: list[bytes]) -> ParsedBatch:
         """Read a batch."""
         columns = self._all_at_once(lines) if lines and max(map(len, lines)) <= LONGEST else None
         if columns is not None:
             groups = self._groups_of(columns)
             if groups is not None:
-                return Parsed(columns, groups, range(len(lines)), [])
+                return ParsedBatch(columns, groups, range(len(lines)), [])
         return self._one_by_one(lines)
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Parser(ABC):
 
     # ---------------------------------------------------------------- one by one
 
-    def _one_by_one(self, lines: list[bytes]) -> Parsed:
+    def _one_by_one(self, lines: list[bytes]) -> ParsedBatch:
         rows, good, bad = [], [], []
         for place, line in enumerate(lines):
             try:
@@ -131,14 +131,14 @@ class Parser(ABC):
             except BadLineError as error:
                 bad.append((place, str(error)))
         if not rows:
-            return Parsed({}, None, good, bad)
+            return ParsedBatch({}, None, good, bad)
         columns: dict[str, NDArray[Any]] = {}
         for name in self.feeding.columns:
             values = [row[name] for row in rows]
             numeric = name in self.feeding.numbers
             columns[name] = np.array(values, dtype=np.float64) if numeric else objects(values)
         held = {name: objects([row[("group", name)] for row in rows]) for name in self.feeding.sensitive}
-        return Parsed(columns, held if self.feeding.adopts else self.feeding.groups.encode(held), good, bad)
+        return ParsedBatch(columns, held if self.feeding.adopts else self.feeding.groups.encode(held), good, bad)
 
     def _row(self, line: bytes) -> dict[Any, Any]:
         if not line.strip():
@@ -212,11 +212,11 @@ def objects(values: list[Any]) -> NDArray[Any]:
     return made
 
 
-def _known_values(feeding: Feeding) -> frozenset[Any]:
+def _known_values(feeding: InputSchema) -> frozenset[Any]:
     return frozenset(feeding.groups.labels)
 
 
-def values_at(feeding: Feeding, place: int) -> list[Any]:
+def values_at(feeding: InputSchema, place: int) -> list[Any]:
     """Return the values that one sensitive column has in the labels."""
     labels: tuple[Any, ...] = feeding.groups.labels
     if feeding.groups.grouping == "each":

@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
-from fairtransport.stream._linear_scorer import LinearScorer
-from fairtransport.stream._repair_scorer import RepairScorer
+from fairtransport.stream.scorers._linear import LinearScorer
+from fairtransport.stream.scorers._repair import RepairScorer
 
 if TYPE_CHECKING:
-    from fairtransport.stream._scorer import Scorer
+    from fairtransport.stream.scorers._base import Scorer
 
 __all__ = ["scorer_for"]
 

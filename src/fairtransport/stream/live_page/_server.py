@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fairtransport._text import one_line
-from fairtransport.stream._live_page_data import Board
-from fairtransport.stream._live_page_files import page_files
+from fairtransport.stream.live_page._page_data import Board
+from fairtransport.stream.live_page._page_files import page_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
