@@ -1,1 +1,1 @@
-"""What every estimator here shares: labels, folds, calls with groups, errors that quote nobody, streams of batches."""
+"""What the estimators share: labels, folds, calls with groups, error redaction, parameters of ``partial_fit``."""

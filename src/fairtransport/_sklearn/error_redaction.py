@@ -1,4 +1,4 @@
-"""Errors of scikit-learn without the cells that they quote: a cell may be somebody's name."""
+"""Redaction of scikit-learn's error messages, which quote cells: a cell may contain a person's name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["unquoted"]
+__all__ = ["redacted_errors"]
 
 _TEXT = "X has text; encode it as numbers first, for instance with OneHotEncoder."
 _UNKNOWN = (
-    "X has categories{where} that were not there in fit. Drop these rows, or let the encoder take them "
+    "X has categories{where} that were not seen in fit. Drop these rows, or let the encoder accept them "
     "(handle_unknown='ignore' or 'infrequent_if_exist')."
 )
 _LABELS = "y has labels that are not the two classes of the model, or not of their type."
@@ -21,15 +21,15 @@ _COLUMN = re.compile(r" in column (\d+) ")
 
 
 @contextmanager
-def unquoted() -> Iterator[None]:
-    """Raise errors of scikit-learn that are known to quote values without these values.
+def redacted_errors() -> Iterator[None]:
+    """Replace errors of scikit-learn that quote values by errors that do not.
 
-    What another library's model says of its data is its own business; these are the texts of scikit-learn's
-    validation, encoders and imputers.
+    Only the messages of scikit-learn's validation, encoders and imputers are known; errors of other libraries pass
+    unchanged.
 
     Examples
     --------
-    >>> with unquoted():
+    >>> with redacted_errors():
     ...     float("Jane Doe")
     Traceback (most recent call last):
     ValueError: X has text; encode it as numbers first, for instance with OneHotEncoder.
@@ -37,21 +37,21 @@ def unquoted() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        told = _plain(error)
-        if told is None:
+        message = _redacted_message(error)
+        if message is None:
             raise
-        raise ValueError(told) from None
+        raise ValueError(message) from None
 
 
-def _plain(error: BaseException | None) -> str | None:
-    """Return what may be said in place of an error, and of those behind it; None when it can stand."""
+def _redacted_message(error: BaseException | None) -> str | None:
+    """Return the message that replaces an error's, or None if neither it nor its causes quote a value."""
     while error is not None:
         text = str(error)
         if "could not convert" in text:
             return _TEXT
         if "Found unknown categories" in text or "unknown value" in text:
             column = _COLUMN.search(text[text.rfind("]") :])
-            return _UNKNOWN.format(where=f" of column {column[1]}" if column else "")
+            return _UNKNOWN.format(where=f" in column {column[1]}" if column else "")
         if "previously unseen labels" in text or "Mix of label input types" in text:
             return _LABELS
         error = error.__cause__ or error.__context__

@@ -1,33 +1,36 @@
-"""What was fitted, below scikit-learn's diagram of an estimator in a notebook."""
+"""A line about the fitted model, below scikit-learn's HTML diagram of an estimator."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["ShowsFit"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fairtransport.groups import Groups
+
+__all__ = ["fitted_summary_html"]
 
 
-class ShowsFit:
-    """Adds one line to the diagram: the groups, and what ``_told`` says. Stands before ``BaseEstimator``."""
+def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[str]]) -> str:
+    """Return an HTML paragraph that summarises a fitted estimator.
 
-    def _told(self) -> list[str]:
-        """Say what was fitted, in a few words each; called on fitted estimators only."""
-        return []
+    Estimators append it to the diagram in ``_html_repr``, which scikit-learn's ``ReprHTMLMixin`` displays.
 
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._fit_html()  # type: ignore[misc]
+    Parameters
+    ----------
+    groups : Groups or None
+        The groups that the estimator was fitted to; None before ``fit``.
+    describe : callable
+        Returns further statements about the fit; called on fitted estimators only.
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] += self._fit_html()
-        return bundle
-
-    def _fit_html(self) -> str:
-        groups = vars(self).get("groups_", getattr(vars(self).get("repair_"), "groups_", None))
-        if groups is None:
-            return ""
-        columns = ", ".join(groups.columns)
-        told = [f"Fitted to {len(groups)} groups of {columns}", *self._told()]
-        return f'<p style="font-size:.9em;margin:.3em 0">{escape("; ".join(told))}.</p>'
+    Returns
+    -------
+    str
+        Empty before ``fit``.
+    """
+    if groups is None:
+        return ""
+    statements = [f"Fitted to {len(groups)} groups of {', '.join(groups.columns)}", *describe()]
+    return f'<p style="font-size:.9em;margin:.3em 0">{escape("; ".join(statements))}.</p>'

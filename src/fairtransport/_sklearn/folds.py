@@ -1,4 +1,4 @@
-"""Rows to train on and rows to judge by, with every group in both."""
+"""Cross-validation splits in which every group has training rows and held-out rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Fold", "group_cells", "make_folds"]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Row positions: those a model is trained on, and those held out to judge it."""
+    """Positions of the rows that a model is trained on, and of those held out for its evaluation."""
 
     training: NDArray[np.int64]
     held_out: NDArray[np.int64]
 
 
 def group_cells(groups: Groups) -> NDArray[np.int64]:
-    """Return the number of each row's group; where groups overlap, its combination of groups."""
+    """Return the code of each row's group or, where groups overlap, of its combination of groups."""
     if len(groups.memberships) == 1:
         return groups.memberships[0].astype(np.int64)
     cells = np.unique(np.column_stack(groups.memberships), axis=0, return_inverse=True)[1]
@@ -44,22 +44,22 @@ def make_folds(
     rng: np.random.Generator,
     weights: NDArray[np.float64] | None = None,
 ) -> list[Fold]:
-    """Split the rows such that every group is in every part.
+    """Split the rows such that every group is in the training and in the held-out rows of every fold.
 
     Parameters
     ----------
     cv : int, splitter or iterable of (training rows, held-out rows)
-        A splitter gets the crossing of group and label as its ``y``, so that scikit-learn's stratified ones
-        stratify by both.
+        A splitter is passed the combination of group and label as ``y``, so that scikit-learn's stratified
+        splitters stratify by both.
     X : table or matrix
-        For splitters that look at it.
+        Passed to a splitter.
     positive : array of bool
-        Rows of class 1.
+        True for rows of class 1.
     groups : Groups
     rng : Generator
-        Shuffles the rows when ``cv`` is a number.
+        Shuffles the rows if ``cv`` is a number.
     weights : array, optional
-        Rows without weight do not count.
+        Rows of weight 0 are ignored.
 
     Returns
     -------
@@ -67,29 +67,29 @@ def make_folds(
 
     Notes
     -----
-    With a number of folds k, rows are sorted by group and label, in random order among equals, and dealt out in turn,
-    like cards. So every group, and every group's rows of one label, is spread over the folds as evenly as its
-    number of rows allows, also where there are fewer than k.
+    With a number of folds k, rows are sorted by group and label, in random order within each combination, and assigned
+    to the folds in turn. So every group, and every combination of group and label, is spread over the folds as evenly
+    as its number of rows allows, even with fewer than k rows.
     """
     cells = group_cells(groups)
-    counted = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
-    if isinstance(cv, (int, np.integer, float, np.floating)):  # bool is an int, too
-        folds = _deal(check_count(cv, name="cv", least=2), cells, positive, groups, rng)
+    has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
+    if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
+        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng)
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
         parts = check_cv(cv).split(X, 2 * cells + positive)
-        folds = [Fold(*(_positions(rows, positive.size) for rows in pair)) for pair in parts]
+        folds = [Fold(*(_row_positions(rows, positive.size) for rows in pair)) for pair in parts]
     if not folds:
         raise ValueError("cv has no splits; give at least one pair of training and held-out rows.")
     for number, fold in enumerate(folds):
-        told = f"fold {number + 1} of {len(folds)}"
-        _check_part(f"{told} has no training rows", fold.training[counted[fold.training]], positive, groups)
-        _check_part(f"{told} has no held-out rows", fold.held_out[counted[fold.held_out]], positive, groups)
+        for part, rows in (("training", fold.training), ("held-out", fold.held_out)):
+            name = f"Fold {number + 1} of {len(folds)} has no {part} rows"
+            _check_part(name, rows[has_weight[rows]], positive, groups)
     return folds
 
 
-def _deal(
+def _stratified_folds(
     n_folds: int, cells: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups, rng: np.random.Generator
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
@@ -98,39 +98,41 @@ def _deal(
         fewer = f"Use cv={smallest} or fewer folds, merge" if smallest >= 2 else "Merge"
         raise ValueError(
             f"A group of {say_columns(groups.columns)} has {smallest} rows, fewer than the {n_folds} folds; {few} of "
-            f"{len(groups)} groups are so small, and every fold needs held-out rows of every group. {fewer} such "
+            f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
             "groups with others, or drop their rows."
         )
     order = np.lexsort((rng.random(positive.size), positive, cells))
-    places = np.empty(positive.size, dtype=np.int64)
-    places[order] = np.arange(positive.size) % n_folds
-    return [Fold(np.flatnonzero(places != fold), np.flatnonzero(places == fold)) for fold in range(n_folds)]
+    fold_of_row = np.empty(positive.size, dtype=np.int64)
+    fold_of_row[order] = np.arange(positive.size) % n_folds
+    return [Fold(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_folds)]
 
 
-def _positions(rows: Any, size: int) -> NDArray[np.int64]:
-    chosen = np.asarray(rows)
-    if chosen.dtype == bool and chosen.shape == (size,):
-        return np.flatnonzero(chosen)
+def _row_positions(rows: Any, size: int) -> NDArray[np.int64]:
+    """Return a split's rows, given as positions or as a mask, as positions."""
+    positions = np.asarray(rows)
+    if positions.dtype == bool and positions.shape == (size,):
+        return np.flatnonzero(positions)
     if (
-        chosen.ndim != 1
-        or chosen.dtype.kind not in "iu"
-        or (chosen.size and not -size <= chosen.min() <= chosen.max() < size)
+        positions.ndim != 1
+        or positions.dtype.kind not in "iu"
+        or (positions.size and not -size <= positions.min() <= positions.max() < size)
     ):
-        raise ValueError(f"cv must give positions of the {size} rows: vectors of whole numbers below {size}.")
-    return chosen.astype(np.int64)
+        raise ValueError(f"cv must yield positions of the {size} rows: vectors of integers below {size}.")
+    return positions.astype(np.int64)
 
 
-def _check_part(told: str, rows: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups) -> None:
+def _check_part(problem: str, rows: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups) -> None:
+    """Raise ``problem`` if a part of a fold lacks a group or a class."""
     empty = int(np.count_nonzero(groups.select(rows).counts == 0))
     if empty:
         raise ValueError(
-            f"{told[0].upper()}{told[1:]} of {empty} of {len(groups)} groups of {say_columns(groups.columns)}; the "
+            f"{problem} of {empty} of {len(groups)} groups of {say_columns(groups.columns)}; the "
             f"smallest group has {groups.counts.min()} rows in all. Use cv=<number of folds>, which spreads every "
             "group over the folds, use fewer folds, or merge small groups. (Rows of weight 0 do not count.)"
         )
     if positive[rows].all() or not positive[rows].any():
         n_fewer = int(min(np.count_nonzero(positive), np.count_nonzero(~positive)))
         raise ValueError(
-            f"{told[0].upper()}{told[1:]} of one of the two classes, which has {n_fewer} rows in all. Use fewer folds, "
+            f"{problem} of one of the two classes, which has {n_fewer} rows in all. Use fewer folds, "
             "or splits that are stratified by the label. (Rows of weight 0 do not count.)"
         )

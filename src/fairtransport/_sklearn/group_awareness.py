@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.calls import model_scores, takes_groups
+from fairtransport._sklearn.estimator_calls import model_scores, takes_groups
 from fairtransport._sklearn.folds import group_cells
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.folds import make_folds
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.boosting._backends import Library, Training, Watched, default_estimator, library_of
@@ -37,7 +37,7 @@ _RAMP = 0.75  # of all rounds, over which the penalty grows to its full weight
 _REPAIR_TARGET = "barycenter_w2"
 
 
-class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Boosted trees with strong demographic parity: LightGBM or XGBoost with a transport penalty.
 
     Parameters
@@ -409,8 +409,8 @@ class TransportBoostingClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin,
         predicted = self.predict(X, sensitive_features=sensitive_features)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _told(self) -> list[str]:
-        return [self.outcome_]
+    def _html_repr(self) -> str:
+        return str(super()._html_repr()) + fitted_summary_html(vars(self).get("groups_"), lambda: [self.outcome_])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from fairtransport._sklearn.calls import take_rows
+from fairtransport._sklearn.estimator_calls import take_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

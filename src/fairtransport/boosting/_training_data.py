@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn.calls import n_rows, take_rows
+from fairtransport._sklearn.estimator_calls import n_rows, take_rows
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_weights
 from fairtransport.groups import make_groups

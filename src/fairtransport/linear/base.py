@@ -14,8 +14,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairtransport._sklearn.error_redaction import unquoted
-from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.error_redaction import redacted_errors
+from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
@@ -70,7 +70,7 @@ SOLVERS = ("lbfgs", "sgd")
 _SGD_DEFAULTS = {"n_updates": _SGD_UPDATES, "batch_size": 100, "average": True, "parameter_step": None}
 
 
-class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, BaseEstimator):
+class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimator):
     """Base of the transport classifiers; subclasses say which distance is penalised."""
 
     _short = ""
@@ -98,7 +98,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         read = [f"{name.replace('_', ' ')} {figures[name][0]:.3f} to {figures[name][1]:.3f}" for name in _SHOWN]
         return [f"{', '.join(read)} on training rows; {kept}", str(self.outcome_)]
 
-    _told = _summary
+    def _html_repr(self) -> str:
+        return str(super()._html_repr()) + fitted_summary_html(vars(self).get("groups_"), self._summary)
 
     # ---------------------------------------------------------------- fitting
 
@@ -500,7 +501,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         return np.column_stack((self.coef_, self.intercept_))
 
     def _features(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        with unquoted():
+        with redacted_errors():
             return validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
             )
@@ -611,7 +612,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
         """
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
-        with unquoted():
+        with redacted_errors():
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         moved = self._moved_logits(X, sensitive_features)
         if check_choice(self.spread, SPREADS, name="spread") == "initial":
@@ -645,7 +646,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ShowsFit, ClassifierMixin, B
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        with unquoted():
+        with redacted_errors():
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

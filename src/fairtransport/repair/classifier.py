@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport._sklearn.error_redaction import unquoted
-from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.error_redaction import redacted_errors
+from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_length, check_real, check_weights
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantileRepairClassifier"]
 
 
-class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
 
     Parameters
@@ -148,8 +148,9 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
         check_is_fitted(self)
         return self.repair_.small_groups_
 
-    def _told(self) -> list[str]:
-        return describe_small_groups(self.repair_)
+    def _html_repr(self) -> str:
+        groups = self.repair_.groups_ if hasattr(self, "repair_") else None
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_small_groups(self.repair_))
 
     @property
     def n_features_in_(self) -> int:
@@ -192,7 +193,7 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
             sensitive_features, n_rows=n_rows, weights=weights, grouping=self.grouping, missing=self.missing
         )
         self._check_estimator()
-        with unquoted(), config_context(enable_metadata_routing=False):  # weights go by step name, whatever the setting
+        with redacted_errors(), config_context(enable_metadata_routing=False):  # weights are passed by step name
             model, scores = self._model_and_scores(X, labels, classes, weights)
         self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
         self.estimator_ = model
@@ -316,7 +317,7 @@ class QuantileRepairClassifier(ShowsFit, MetaEstimatorMixin, ClassifierMixin, Ba
     ) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        with unquoted():
+        with redacted_errors():
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -356,7 +357,7 @@ def _weight_option(model: Any) -> str:
 
 
 def _scores_by(model: Any, X: Any) -> NDArray[np.float64]:
-    with unquoted():
+    with redacted_errors():
         return _scores(model.predict_proba(X))
 
 

@@ -13,7 +13,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from fairtransport._sklearn.fitted_summary import ShowsFit
+from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_weights
 from fairtransport.groups import MIN_GROUP_SIZE, Groups, make_groups
@@ -36,7 +36,7 @@ _TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use
 
 
 class QuantileRepair(  # type: ignore[call-arg]
-    ShowsFit, RepairsTables, RepairsStreams, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    RepairsTables, RepairsStreams, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
@@ -282,8 +282,9 @@ class QuantileRepair(  # type: ignore[call-arg]
                 stacklevel=3,
             )
 
-    def _told(self) -> list[str]:
-        return describe_small_groups(self)
+    def _html_repr(self) -> str:
+        groups = vars(self).get("groups_")
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_small_groups(self))
 
     def transform(self, scores: ArrayLike, *, sensitive_features: Any) -> NDArray[np.float64]:
         """Return the repaired scores.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._sklearn.calls import fit_model, last_step
+from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.linear.base import LinearTransportClassifier
 from fairtransport.repair.classifier import QuantileRepairClassifier
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
-from fairtransport._sklearn.calls import last_step, model_scores, n_rows, take_rows, takes_groups
+from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, take_rows, takes_groups
 from fairtransport._sklearn.folds import make_folds
 from fairtransport._sklearn.group_awareness import NEEDED, UNKNOWN, features_tell, needs_groups
 from fairtransport._sklearn.labels import two_classes

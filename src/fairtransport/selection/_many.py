@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._sklearn.calls import fit_model, last_step
+from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.selection._parallel import run_in_threads
 
 if TYPE_CHECKING:

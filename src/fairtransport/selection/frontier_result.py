@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairtransport._extras import render
-from fairtransport._sklearn.calls import last_step
+from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_choice, check_real
 from fairtransport.selection._estimator_path import fit_along
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.calls import fit_model, model_scores, take_rows
+from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows
 from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport.groups import make_groups
 from fairtransport.selection import frontier

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from fairtransport._sklearn.calls import model_scores, take_rows
+from fairtransport._sklearn.estimator_calls import model_scores, take_rows
 from fairtransport._validation import check_real
 from fairtransport.groups import make_groups
 from fairtransport.metrics import (

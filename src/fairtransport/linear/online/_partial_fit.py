@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fairtransport._sklearn.error_redaction import unquoted
+from fairtransport._sklearn.error_redaction import redacted_errors
 from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport._validation import check_count, check_length, check_weights
 from fairtransport.groups import Groups
@@ -137,7 +137,7 @@ class AdjustsLinearModel:
     # ---------------------------------------------------------------- what a batch is
 
     def _batch_features(self: Any, X: Any, *, reset: bool) -> Any:
-        with unquoted():
+        with redacted_errors():
             return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
 
     def _initial_scores(self: Any, X: Any) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairtransport._sklearn.calls import last_step
+from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_vector
 from fairtransport.groups import Groups, make_groups
 from fairtransport.report.displays._axes import THEME, dress, get_axes, is_narrow, legend_above

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairtransport._sklearn.calls import model_scores, takes_groups
+from fairtransport._sklearn.estimator_calls import model_scores, takes_groups
 from fairtransport.histograms import GroupHistograms, count_scores
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Fit and score whatever takes ``sensitive_features``: our estimators, others', pipelines that end in one."""
+"""Calls of ``fit`` and ``predict_proba`` with ``sensitive_features``, for estimators and for pipelines of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["fit_model", "last_step", "model_scores", "n_rows", "take_rows", "tak
 
 
 def last_step(model: Any) -> tuple[str, Any]:
-    """Return what learns at the end of a pipeline, and the prefix of its parameters; a model itself, and ``""``."""
+    """Return the prefix of the parameters of a pipeline's last step, and that step; ``""`` and the model for others."""
     prefix = ""
     while isinstance(model, Pipeline):
         name, model = model.steps[-1]
@@ -28,9 +28,9 @@ def last_step(model: Any) -> tuple[str, Any]:
 
 
 def fit_model(model: Any, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Any:
-    """Fit with the groups, and with weights where given; a pipeline hands both to its last step."""
+    """Fit a model with the groups and, if given, the weights; a pipeline passes both to its last step."""
     prefix, last = last_step(model)
-    if not _has_parameter(last.fit, "sensitive_features", loosely=True):
+    if not _has_parameter(last.fit, "sensitive_features", default=True):
         raise TypeError(
             f"{type(last).__name__}.fit takes no sensitive_features, so it cannot be trained towards parity; use an "
             "estimator of this package, or wrap it in QuantileRepairClassifier."
@@ -38,33 +38,33 @@ def fit_model(model: Any, X: Any, y: Any, *, sensitive_features: Any, sample_wei
     options = {f"{prefix}sensitive_features": sensitive_features}
     if sample_weight is not None:
         options[f"{prefix}sample_weight"] = sample_weight
-    with config_context(enable_metadata_routing=False):  # options go by step name, whatever the setting
+    with config_context(enable_metadata_routing=False):  # options are passed by step name
         return model.fit(X, y, **options)
 
 
 def takes_groups(model: Any) -> bool:
-    """Whether ``predict_proba`` takes ``sensitive_features``."""
+    """Return whether a model's ``predict_proba`` takes ``sensitive_features``."""
     return _has_parameter(last_step(model)[1].predict_proba, "sensitive_features")
 
 
 def model_scores(model: Any, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-    """Return the probability of class 1, without what rounding adds beyond 0 and 1."""
+    """Return the probability of class 1; values that rounding moved out of [0, 1] are clipped."""
     options = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
     with config_context(enable_metadata_routing=False):
         table = np.asarray(model.predict_proba(X, **options), dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"estimator must give probabilities of two classes; it gave shape {table.shape}.")
+        raise ValueError(f"predict_proba must return probabilities of two classes; it returned shape {table.shape}.")
     clipped = np.clip(table[:, 1], 0.0, 1.0)
     return np.where(np.abs(table[:, 1] - clipped) < 1e-5, clipped, table[:, 1])
 
 
 def n_rows(X: Any) -> int:
-    """Count the rows of a matrix or table."""
+    """Return the number of rows of a matrix or table."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X if hasattr(X, "__len__") else np.asarray(X))
 
 
 def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
-    """Return some rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
+    """Select rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
     if isinstance(data, Groups):
         return data.select(rows)
     if isinstance(data, dict):
@@ -79,9 +79,10 @@ def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
 
 
-def _has_parameter(method: Any, name: str, *, loosely: bool = False) -> bool:
+def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:
+    """Return whether a method has a parameter; ``default`` where its signature does not tell."""
     try:
         parameters = inspect.signature(method).parameters
-    except (TypeError, ValueError):  # compiled, and it does not say
-        return loosely
-    return name in parameters or (loosely and any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
+    except (TypeError, ValueError):  # compiled methods may have no signature
+        return default
+    return name in parameters or (default and any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
