@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairtransport.transport.line import Sample
-from fairtransport.transport.targets import resolve_target
+from fairtransport.transport.targets import TARGET_SIZE, resolve_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
 
 __all__ = ["fixed_target"]
-
-_TARGET_SIZE = 4096  # scores of equal mass that stand for it
 
 
 def fixed_target(
@@ -34,4 +32,4 @@ def fixed_target(
         names=groups.names,
         everyone=sample(slice(None)),
     )
-    return resolved.equal_mass(_TARGET_SIZE)
+    return resolved.equal_mass(TARGET_SIZE)

@@ -22,7 +22,7 @@ from fairtransport.repair._tables import RepairsTables
 from fairtransport.repair.online import RepairsStreams
 from fairtransport.transport.line import QuantileMap, Sample, quantile_map
 from fairtransport.transport.many_maps import move_by_code
-from fairtransport.transport.targets import TARGET_WORDS, resolve_target
+from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["QuantileRepair", "describe_small_groups", "groups_to_repair"]
 
 _OUTPUTS = ("default", "pandas", "polars")
-_TARGET_SIZE = 4096  # scores of equal mass that ``target_`` shows; the maps use the exact target
 
 
 class QuantileRepair(  # type: ignore[call-arg]
@@ -242,7 +241,7 @@ class QuantileRepair(  # type: ignore[call-arg]
         self.maps_ = tuple(maps[sources.maps[group]] for group in everyone)
         self.rows_at_knots_ = tuple(rows[sources.maps[group]] for group in everyone)
         self.own_map_ = sources.own_map
-        self.target_ = target.equal_mass(_TARGET_SIZE)
+        self.target_ = target.equal_mass(TARGET_SIZE)
         self.groups_ = Groups.from_spec(groups.to_spec())
         self.group_sizes_ = counts
         self.n_features_in_ = 1

@@ -24,6 +24,7 @@ from fairtransport.torch._sample_memory import Memory
 from fairtransport.torch._score_tables import check_table, labels_of, samples_of, to_numpy
 from fairtransport.torch._state_dicts import check_loaded
 from fairtransport.torch._target import EACH_OTHER, Target
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +42,6 @@ _POINTS = {"continuous": 64, "discrete": 256}  # of a picture: duals are smooth,
 _MEMORY = {"continuous": 32, "discrete": 128}  # duals remember by themselves
 _HALVES = (torch.float16, torch.bfloat16)
 _MOST_PROBLEMS = 2_500
-_TARGET_SIZE = 4096  # scores of equal mass that stand for a target
 
 
 class TransportPenalty(nn.Module):
@@ -327,7 +327,7 @@ class TransportPenalty(nn.Module):
         cells = [np.flatnonzero(codes == group) for group in range(self.n_groups)]
         if self.target is None:
             return Comparisons.of_cells(len(codes), cells, list(combinations(range(self.n_groups), 2)))
-        aim = self.target.of_samples(stratum, samples).equal_mass(_TARGET_SIZE)
+        aim = self.target.of_samples(stratum, samples).equal_mass(TARGET_SIZE)
         to_target = [(group, self.n_groups) for group in range(self.n_groups)]
         return Comparisons.of_cells(len(codes), cells, to_target, targets=[aim])
 

@@ -28,13 +28,12 @@ from fairtransport.persistence.recipes._registry import (
 )
 from fairtransport.transport.fourier import FourierFeatures
 from fairtransport.transport.line import QuantileMap, Sample
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["is_array_of_scores", "is_history", "summarised_target"]
-
-_TARGET_SIZE = 4096
 
 
 def is_array_of_scores(target: Any, groups: Groups | None) -> bool:
@@ -58,15 +57,15 @@ def summarised_target(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
     if is_array_of_scores(model.target, getattr(model, "groups_", None)):
         given = _ascending(model.target)
         # Distinct scores are one person's each, unless they occur more than once in what was given.
-        n_rows = float(given.size) if given.size <= _TARGET_SIZE else 0.0
-        held = given if given.size <= _TARGET_SIZE else Sample.from_values(given).equal_mass(_TARGET_SIZE)
+        n_rows = float(given.size) if given.size <= TARGET_SIZE else 0.0
+        held = given if given.size <= TARGET_SIZE else Sample.from_values(given).equal_mass(TARGET_SIZE)
         told["target"] = summarise_quantiles(held, people, n_rows)
     return told
 
 
 def _ascending(target: Any) -> NDArray[np.float64]:
     if isinstance(target, Sample):
-        return target.equal_mass(_TARGET_SIZE)
+        return target.equal_mass(TARGET_SIZE)
     return np.sort(check_vector(target, name="target"))
 
 
