@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from fairtransport.auditing._assembly import read_blocks
 from fairtransport.auditing._coarse_histograms import MOST_NODES, thin
 from fairtransport.auditing._confidence_intervals import Block
 from fairtransport.auditing._disparity_norms import METRICS, make_yardsticks
+from fairtransport.auditing._estimation import read_blocks
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing.options import Options
 from fairtransport.histograms import count_scores

@@ -10,7 +10,6 @@ from fairtransport.auditing._coarse_histograms import thin
 from fairtransport.auditing._confidence_intervals import Block, find_truths
 from fairtransport.auditing._disparity_norms import METRICS, Yardstick, make_yardsticks
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
-from fairtransport.auditing._ordering import _network, ascending
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import Sample, wasserstein
@@ -78,16 +77,6 @@ def test_norms_are_sums_of_distances(n_groups):
     assert Yardstick("x", "pairs").total(curves, widths)[0] == pytest.approx(exact[METRICS[2]])
     to_first = sum(wasserstein(sample, samples[0]) for sample in samples)
     assert Yardstick("x", "group", group=0).total(curves, widths)[0] == pytest.approx(to_first)
-
-
-def test_a_sorting_network_sorts():
-    # The zero-one principle: a network that sorts every list of zeros and ones sorts every list.
-    for size in range(1, 11):
-        lists = ((np.arange(1 << size)[None] >> np.arange(size)[:, None]) & 1).astype(float)
-        assert np.array_equal(np.array(ascending(lists)), np.sort(lists, axis=0))
-    assert len(_network(6)) == 12
-    many = np.random.default_rng(0).random((40, 7))
-    assert np.array_equal(np.array(ascending(many)), np.sort(many, axis=0))
 
 
 # ------------------------------------------------------------------------------------------------ noise floors

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import render
-from fairtransport.auditing._summary import TITLES, one_line, short, wrap
+from fairtransport.auditing._audit_text import TITLES, one_line, short, wrap
 from fairtransport.auditing.result import Audit, plain_values
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairtransport.auditing._ordering import ascending
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS
 
@@ -60,7 +59,8 @@ class Yardstick:
             # The k-th lowest curve counts as often as it is the higher one of a pair, less as the lower one.
             times = 2.0 * np.arange(len(groups)) - len(groups) + 1
             times = times if self.kind == "pairs" else np.sign(times)
-            return _sum(time * (row @ widths) for time, row in zip(times, ascending(groups), strict=True))
+            total: NDArray[np.float64] = times @ (np.sort(groups, axis=0) @ widths)
+            return total
         if self.kind == "fixed":
             return _sum(abs(one) @ widths for one in groups)
         middle = curves[self.group] if self.kind == "group" else curves[-1]

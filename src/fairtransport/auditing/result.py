@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import render
-from fairtransport.auditing._score_ranges import pair_summary
+from fairtransport.auditing._audit_text import audit_text
+from fairtransport.auditing._pair_summary import pair_summary
 from fairtransport.auditing._small_groups import SmallGroups
-from fairtransport.auditing._summary import audit_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.auditing._score_ranges import PairSummary
+    from fairtransport.auditing._pair_summary import PairSummary
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 

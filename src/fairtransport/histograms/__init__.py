@@ -1,8 +1,8 @@
 """Scores + groups -> a small summary that can be merged, forgotten, resampled, stored and drawn."""
 
-from fairtransport.histograms._counted import GroupHistograms
-from fairtransport.histograms._counting import count_entries, count_scores
+from fairtransport.histograms._binning import count_entries, count_scores
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid
+from fairtransport.histograms._group_histograms import GroupHistograms
 from fairtransport.histograms.resampling import redraw_null, resample_masses, shuffle_cells
 
 __all__ = [

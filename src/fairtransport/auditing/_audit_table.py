@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import say_columns
-from fairtransport.auditing._audits import audit_histograms
+from fairtransport.auditing._audit import audit_histograms
 from fairtransport.auditing.options import check_options
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid

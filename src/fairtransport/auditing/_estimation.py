@@ -11,8 +11,8 @@ from fairtransport.auditing._confidence_intervals import Block, find_truths
 from fairtransport.auditing._disparity_norms import make_yardsticks
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
 from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing._pair_summary import pair_summary
 from fairtransport.auditing._permutation_test import noise_floors
-from fairtransport.auditing._score_ranges import pair_summary
 from fairtransport.auditing._small_groups import SmallGroups
 from fairtransport.auditing.proportions import area_under_curve, difference, ratio, share
 from fairtransport.auditing.result import QUANTILE_LEVELS, Audit, GroupSummary, Reading, Settings, ThresholdSummary
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing._disparity_norms import Yardstick
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing._score_ranges import PairSummary
+    from fairtransport.auditing._pair_summary import PairSummary
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.result import StratumSummary

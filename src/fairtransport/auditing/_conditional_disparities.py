@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.auditing._assembly import make_block, read_blocks
 from fairtransport.auditing._disparity_norms import METRICS, make_yardsticks
+from fairtransport.auditing._estimation import make_block, read_blocks
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing.result import Reading, StratumSummary

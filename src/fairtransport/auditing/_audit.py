@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_length, check_weights
-from fairtransport.auditing._assembly import assemble
-from fairtransport.auditing._conditional import read_strata
+from fairtransport.auditing._conditional_disparities import read_strata
+from fairtransport.auditing._estimation import assemble
 from fairtransport.auditing._evidence import CountedEvidence, RowEvidence
 from fairtransport.auditing._small_groups import summarise_small_groups
 from fairtransport.auditing.options import check_options

@@ -8,8 +8,8 @@ import numpy as np
 
 from fairtransport._validation import check_length, check_weights
 from fairtransport.groups import Groups, make_groups
-from fairtransport.histograms._counted import GroupHistograms
 from fairtransport.histograms._grid import DEFAULT_BINS, Grid
+from fairtransport.histograms._group_histograms import GroupHistograms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
