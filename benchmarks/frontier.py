@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks import _fair_peers, _timing
 from benchmarks._fair_peers import Task, dense
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepair, metrics
-from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,18 +68,16 @@ def repair(task, grid, seed):  # noqa: ARG001 - no chance is involved
         yield amount, fitted.transform(task.scores_test, sensitive_features=task.groups_test)
 
 
-def transport(task, grid, seed, *, kind, **options):
+def transport(task, grid, seed, *, kind, **options):  # noqa: ARG001 - the solver draws nothing
     known = {"sensitive_features": task.groups_test} if options.get("group_specific") else {}
-    fitted = kind(random_state=seed, **options).fit_path(
-        task.X_train, task.y_train, sorted(grid), sensitive_features=task.groups_train
-    )
+    fitted = kind(**options).fit_path(task.X_train, task.y_train, sorted(grid), sensitive_features=task.groups_train)
     for weight, model in zip(sorted(grid), fitted, strict=True):
         yield weight, model.predict_proba(task.X_test, **known)[:, 1]
 
 
-def mixed(task, grid, seed, *, kind, **options):
+def mixed(task, grid, seed, *, kind, **options):  # noqa: ARG001 - the solver draws nothing
     """Train once with the default weight, then go from the initial model's scores to the trained one's."""
-    model = kind(random_state=seed, **options).fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
+    model = kind(**options).fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
     known = {"sensitive_features": task.groups_test} if options.get("group_specific") else {}
     for amount in grid:
         yield amount, model.set_params(amount=amount).predict_proba(task.X_test, **known)[:, 1]

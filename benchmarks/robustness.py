@@ -19,8 +19,9 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks import _timing
 from fairtransport import ContinuousTransportClassifier
+from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
-from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 
 BATCHES = (5, 10, 50, 200, 1000)
 REGULARIZERS = ("l2", "entropy")
@@ -38,8 +39,8 @@ def one(splits, starts, batch, regularizer, drawn, seed):
     split, start = (several[seed % len(several)] for several in (splits, starts))
     # A reduced budget: so many rows of each group in all; and the initial model, always the same, is fitted once.
     model = ContinuousTransportClassifier(
-        start, solver="sgd", parity_weight=3.0, batch_size=batch, regularizer=regularizer,
-        n_updates=max(500, drawn // batch), random_state=seed,
+        start, parity_weight=3.0, regularizer=regularizer,
+        solver=SgdSettings(batch_size=batch, n_updates=max(500, drawn // batch), random_state=seed),
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

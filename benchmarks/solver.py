@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks import _timing
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
-from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 
 CLAIM = "A fit with one fixed weight and the automatic path: ratios to logistic regression, memory, growth with rows."
 PLAIN = "scikit-learn's LogisticRegression"
@@ -42,7 +42,7 @@ BASELINE = """
 import sys, time, warnings
 import fairtransport
 from fairtransport import ContinuousTransportClassifier
-from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 warnings.simplefilter("ignore")
 split = {"Adult": adult_split, "German": lambda: german_splits(1)[0], "Communities": lambda: communities_splits(1)[0]}
 split = split[sys.argv[1]]()
@@ -50,7 +50,7 @@ groups = split.groups_train
 print(fairtransport.__file__, flush=True)
 for line in sys.stdin:
     began = time.perf_counter()
-    ContinuousTransportClassifier(random_state=0).fit(split.X_train, split.y_train, sensitive_features=groups)
+    ContinuousTransportClassifier().fit(split.X_train, split.y_train, sensitive_features=groups)
     print(time.perf_counter() - began, flush=True)
 """
 
@@ -84,7 +84,7 @@ def fits(X, y, groups):
     """The calls of a race, by name."""
 
     def transport(kind, weight):
-        return lambda: kind(parity_weight=weight, random_state=0).fit(X, y, sensitive_features=groups)
+        return lambda: kind(parity_weight=weight).fit(X, y, sensitive_features=groups)
 
     return {
         PLAIN: lambda: LogisticRegression(max_iter=1000).fit(X, y),

@@ -10,7 +10,7 @@ import sys
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.paper.setups import adult_split
+from fairtransport.paper.splits import adult_split
 
 
 def main(page: str, comparison: str) -> None:

@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
-from fairtransport.paper.setups import Split, adult_split
+from fairtransport.paper.splits import Split, adult_split
 from fairtransport.report.style.colors import group_styles
 from fairtransport.torch import TransportPenalty
 

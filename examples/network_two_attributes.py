@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fairtransport.groups import make_groups
 from fairtransport.metrics import error_rate, noise_floor, strong_pairwise_disparity
-from fairtransport.paper.setups import adult_split
+from fairtransport.paper.splits import adult_split
 from fairtransport.torch import TransportPenalty
 
 BATCH, EPOCHS = 64, 6

@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 
 from fairtransport import ContinuousTransportClassifier, FairnessWarning
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
-from fairtransport.paper.setups import Split, adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import Split, adult_split, communities_splits, german_splits
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 COLOURS = ("#0072B2", "#D55E00", "#009E73")

@@ -13,7 +13,7 @@ mpl.use("Agg")
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.paper.setups import german_splits
+from fairtransport.paper.splits import german_splits
 from fairtransport.report import FrontierDisplay
 
 

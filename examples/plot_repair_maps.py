@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
-from fairtransport.paper.setups import adult_split
+from fairtransport.paper.splits import adult_split
 from fairtransport.report import PairwiseDisparityDisplay, TransportMapDisplay
 
 

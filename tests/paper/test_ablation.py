@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import ablation
-from fairtransport.paper._runs import Stop, Stopped, run_parts
+from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
 from fairtransport.paper.finding import VERDICTS
 
 

@@ -6,7 +6,7 @@ import pytest
 from fairtransport.metrics import error_rate, wasserstein_disparity
 from fairtransport.paper import comparison as module
 from fairtransport.paper.comparison import compare_on_adult
-from fairtransport.paper.setups import german_splits
+from fairtransport.paper.splits import german_splits
 from fairtransport.report import verdict
 
 

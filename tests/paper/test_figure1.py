@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure1
-from fairtransport.paper._runs import Stop, Stopped, run_parts
-from fairtransport.report.displays.method_panels import draw
+from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
+from fairtransport.report.style.figure_files import figure_bytes
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_whole_figure(small):
     assert {axis.get_xlabel() for axis in (left, center, right)} == {"Value of X or Y"}
     # Two distributions with two regularizers, and the line at zero.
     assert len(center.lines) == len(right.lines) == 5
-    assert draw(finding.figures["figure1"], "png").startswith(b"\x89PNG")
+    assert figure_bytes(finding.figures["figure1"], "png").startswith(b"\x89PNG")
     curves = finding.tables["figure1"]
     assert len(curves.rows) == 4 * figure1._GRID.size
     opposite = [row for row in curves.rows if row[1] == "opposite"]

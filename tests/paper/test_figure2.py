@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure2
-from fairtransport.paper._runs import Stop, Stopped, run_parts
+from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
 from fairtransport.paper.finding import VERDICTS
 
 WASS1 = {"COT": {5: 0.05, 10: 0.03, 20: 0.03}, "DOT": {5: 0.25, 10: 0.14, 20: 0.08}}

@@ -7,9 +7,9 @@ import pytest
 
 from fairtransport.paper import _shifted_adult as shifted_adult
 from fairtransport.paper import figure3
-from fairtransport.paper._runs import Stop, Stopped, run_parts
-from fairtransport.paper.setups import Split
-from fairtransport.report.displays.method_panels import draw
+from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
+from fairtransport.paper.splits import Split
+from fairtransport.report.style.figure_files import figure_bytes
 
 
 def small_split(n=3000):
@@ -56,7 +56,7 @@ def test_the_whole_figure(small):
     ]
     assert axes[2].get_xlabel() == "Model output (probability of class 1)"
     assert axes[2].get_ylabel() == "Share of people (%)\nin bins of .05"
-    assert draw(finding.figures["figure3"], "png").startswith(b"\x89PNG")
+    assert figure_bytes(finding.figures["figure3"], "png").startswith(b"\x89PNG")
     assert [row[:3] for row in finding.tables["figure3"].rows][2] == ("changed", "Female", 0.4)
     shares = np.array(finding.tables["figure3-histograms"].rows)
     np.testing.assert_allclose(shares[:, 2:].sum(axis=0), 100.0, atol=0.01)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure4
-from fairtransport.paper._runs import Stop, Stopped, run_parts
-from fairtransport.paper.setups import Split
-from fairtransport.report.displays.method_panels import draw
+from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
+from fairtransport.paper.splits import Split
+from fairtransport.report.style.figure_files import figure_bytes
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
 
@@ -87,7 +87,7 @@ def test_the_whole_figure(small):
     assert [text.get_text() for text in left.texts[:7]] == [".1", ".2", ".3", ".3", ".4", ".1", ".4"]
     assert before.get_title(loc="left") == "(b) At update 1,200,\nbefore the change"
     assert after.get_xlabel() == "Model output"
-    assert draw(finding.figures["figure4"], "png").startswith(b"\x89PNG")
+    assert figure_bytes(finding.figures["figure4"], "png").startswith(b"\x89PNG")
     # Five records of each segment: where it begins and every 50 updates.
     trace = finding.tables["figure4"]
     assert len(trace.rows) == 2 * 21 * 5

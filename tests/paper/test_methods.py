@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
 from fairtransport.metrics import noise_floor, strong_pairwise_disparity, wasserstein_disparity
 from fairtransport.paper import _methods as methods
 from fairtransport.paper._methods import METHODS, SETTINGS, fit_method, measure, prepare, shuffled_floor
-from fairtransport.paper.setups import communities_splits, german_splits
+from fairtransport.paper.splits import communities_splits, german_splits
 from fairtransport.transport.targets import resolve_target
 
 
@@ -58,7 +58,7 @@ def test_paper_is_without_anchor_and_anchor_keeps_its_loop(problem, dataset):
     assert np.isinf(made["DOT"].parity_weight)
     assert np.isinf(made["COT (paper)"].parity_weight)
     weight = 8.0 if dataset.startswith("Communities") else 2.5
-    own = {"solver": "sgd", "parity_weight": weight, "random_state": 3}  # whose target is the paper's barycenter
+    own = {"solver": SgdSettings(random_state=3), "parity_weight": weight}  # whose target is the paper's barycenter
     for method, default in {
         "DOT (anchor)": DiscreteTransportClassifier(problem.model, **own),
         "COT (anchor)": ContinuousTransportClassifier(problem.model, **own),
@@ -70,7 +70,8 @@ def test_quick_is_a_tenth(problem):
     full, quick = (
         methods._make("COT (paper)", "German", problem.model, random_state=0, quick=quick) for quick in (False, True)
     )
-    assert quick.n_updates == full.n_updates // 10 == SETTINGS["German"]["COT (paper)"]["n_updates"] // 10
+    assert quick.solver.n_updates == full.solver.n_updates // 10
+    assert full.solver.n_updates == SETTINGS["German"]["COT (paper)"]["solver"].n_updates
 
 
 def test_measures_against_the_target_aimed_at(problem):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fairtransport.paper._published import METRICS, PUBLISHED, published_value
-from fairtransport.report.pages.comparison import METRICS as REPORTED
+from fairtransport.report import METRICS as REPORTED
 
 
 def test_metrics_are_those_of_the_report():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
 from fairtransport.transport.line import Sample, wasserstein
 
@@ -29,7 +30,9 @@ def fitted(start, kind, seed, rng, **options):
     split = adult_by_sex()
     sex = split.sensitive_train["sex"]
     rows = rows_at_rates(split.y_train, sex, {"Female": 0.1}, rng)
-    model = kind(start, target="Male", random_state=seed, **options)
+    if "solver" in options:
+        options = {**options, "solver": SgdSettings(random_state=seed)}
+    model = kind(start, target="Male", **options)
     return model.fit(split.X_train[rows], split.y_train[rows], sensitive_features={"sex": sex[rows]}), rows
 
 

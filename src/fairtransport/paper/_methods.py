@@ -6,8 +6,7 @@ Logistic regression is fitted once a split; every other method starts from it or
 from __future__ import annotations
 
 import time
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport._validation import check_choice
-from fairtransport._warnings import FairnessWarning
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
+from fairtransport.linear.solvers.settings import sgd_settings
 from fairtransport.metrics import disparities, error_rate
 from fairtransport.repair import QuantileRepair
 from fairtransport.transport.line import Sample
@@ -28,24 +27,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.paper.setups import Split
+    from fairtransport.paper.splits import Split
 
 __all__ = ["METHODS", "SETTINGS", "Fit", "Problem", "fit_method", "measure", "prepare", "settings_of", "shuffled_floor"]
 
 # The paper's algorithm; where the paper gives no value (strength, steps), the one the project started with. Where
 # the numbers of updates come from is under "Notes" of `fit_method`.
 _PAPER_COT = {
-    "solver": "sgd",
     "parity_weight": np.inf,
     "regularizer": "l2",
     "strength": 0.1,
     "opposite_duals": True,
     "kernel_variance": 0.1,
-    "dual_step": 1.0,
-    "parameter_step": 0.002,
-    "batch_size": 10,
 }
-_PAPER_DOT = {"solver": "sgd", "parity_weight": np.inf, "parameter_step": 0.01}
+_PAPER_COT_SOLVER = SgdSettings(dual_step=1.0, parameter_step=0.002, batch_size=10)
+_PAPER_DOT = {"parity_weight": np.inf}
+_PAPER_DOT_SOLVER = SgdSettings(parameter_step=0.01)
 
 # The paper's loop and target, with the loss kept: what the anchor alone changes.
 _ANCHORED: Mapping[str, Any] = MappingProxyType({"solver": "sgd", "parity_weight": 2.5})
@@ -55,15 +52,15 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         # Batches of 1000 for DOT, because small ones bias it; of 10 for COT, which small ones do not bias.
         "Adult": MappingProxyType(
             {
-                "DOT": {**_PAPER_DOT, "batch_size": 1000, "n_updates": 5_000},
-                "COT (paper)": {**_PAPER_COT, "n_updates": 50_000},
+                "DOT": {**_PAPER_DOT, "solver": replace(_PAPER_DOT_SOLVER, batch_size=1000, n_updates=5_000)},
+                "COT (paper)": {**_PAPER_COT, "solver": replace(_PAPER_COT_SOLVER, n_updates=50_000)},
             }
         ),
         # Groups of about 440 and 310 training rows: batches cannot be much larger, and fewer updates suffice.
         "German": MappingProxyType(
             {
-                "DOT": {**_PAPER_DOT, "batch_size": 200, "n_updates": 2_000},
-                "COT (paper)": {**_PAPER_COT, "n_updates": 10_000},
+                "DOT": {**_PAPER_DOT, "solver": replace(_PAPER_DOT_SOLVER, batch_size=200, n_updates=2_000)},
+                "COT (paper)": {**_PAPER_COT, "solver": replace(_PAPER_COT_SOLVER, n_updates=10_000)},
             }
         ),
         # Eight groups, the smallest of about 90 training rows; the same settings for both readings. The weight of the
@@ -72,15 +69,13 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             {
                 "DOT (anchor)": {**_ANCHORED, "parity_weight": 8.0},
                 "COT (anchor)": {**_ANCHORED, "parity_weight": 8.0},
-                "DOT": {**_PAPER_DOT, "batch_size": 100, "n_updates": 4_000},
-                "COT (paper)": {**_PAPER_COT, "n_updates": 20_000},
+                "DOT": {**_PAPER_DOT, "solver": replace(_PAPER_DOT_SOLVER, batch_size=100, n_updates=4_000)},
+                "COT (paper)": {**_PAPER_COT, "solver": replace(_PAPER_COT_SOLVER, n_updates=20_000)},
             }
         ),
     }
 )
 """Data set, method -> parameters, for the methods that do not use the estimators' defaults."""
-
-_QUICK_UPDATES = 2_000  # of estimators that choose their own number
 
 METHODS: Mapping[str, str] = MappingProxyType(
     {
@@ -162,7 +157,7 @@ def prepare(split: Split) -> Problem:
     Parameters
     ----------
     split : Split
-        From `fairtransport.paper.setups`.
+        From `fairtransport.paper.splits`.
 
     Returns
     -------
@@ -227,10 +222,7 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
         scores = repair.transform(problem.test_scores, sensitive_features=split.sensitive_test)
         return Fit(method, scores, test_target, time.perf_counter() - start)
     model = _make(method, split.name, problem.model, random_state=random_state, quick=quick)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Training was interrupted")  # an exception says it below
-        warnings.simplefilter("ignore", FairnessWarning)  # what parity costs is what the table shows
-        model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
+    model.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     if model.outcome_.startswith("interrupted"):
         raise KeyboardInterrupt
     seconds = time.perf_counter() - start
@@ -298,10 +290,11 @@ def settings_of(method: str, dataset: str) -> dict[str, Any]:
 
 
 def _make(method: str, dataset: str, model: Any, *, random_state: int, quick: bool) -> Any:
-    estimator = _ESTIMATORS[method](model, **{**settings_of(method, dataset), "random_state": random_state})
-    if not quick:
-        return estimator
-    return estimator.set_params(n_updates=(estimator.n_updates or _QUICK_UPDATES * 10) // 10)
+    settings = settings_of(method, dataset)
+    solver = replace(sgd_settings(settings.pop("solver")) or SgdSettings(), random_state=random_state)
+    if quick:
+        solver = replace(solver, n_updates=solver.n_updates // 10)
+    return _ESTIMATORS[method](model, solver=solver, **settings)
 
 
 def _barycenter(groups: Groups, scores: NDArray[np.float64], which: str) -> Sample:

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from fairtransport.datasets import shift_class_rate
-from fairtransport.paper.setups import adult_split
+from fairtransport.paper.splits import adult_split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper.setups import Split
+    from fairtransport.paper.splits import Split
 
 __all__ = ["adult_by_sex", "rows_at_rates"]
 

@@ -11,18 +11,18 @@ from fairtransport.paper.finding import Claim
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.paper.table1 import Table1
+    from fairtransport.paper._table1_data import Table1
 
 __all__ = ["table1_claims"]
 
 
 def table1_claims(table: Table1) -> tuple[Claim, ...]:
-    """Check the claims against the table's figures."""
+    """Check the paper's claims against the table's figures."""
 
     def figure(dataset: str, method: str, metric: str) -> float:
         return table.value(dataset, method, metric).mean
 
-    def told(dataset: str, methods: Sequence[str], *metrics: str) -> str:
+    def listed(dataset: str, methods: Sequence[str], *metrics: str) -> str:
         return "; ".join(
             f"{method} " + " / ".join(three_digits(figure(dataset, method, metric)) for metric in metrics)
             for method in methods
@@ -50,7 +50,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
             Claim(
                 f"{dataset}: every transport method makes the groups' scores much more alike (SPDD).",
                 _published(dataset, ("LR", *trained)),
-                told(dataset, ("LR", *trained), "SPDD"),
+                listed(dataset, ("LR", *trained), "SPDD"),
                 "agrees" if after <= before / 2 else "differs",
                 f"noise floor {three_digits(table.value(dataset, 'LR', 'SPDD').floor or 0.0)}",
             )
@@ -60,7 +60,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
         Claim(
             "Adult: the transport methods perform alike.",
             "Err-.5 .170 to .175",
-            "Err-.5 " + told("Adult", trained, "Err-.5"),
+            "Err-.5 " + listed("Adult", trained, "Err-.5"),
             "agrees" if max(errors) - min(errors) <= 0.01 else "differs",
         )
     )
@@ -71,7 +71,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
         Claim(
             f"{name}: SPDD after transport, as published.",
             _published(name, trained),
-            told(name, trained, "SPDD"),
+            listed(name, trained, "SPDD"),
             "agrees" if abs(ours - theirs) <= 0.1 * theirs else "differs",
             f"on groups as small as ours chance alone shows {three_digits(floor)}; the paper does not say how it made "
             "its eight groups",
@@ -97,7 +97,7 @@ def table1_claims(table: Table1) -> tuple[Claim, ...]:
         Claim(
             "Beyond the paper: keeping the logistic loss as an anchor costs less error at a similar disparity (Adult).",
             "",
-            told("Adult", ("COT (paper)", "COT (anchor)"), "Err-.5", fair),
+            listed("Adult", ("COT (paper)", "COT (anchor)"), "Err-.5", fair),
             "better" if cheaper and similar else "differs",
             f"similar: {fair} at most {three_digits(close)} higher",
         )

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._adult_runs import run_on_adult
+from fairtransport.paper._adult_training import train_on_adult
 from fairtransport.paper._axes import start_figure
+from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
-from fairtransport.paper._runs import Part
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.report.style.colors import THEMES, GroupStyle
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._runs import Result
+    from fairtransport.paper._cached_parts import Result
 
 __all__ = ["assemble", "parts"]
 
@@ -139,7 +139,7 @@ def _part(
         "kernel_variance": variance,
         "dual_step": round(ratio * strength, 9),
     }
-    return Part(name, settings, partial(run_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features))
+    return Part(name, settings, partial(train_on_adult, settings), cost=1e-6 * n_updates * (25 + 0.1 * features))
 
 
 def parts(*, quick: bool) -> list[Part]:

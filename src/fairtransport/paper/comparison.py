@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairtransport import __version__
-from fairtransport.linear import ContinuousTransportClassifier
+from fairtransport.linear import ContinuousTransportClassifier, SgdSettings
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
-from fairtransport.paper.setups import adult_split
+from fairtransport.paper._training_warnings import ignore_training_warnings
+from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
-from fairtransport.report.pages.comparison import Comparison, MethodOutcome
+from fairtransport.report import Comparison, MethodOutcome
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_on_adult"]
 
-_TARGET_SIZE = 4096  # scores of equal mass, as many as the estimators keep
 # The name on the page -> the method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}
 _NOTES = {
@@ -55,9 +56,10 @@ def compare_on_adult(
     say("Compiling, the first time only")
     _compile(problem)
     fits = {"LR": fit_method("LR", problem)}
-    for name, method in _TRAINED.items():
-        say(f"Training {name}")
-        fits[name] = fit_method(method, problem, random_state=random_state, quick=quick)
+    with ignore_training_warnings():
+        for name, method in _TRAINED.items():
+            say(f"Training {name}")
+            fits[name] = fit_method(method, problem, random_state=random_state, quick=quick)
     say("Measuring")
     outcomes = tuple(
         MethodOutcome(name, METHODS[fit.method], measure(fit, problem), fit.seconds, fit.scores, _NOTES.get(name, ""))
@@ -67,7 +69,7 @@ def compare_on_adult(
         split.name,
         split.groups_test,
         split.y_test,
-        problem.test_target.equal_mass(_TARGET_SIZE),
+        problem.test_target.equal_mass(TARGET_SIZE),
         outcomes,
         shuffled_floor(fits["DPP"], problem, random_state=random_state),
         {
@@ -88,7 +90,8 @@ def compare_on_adult(
 def _compile(problem: Problem) -> None:
     """Meet every compiled loop once, so that the seconds shown are of the work."""
     split = problem.split
-    loop = ContinuousTransportClassifier(problem.model, solver="sgd", parity_weight=3.0, n_updates=1, batch_size=1)
+    once = SgdSettings(n_updates=1, batch_size=1)
+    loop = ContinuousTransportClassifier(problem.model, solver=once, parity_weight=3.0)
     loop.fit(split.X_train, split.y_train, sensitive_features=split.groups_train)
     few = {name: column[:1000] for name, column in split.sensitive_train.items()}
     scores = problem.train_scores[:1000]

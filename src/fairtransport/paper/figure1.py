@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from fairtransport._extras import load_extra
 from fairtransport.paper._axes import start_figure
-from fairtransport.paper._runs import Part
+from fairtransport.paper._cached_parts import Part
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.report.style.colors import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._runs import Result, Stop
+    from fairtransport.paper._cached_parts import Result, Stop
 
 __all__ = ["assemble", "parts"]
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.paper._adult_runs import run_on_adult
+from fairtransport.paper._adult_training import train_on_adult
 from fairtransport.paper._axes import start_figure
+from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import PUBLISHED, three_digits
-from fairtransport.paper._runs import Part
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.report.style.colors import GroupStyle
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._runs import Result
+    from fairtransport.paper._cached_parts import Result
 
 __all__ = ["assemble", "parts"]
 
@@ -134,7 +134,7 @@ def parts(*, quick: bool) -> list[Part]:
                     # Seconds on one core, roughly: each update costs about as much as ten rows a group.
                     cost = 1e-6 * n_updates * (batch + 10)
                     name = _name(panel, method, batch, seed)
-                    found.append(Part(name, settings, partial(run_on_adult, settings), cost))
+                    found.append(Part(name, settings, partial(train_on_adult, settings), cost))
     return found
 
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._extras import load_extra
-from fairtransport.linear import ContinuousTransportClassifier
+from fairtransport.paper._adult_training import paper_classifier
 from fairtransport.paper._axes import start_figure
+from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
-from fairtransport.paper._runs import Part
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.paper._traces import Evaluator, follow
+from fairtransport.paper._training_curves import Evaluator, record_training
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.report.style.colors import THEMES
 from fairtransport.transport.line import wasserstein
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.paper._runs import Result, Stop
+    from fairtransport.paper._cached_parts import Result, Stop
 
 __all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
 
@@ -71,7 +71,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
     rows = rows_at_rates(
         split.y_train, split.sensitive_train["sex"], rates["same"], np.random.default_rng([seed, len(rates)])
     )
-    model = ContinuousTransportClassifier(solver="sgd", parity_weight=np.inf, target="Male", random_state=seed, **own)
+    model = paper_classifier("COT", None, seed, {"target": "Male", **own})
     sex = {"sex": split.sensitive_train["sex"][rows]}
     trainer = model.make_trainer(split.X_train[rows], split.y_train[rows], sensitive_features=sex)
     tests = {}
@@ -80,7 +80,7 @@ def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
         sex = {"sex": split.sensitive_test["sex"][held]}
         tests[world] = Evaluator.build(split.X_test[held], split.y_test[held], sex, model.target_)
     start = trainer.theta
-    run = follow(trainer, tests["same"], n_updates=own["n_updates"], every=every, stop=stop)
+    run = record_training(trainer, tests["same"], n_updates=own["n_updates"], every=every, stop=stop)
     found: Result = {"target": model.target_, "theta": run["final_theta"]}
     for world, test in tests.items():
         for sex_name, members in zip(test.groups.names, test.groups.rows, strict=True):

@@ -47,13 +47,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.paper._adult_training import paper_classifier
 from fairtransport.paper._axes import start_figure
+from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
-from fairtransport.paper._runs import Part
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.paper._traces import Evaluator
+from fairtransport.paper._training_curves import Evaluator
 from fairtransport.paper.finding import Claim, Finding, Table
 from fairtransport.report.style.colors import THEMES, GroupStyle
 
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear import Trainer
-    from fairtransport.paper._runs import Result, Stop
-    from fairtransport.paper.setups import Split
+    from fairtransport.paper._cached_parts import Result, Stop
+    from fairtransport.paper.splits import Split
 
 __all__ = ["assemble", "parts"]
 
@@ -149,8 +149,7 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
     split, own = adult_by_sex(), dict(settings)
     method, rates, segment, every = (own.pop(key) for key in ("method", "rates", "segment", "every"))
     seed, after = own.pop("seed"), own.pop("after")
-    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    model = kind(_start(), solver="sgd", parity_weight=np.inf, target="Male", random_state=seed, **own)
+    model = paper_classifier(method, _start(), seed, {"target": "Male", **own})
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
     evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairtransport.paper._runs import Part, Result
+    from fairtransport.paper._cached_parts import Part, Result
 
 __all__ = ["VERDICTS", "Claim", "Finding", "Item", "Table"]
 

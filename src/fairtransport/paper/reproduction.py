@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fairtransport import __version__
 from fairtransport._extras import check_report, load_extra
 from fairtransport._validation import check_choice
-from fairtransport.paper._runs import run_parts
-from fairtransport.report.displays.method_panels import draw
+from fairtransport.paper._cached_parts import run_parts
+from fairtransport.report.style.figure_files import figure_bytes
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Pat
     pictures: dict[str, bytes] = {}
     for finding in findings:
         for stem, figure in finding.figures.items():
-            pictures[stem] = draw(figure, "png")
+            pictures[stem] = figure_bytes(figure, "png")
             contents[f"{stem}.png"] = pictures[stem]
-            contents[f"{stem}.svg"] = draw(figure, "svg")
+            contents[f"{stem}.svg"] = figure_bytes(figure, "svg")
         for stem, table in finding.tables.items():
             contents[f"{stem}.csv"] = table.to_csv().encode()
     contents["summary.md"] = summary(findings, quick=quick).encode()

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fairtransport.metrics import wasserstein_disparity
 from fairtransport.paper._methods import fit_method, measure, prepare
-from fairtransport.paper.setups import adult_split, communities_splits, german_splits
+from fairtransport.paper.splits import adult_split, communities_splits, german_splits
 
 
 @pytest.fixture(scope="module")

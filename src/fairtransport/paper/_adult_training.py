@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +10,19 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.groups import make_groups
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
-from fairtransport.paper._traces import Evaluator, follow
-from fairtransport.paper.setups import adult_split
+from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier, SgdSettings
+from fairtransport.paper._training_curves import Evaluator, record_training
+from fairtransport.paper.splits import adult_split
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairtransport.paper._runs import Result, Stop
-    from fairtransport.paper.setups import Split
+    from fairtransport.paper._cached_parts import Result, Stop
+    from fairtransport.paper.splits import Split
 
-__all__ = ["run_on_adult"]
+__all__ = ["train_on_adult"]
 
 
 @lru_cache(maxsize=1)
@@ -31,7 +32,26 @@ def _adult() -> tuple[Split, Any]:
     return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
 
-def run_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
+def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping[str, Any]) -> Any:
+    """Return the paper's COT or DOT, which leaves the loss out.
+
+    Parameters
+    ----------
+    method : {"COT", "DOT"}
+    estimator : estimator or None
+        The initial model.
+    seed : int
+    parameters : mapping
+        Parameters of the classifier and fields of `fairtransport.linear.SgdSettings`.
+    """
+    solver_fields = {field.name for field in fields(SgdSettings)}
+    solver = {name: value for name, value in parameters.items() if name in solver_fields}
+    others = {name: value for name, value in parameters.items() if name not in solver_fields}
+    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
+    return kind(estimator, solver=SgdSettings(random_state=seed, **solver), parity_weight=np.inf, **others)
+
+
+def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
     """Run the paper's COT or DOT on Adult and follow it on the test rows.
 
     Parameters
@@ -46,21 +66,20 @@ def run_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
     Returns
     -------
     dict of ndarray
-        See `fairtransport.paper._traces.follow`.
+        See `fairtransport.paper._training_curves.record_training`.
     """
     split, start = _adult()
     own = dict(settings)
     method, columns = own.pop("method"), own.pop("columns")
     every, seed = own.pop("every"), own.pop("seed")
-    kind = ContinuousTransportClassifier if method == "COT" else DiscreteTransportClassifier
-    model = kind(start, solver="sgd", parity_weight=np.inf, random_state=seed, **own)
+    model = paper_classifier(method, start, seed, own)
     sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
     evaluator = Evaluator.build(
         split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], own["target"])
     )
-    return follow(trainer, evaluator, n_updates=own["n_updates"], every=every, stop=stop)
+    return record_training(trainer, evaluator, n_updates=own["n_updates"], every=every, stop=stop)
 
 
 def _test_target(start: Any, sensitive: Mapping[str, Any], target: str) -> Sample:

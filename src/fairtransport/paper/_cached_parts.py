@@ -1,8 +1,8 @@
-"""Long computations in parts: in parallel, interruptible, and never done twice.
+"""Long computations in parts that run in parallel, can be interrupted, and are cached on disk.
 
 A part is a name, its settings and a function. Its result, a dict of arrays, is kept in a file named after a
-digest of name and settings, so a run that was interrupted goes on where it stopped and a changed setting is
-computed anew.
+digest of name and settings, so that an interrupted run resumes where it stopped and a changed setting is
+computed again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from fairtransport import __version__
 from fairtransport._progress import progress
+from fairtransport.paper._training_warnings import ignore_training_warnings
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ __all__ = ["Part", "Result", "Stop", "Stopped", "run_parts"]
 
 Result = dict[str, "NDArray[Any]"]
 
-# To be raised when what is computed changes while the version and the settings stay: kept results then expire.
-_CODE = 2
+# Increase this when results change while the version and the settings stay the same; cached results then expire.
+_CACHE_VERSION = 2
 
 
 class Stopped(Exception):  # noqa: N818 - nothing went wrong
@@ -41,17 +42,17 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
 
 
 class Stop:
-    """Asked by parts between two pieces of work."""
+    """A request to stop, which parts check between two pieces of work."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Ask every running part to stop at its next piece."""
+        """Ask every running part to stop at its next check."""
         self._event.set()
 
     def check(self) -> None:
-        """Raise when asked to stop."""
+        """Raise `Stopped` if a stop was requested."""
         if self._event.is_set():
             raise Stopped
 
@@ -69,7 +70,7 @@ class Part:
     compute : callable
         Called with a ``Stop``, returns a dict of arrays.
     cost : float
-        Expected work, in any unit, for the time left.
+        Expected work in any unit, to estimate the time left.
     """
 
     name: str
@@ -79,12 +80,14 @@ class Part:
 
     @property
     def digest(self) -> str:
-        """Short name of the settings and of the version that computes."""
-        told = json.dumps({"name": self.name, "version": [__version__, _CODE], **self.settings}, sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        """Short hash of the name, the settings and the version of the package."""
+        text = json.dumps(
+            {"name": self.name, "version": [__version__, _CACHE_VERSION], **self.settings}, sort_keys=True
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def path(self, folder: Path) -> Path:
-        """Where the result is kept."""
+        """Return the file that caches the result."""
         return folder / f"{self.name}-{self.digest}.npz"
 
 
@@ -95,7 +98,7 @@ def _load(path: Path) -> Result | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return None  # cut off or damaged: computed again
+        return None  # truncated or damaged: compute it again
 
 
 def _save(path: Path, result: Result) -> None:
@@ -107,16 +110,16 @@ def _save(path: Path, result: Result) -> None:
 def run_parts(
     parts: Sequence[Part], *, folder: Path | None = None, n_jobs: int = 1, title: str = "computing", show: bool = False
 ) -> dict[str, Result]:
-    """Compute all parts, or read those that are done.
+    """Compute all parts, except those whose results are cached.
 
     Parameters
     ----------
     parts : sequence of Part
         With distinct names.
     folder : Path, optional
-        Where results are kept; without it nothing is kept.
+        Cache results here; without it nothing is cached.
     n_jobs : int, default=1
-        How many parts run at once, as threads: the compiled loops release the interpreter lock.
+        Number of parts that run at once, as threads: the compiled loops release the interpreter lock.
     title : str
         Shown with the bar.
     show : bool, default=False
@@ -130,13 +133,13 @@ def run_parts(
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C, when the running parts have stopped; finished ones are kept.
+        After Ctrl-C, once the running parts have stopped; the results of finished ones stay cached.
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Result] = {}
     if folder is not None:
-        done = {p.name: found for p in parts if (found := _load(p.path(folder))) is not None}
+        done = {p.name: result for p in parts if (result := _load(p.path(folder))) is not None}
     todo = sorted((p for p in parts if p.name not in done), key=lambda p: -p.cost)
     stop = Stop()
 
@@ -148,12 +151,13 @@ def run_parts(
         return result
 
     costs = {p.name: p.cost for p in parts}
-    whole = sum(costs.values())
+    total = sum(costs.values())
     with (
+        ignore_training_warnings(),
         progress(title, 1000, show=show) as bar,
         ThreadPoolExecutor(max_workers=max(1, n_jobs)) as pool,
     ):
-        bar.advance(int(1000 * sum(costs[n] for n in done) / whole))
+        bar.advance(int(1000 * sum(costs[n] for n in done) / total))
         running: dict[Future[Result], Part] = {pool.submit(compute, part): part for part in todo}
         try:
             while running:
@@ -161,7 +165,7 @@ def run_parts(
                 for future in finished:
                     part = running.pop(future)
                     done[part.name] = future.result()
-                    bar.advance(int(1000 * sum(costs[n] for n in done) / whole), f"{len(done)}/{len(parts)} parts")
+                    bar.advance(int(1000 * sum(costs[n] for n in done) / total), f"{len(done)}/{len(parts)} parts")
         except BaseException:
             stop.set()
             for future in running:

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from fairtransport import ContinuousTransportClassifier
+from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, wasserstein_disparity
-from fairtransport.paper._runs import Stop, Stopped
-from fairtransport.paper._traces import Evaluator, follow
+from fairtransport.paper._cached_parts import Stop, Stopped
+from fairtransport.paper._training_curves import Evaluator, record_training
 from fairtransport.paper.finding import Table
 
 RNG = np.random.default_rng(0)
@@ -14,14 +15,14 @@ Y = (X.sum(axis=1) + RNG.logistic(size=600) > 0.5).astype(int)
 
 
 def make():
-    model = ContinuousTransportClassifier(solver="sgd", parameter_step=0.05, batch_size=20, random_state=0)
+    model = ContinuousTransportClassifier(solver=SgdSettings(parameter_step=0.05, batch_size=20, random_state=0))
     trainer = model.make_trainer(X, Y, sensitive_features=G)
     return model, trainer, Evaluator.build(X, Y, G, model.target_)
 
 
-def test_follow_measures_means_of_iterates():
+def test_records_measure_means_of_iterates():
     model, trainer, evaluator = make()
-    found = follow(trainer, evaluator, n_updates=40, every=10, stop=Stop())
+    found = record_training(trainer, evaluator, n_updates=40, every=10, stop=Stop())
     np.testing.assert_array_equal(found["update"], [0, 10, 20, 30, 40])
     start = model.initial_estimator_.predict_proba(X)[:, 1]
     wass1 = wasserstein_disparity(start, sensitive_features=G, target=model.target_)
@@ -29,19 +30,19 @@ def test_follow_measures_means_of_iterates():
     assert found["error"][0] == pytest.approx(error_rate(Y, start))
     # The final model is the mean of the second half: what the estimator returns.
     fitted = ContinuousTransportClassifier(
-        solver="sgd", parameter_step=0.05, batch_size=20, n_updates=40, random_state=0
+        solver=SgdSettings(parameter_step=0.05, batch_size=20, n_updates=40, random_state=0)
     ).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(found["final_theta"][:, :-1], fitted.coef_, atol=1e-12)
     scores = fitted.predict_proba(X)[:, 1]
     assert found["final_error"] == pytest.approx(error_rate(Y, scores))
 
 
-def test_follow_can_be_stopped():
+def test_training_can_be_stopped():
     _, trainer, evaluator = make()
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
-        follow(trainer, evaluator, n_updates=40, every=10, stop=stop)
+        record_training(trainer, evaluator, n_updates=40, every=10, stop=stop)
 
 
 def test_table_as_csv():

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from fairtransport.paper._runs import Part, Stop, Stopped, run_parts
+from fairtransport.paper._cached_parts import Part, Stop, Stopped, run_parts
 
 
 def counted(name, calls, *, value=1.0, settings=None):

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear import Trainer
-    from fairtransport.paper._runs import Result, Stop
+    from fairtransport.paper._cached_parts import Result, Stop
 
-__all__ = ["Evaluator", "follow"]
+__all__ = ["Evaluator", "record_training"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Evaluator:
         return float(wass1), error_rate(self.y, scores)
 
 
-def follow(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
+def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
     """Run ``n_updates`` updates and measure after each ``every`` of them.
 
     Each record is of the iterates' mean since the one before, which shows where theta is without the jitter
