@@ -1,4 +1,8 @@
-"""A progress bar on standard error: rich where it is installed, plain lines otherwise."""
+"""A progress bar on standard error: rich where it is installed, plain lines otherwise.
+
+The core depends on neither tqdm nor rich, and a log file wants ten lines rather than a bar that redraws itself, so the
+plain lines are written here.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ __all__ = ["Progress", "progress"]
 
 
 class Progress(Protocol):
-    """What a long computation tells while it runs."""
+    """Receiver of the progress of a long computation."""
 
     def advance(self, done: int, note: str = "") -> None:
-        """Say that ``done`` units are finished in all, with a short note."""
+        """Report the number of units finished so far, with a short note."""
         ...
 
 
@@ -26,8 +30,8 @@ class _Silent:
         pass
 
 
-class _Late:
-    """Appears when the work turns out to be long."""
+class _Delayed:
+    """A bar that appears only once the work has taken a while."""
 
     def __init__(self, open_bar: Callable[[], Progress], after: float) -> None:
         self._open_bar = open_bar
@@ -42,33 +46,45 @@ class _Late:
 
 
 class _Lines:
-    """Ten lines in all, for logs and consoles without rich."""
+    """Ten lines in total, for log files and where rich is not installed."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.tenth = title, total, 0
-        self.began = time.monotonic()
+        self.started = time.monotonic()
 
     def advance(self, done: int, note: str = "") -> None:
         tenth = 10 * done // max(self.total, 1)
         if tenth > self.tenth:
             self.tenth = tenth
-            left = (time.monotonic() - self.began) * (self.total - done) / max(done, 1)
-            told = f"{self.title}: {10 * tenth}% {note}".rstrip() + (f", about {left:.0f} s left" if left >= 1 else "")
-            print(told, file=sys.stderr, flush=True)  # noqa: T201
+            left = (time.monotonic() - self.started) * (self.total - done) / max(done, 1)
+            line = f"{self.title}: {10 * tenth}% {note}".rstrip() + (f", about {left:.0f} s left" if left >= 1 else "")
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextlib.contextmanager
 def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
-    """Show a bar with the time left while the block runs; nothing when ``show`` is false.
+    """Show a bar with the time left while the block runs.
 
-    With ``after`` it appears only when the block has run for so many seconds.
+    Parameters
+    ----------
+    title : str
+    total : int
+        Number of units of work.
+    show : bool, default=True
+        False shows nothing.
+    after : float, default=0.0
+        Show the bar only if the block runs longer than this, in seconds.
+
+    Yields
+    ------
+    Progress
     """
     if not show:
         yield _Silent()
         return
     if after > 0:
         with contextlib.ExitStack() as stack:
-            yield _Late(lambda: stack.enter_context(progress(title, total)), after)
+            yield _Delayed(lambda: stack.enter_context(progress(title, total)), after)
         return
     try:
         from rich.console import Console  # noqa: PLC0415
