@@ -1,6 +1,6 @@
 """The torch penalty: time of forward and backward, and how often the host waits for the device.
 
-Without a CUDA device it times the CPU; the bars are for an H200 and not judged elsewhere.
+Without a CUDA device it times the CPU; the required times are for an H200.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ MOST_SECONDS, MOST_WAITS = 3e-3, 1
 
 
 def rows(batch, device, seed=0):
-    made = torch.Generator().manual_seed(seed)
-    codes = torch.randint(GROUPS, (batch,), generator=made)
-    scores = torch.rand(batch, generator=made) ** (1.0 + codes / GROUPS)
+    generator = torch.Generator().manual_seed(seed)
+    codes = torch.randint(GROUPS, (batch,), generator=generator)
+    scores = torch.rand(batch, generator=generator) ** (1.0 + codes / GROUPS)
     return scores.to(device).requires_grad_(), codes.to(device)
 
 
-# --------------------------------------------------------------------------------- the same, as one would write it
+# ------------------------------------------------------------------------------ a plain version, group by group
 
 
 def by_group(penalty, scores, codes):
-    """Each group's scores, and its quantiles without a gradient."""
-    own = [scores[codes == group] for group in range(GROUPS)]
-    places = [(penalty.odd * len(s) - 1) // (2 * len(penalty.odd)) for s in own]
-    return own, [s.detach().sort().values[place] for s, place in zip(own, places, strict=True)]
+    """Return each group's scores, and its quantiles without a gradient."""
+    groups = [scores[codes == group] for group in range(GROUPS)]
+    ranks = [(penalty.odd * len(s) - 1) // (2 * len(penalty.odd)) for s in groups]
+    return groups, [s.detach().sort().values[rank] for s, rank in zip(groups, ranks, strict=True)]
 
 
 def plain_continuous(penalty, scores, codes):
-    """Twice the value at the present duals, group by group; torch differentiates it."""
+    """Return twice the value at the current dual potentials, for automatic differentiation."""
     duals, total = penalty.transport, 0.0
-    own, pictures = by_group(penalty, scores, codes)
+    groups, quantiles = by_group(penalty, scores, codes)
 
     def psi(points):
         return (2 / len(duals.phase)) ** 0.5 * torch.cos(points[:, None] * duals.frequency + duals.phase)
 
     for number, (a, b) in enumerate(combinations(range(GROUPS), 2)):
-        for mine, theirs, x, y in ((a, b, duals.x, duals.y), (b, a, duals.y, duals.x)):
-            s, t = own[mine], pictures[theirs]
+        for first, second, x, y in ((a, b, duals.x, duals.y), (b, a, duals.y, duals.x)):
+            s, t = groups[first], quantiles[second]
             f, h = psi(s) @ x[number], psi(t) @ y[number]
             v = (f[:, None] + h - (s[:, None] - t).abs()) / duals.strength
             total = total + f.mean() + h.mean() - duals.strength * (0.25 * v.clamp(min=0) ** 2).mean()
@@ -56,15 +56,15 @@ def plain_continuous(penalty, scores, codes):
 
 
 def plain_discrete(penalty, scores, codes):
-    """Twice the value, group by group: each score against the other's quantile at its level."""
-    own, pictures = by_group(penalty, scores, codes)
+    """Return twice the value: each score is compared with the other group's quantile at its level."""
+    groups, quantiles = by_group(penalty, scores, codes)
     total = 0.0
     for a in range(GROUPS):
-        ascending = own[a].sort().values
+        ascending = groups[a].sort().values
         levels = (torch.arange(len(ascending), device=scores.device) + 0.5) / len(ascending)
         for b in range(GROUPS):
             if a != b:
-                total = total + (ascending - pictures[b][(levels * len(penalty.odd)).long()]).abs().mean()
+                total = total + (ascending - quantiles[b][(levels * len(penalty.odd)).long()]).abs().mean()
     return total
 
 
@@ -75,7 +75,7 @@ PLAIN = {"continuous": plain_continuous, "discrete": plain_discrete}
 
 
 def check_plain(kind, device):
-    """Group by group, and differentiated by torch: the same gradient."""
+    """Check the gradient against automatic differentiation of the plain version."""
     penalty = TransportPenalty(GROUPS, kind=kind).to(device)
     s, c = rows(BATCH, device)
     for _ in range(20):
@@ -88,7 +88,7 @@ def check_plain(kind, device):
 
 
 def check_devices(device):
-    """The same batches leave the same duals, memory and gradients on both, also when moved in between."""
+    """Check that CPU and device agree on potentials, memory and gradients, also when moved during training."""
     here, there = TransportPenalty(GROUPS), TransportPenalty(GROUPS)
     for seed in range(4):
         there = there.to(device) if seed == 2 else there  # after use
@@ -100,8 +100,8 @@ def check_devices(device):
         torch.testing.assert_close(there.state_dict()[name].cpu(), value, rtol=1e-3, atol=1e-5)
 
 
-def check_told(device):
-    """A code out of range is told within a few calls, without a wait."""
+def check_invalid_rows(device):
+    """Check that a code out of range raises within a few calls, without a synchronisation."""
     penalty = TransportPenalty(GROUPS).to(device)
     s, c = rows(64, device)
     penalty(s, c + 1)
@@ -126,20 +126,20 @@ def both_ways(loss, scores, codes):
 
 
 def times_of(call, rounds):
-    """Seconds of each call, all of the device's work included."""
+    """Return the seconds of each call, including the work of the device."""
     wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
-    found = []
+    seconds = []
     for number in range(rounds + 10):
         wait()
         began = time.perf_counter()
         call()
         wait()
-        found += [time.perf_counter() - began] if number >= 10 else []
-    return found
+        seconds += [time.perf_counter() - began] if number >= 10 else []
+    return seconds
 
 
 def count_waits(call):
-    """How often the host waits for the device in one call."""
+    """Return how often the host waits for the device in one call."""
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("warn")
     try:
@@ -156,7 +156,7 @@ def run(report):
     device = torch.device("cuda" if on_cuda else "cpu")
     name = torch.cuda.get_device_name() if on_cuda else "CPU, one thread"
     report.settings.update(device=name, torch=torch.__version__, batch=BATCH, groups=GROUPS, target="each_other")
-    report.name = "torch_penalty-cuda" if on_cuda else report.name  # one does not replace the other
+    report.name = "torch_penalty-cuda" if on_cuda else report.name  # results of CPU and CUDA are kept side by side
     rounds = 5 if report.quick else 200 if on_cuda else 20
     for kind, plain in PLAIN.items():
         check_plain(kind, device)
@@ -171,14 +171,16 @@ def run(report):
             if on_cuda:
                 waits = count_waits(call)
                 bar = f"at most {1e3 * MOST_SECONDS:g} ms and {MOST_WAITS} wait, compiled, H200; waits {waits} times"
-                judged = "H200" in name and how == "compiled"  # eager is as slow as the host
+                judged = "H200" in name and how == "compiled"  # the host limits eager mode
                 met = bool(np.median(ours) <= MOST_SECONDS and waits <= MOST_WAITS) if judged else None
             row = _timing.compare(f"{kind}, {how}", ours, "group by group, no duals moved", theirs)
             report.add(replace(row, bar=bar, met=met))
     if on_cuda:
         check_devices(device)
-        assert check_told(device)
-        report.note("CPU and device agree, also when moved in between; bad rows are told without a wait.")
+        assert check_invalid_rows(device)
+        report.note(
+            "CPU and device agree, also when moved during training; invalid rows raise without a synchronisation."
+        )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def gradient(penalty, scores, codes, strata=None):
     return float(value.detach()), s.grad.numpy()
 
 
-SOME = slice(None, None, 7)  # scores whose derivatives are taken by differences
+SOME = slice(None, None, 7)  # scores whose derivatives are compared with finite differences
 
 
 def finite_differences(value, scores, step=1e-6):
@@ -80,12 +80,12 @@ def test_continuous_equals_the_numpy_dual(regularizer, opposite, strata):
 
 
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
-def test_duals_climb_as_the_numpy_ones(regularizer, opposite):
-    # Groups of 64 rows are their own slices, so that both climb on the same points.
+def test_dual_ascent_equals_the_numpy_one(regularizer, opposite):
+    # Groups of 64 rows are their own quantiles, so that both ascend on the same points.
     rng = np.random.default_rng(0)
     scores, codes, target = rng.random(128), np.repeat([0, 1], 64), rng.random(50)
     penalty = double(
-        2, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, memory=0, n_dual_steps=2
+        2, target=target, regularizer=regularizer, opposite_duals=opposite, debias=False, memory_size=0, n_dual_steps=2
     )
     problem = numpy_problem(penalty)
     states = [DualState.zeros(problem) for _ in range(2)]
@@ -100,10 +100,10 @@ def test_duals_climb_as_the_numpy_ones(regularizer, opposite):
     assert penalty.transport.x.abs().max() > 1e-3
 
 
-def test_duals_climb_to_the_optimum_that_the_estimators_solve_for():
+def test_dual_ascent_converges_to_the_optimum_of_the_estimators():
     rng = np.random.default_rng(0)
     scores, codes = np.concatenate((rng.beta(2, 5, 64), rng.beta(4, 3, 64))), np.repeat([0, 1], 64)
-    penalty = double(2, memory=0, n_dual_steps=50)
+    penalty = double(2, memory_size=0, n_dual_steps=50)
     for _ in range(100):
         penalty(torch.tensor(scores), torch.tensor(codes))
     penalty.eval()
@@ -125,8 +125,8 @@ def test_discrete_equals_the_numpy_penalty(strata):
     expected, slopes = 0.0, np.zeros(40)
     for stratum in range(n_strata):
         rows = np.arange(40) if strata is None else np.flatnonzero(strata == stratum)
-        aim = target if strata is None else target[stratum]
-        terms = exact.value_and_gradient(scores[rows], demographic_parity(make_groups(codes[rows]), target=aim))
+        goal = target if strata is None else target[stratum]
+        terms = exact.value_and_gradient(scores[rows], demographic_parity(make_groups(codes[rows]), target=goal))
         expected += len(rows) / 40 * terms.value
         slopes[rows] = len(rows) / 40 * terms.gradient
     value, grad = gradient(penalty, scores, codes, strata)
@@ -138,7 +138,7 @@ def test_discrete_equals_the_numpy_penalty(strata):
 @pytest.mark.parametrize("target", ["each_other", "array"])
 @pytest.mark.parametrize(("regularizer", "opposite"), KINDS)
 def test_continuous_gradient_agrees_with_finite_differences(regularizer, opposite, target, debias):
-    # Groups of 32 and 64 rows fill pictures of 64 points exactly; then the other side's motion is in the gradient, too.
+    # Groups of 32 and 64 rows have exactly 64 quantiles; then the gradient includes the motion of the other side.
     rng = np.random.default_rng(2)
     scores, codes = rng.random(128), np.repeat([0, 1, 2], [32, 32, 64])
     goal = rng.random(40) if target == "array" else target
@@ -165,30 +165,30 @@ def test_strata_are_compared_one_by_one(kind):
     both = double(3, kind=kind, n_strata=2)
     both(torch.tensor(scores), torch.tensor(codes), torch.tensor(strata))
     both.eval()
-    value, grad, expected, pulls = *gradient(both, scores, codes, strata), 0.0, []
+    value, grad, expected, gradients = *gradient(both, scores, codes, strata), 0.0, []
     for stratum, share in ((0, 1 / 3), (1, 2 / 3)):
         alone = double(3, kind=kind).eval()
         if kind == "continuous":
             alone.transport.x.copy_(both.transport.x[3 * stratum : 3 * stratum + 3])
             alone.transport.y.copy_(both.transport.y[3 * stratum : 3 * stratum + 3])
         rows = strata == stratum
-        part, pull = gradient(alone, scores[rows], codes[rows])
+        part, part_gradient = gradient(alone, scores[rows], codes[rows])
         expected += share * part
-        pulls.append(share * pull)
+        gradients.append(share * part_gradient)
     assert value == pytest.approx(expected, abs=1e-12)
-    np.testing.assert_allclose(grad, np.concatenate(pulls), atol=1e-12)
+    np.testing.assert_allclose(grad, np.concatenate(gradients), atol=1e-12)
 
 
-def test_blocks_do_not_matter(monkeypatch):
+def test_block_size_does_not_change_the_gradient(monkeypatch):
     rng = np.random.default_rng(7)
-    scores, codes, found = rng.random(100), rng.integers(3, size=100), []
+    scores, codes, gradients = rng.random(100), rng.integers(3, size=100), []
     for size in (1, 1 << 12, 1 << 30):
-        monkeypatch.setitem(duals._BLOCKS, "cpu", size)
+        monkeypatch.setitem(duals._BLOCK_SIZES, "cpu", size)
         penalty = double(3)
         penalty(torch.tensor(scores), torch.tensor(codes))
-        found.append(gradient(penalty, scores, codes)[1])
-    np.testing.assert_allclose(found[0], found[2], atol=1e-14)
-    np.testing.assert_allclose(found[1], found[2], atol=1e-14)
+        gradients.append(gradient(penalty, scores, codes)[1])
+    np.testing.assert_allclose(gradients[0], gradients[2], atol=1e-14)
+    np.testing.assert_allclose(gradients[1], gradients[2], atol=1e-14)
 
 
 def test_discrete_value_between_groups_is_the_exact_pairwise_disparity():
@@ -199,7 +199,7 @@ def test_discrete_value_between_groups_is_the_exact_pairwise_disparity():
     assert value == pytest.approx(strong_pairwise_disparity(scores, sensitive_features=codes), abs=1e-9)
 
 
-def test_continuous_value_comes_near_the_exact_one():
+def test_continuous_value_approximates_the_exact_one():
     rng = np.random.default_rng(4)
     codes = np.repeat([0, 1, 2], 256)
     scores = rng.beta(2 + codes, 3)
@@ -212,7 +212,7 @@ def test_continuous_value_comes_near_the_exact_one():
 
 @pytest.mark.parametrize("regularizer", ["l2", "entropy"])
 @pytest.mark.parametrize("opposite", [True, False])
-def test_equal_groups_are_at_no_distance(regularizer, opposite):
+def test_equal_groups_have_distance_zero(regularizer, opposite):
     scores = np.tile(np.linspace(0.05, 0.95, 64), 2)
     codes = np.repeat([0, 1], 64)
     penalty = double(2, regularizer=regularizer, opposite_duals=opposite)
@@ -220,4 +220,4 @@ def test_equal_groups_are_at_no_distance(regularizer, opposite):
         penalty(torch.tensor(scores), torch.tensor(codes))
     value, grad = gradient(penalty.eval(), scores, codes)
     assert abs(value) < 1e-3
-    assert np.abs(grad).sum() < 0.05  # groups that are apart pull with 2
+    assert np.abs(grad).sum() < 0.05  # it is 2 for groups without overlap

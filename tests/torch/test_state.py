@@ -1,4 +1,4 @@
-"""What the penalty keeps, and when it moves."""
+"""The state of the penalty: when it changes, and how it is saved and restored."""
 
 import copy
 import io
@@ -16,12 +16,12 @@ from fairtransport.penalties.unit import information_of_features
 from fairtransport.torch import TransportPenalty
 from fairtransport.transport.line import Sample
 
-SETTINGS = [{}, {"kind": "discrete"}, {"target": "barycenter", "refresh": 2}, {"memory": 0}]
+SETTINGS = [{}, {"kind": "discrete"}, {"target": "barycenter", "target_update_interval": 2}, {"memory_size": 0}]
 
 
 def batch(seed, n=40, n_groups=3):
-    made = torch.Generator().manual_seed(seed)
-    return torch.rand(n, generator=made), torch.randint(n_groups, (n,), generator=made)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(n, generator=generator), torch.randint(n_groups, (n,), generator=generator)
 
 
 def state(penalty):
@@ -44,7 +44,7 @@ def test_training_moves_the_state_and_evaluation_does_not(settings):
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_a_run_goes_on_from_its_state_dict(settings):
+def test_training_resumes_from_the_state_dict(settings):
     first = TransportPenalty(3, **settings)
     for seed in range(3):
         first(*batch(seed))
@@ -58,7 +58,7 @@ def test_a_run_goes_on_from_its_state_dict(settings):
     torch.testing.assert_close(state(first), state(second), rtol=0, atol=0)
 
 
-def test_an_old_state_dict_is_told_in_words():
+def test_a_state_dict_of_other_settings_raises():
     old = TransportPenalty(3).state_dict()
     with pytest.raises(
         RuntimeError,
@@ -75,17 +75,17 @@ def test_an_old_state_dict_is_told_in_words():
     TransportPenalty(3).load_state_dict({}, strict=False)
 
 
-def test_half_networks_leave_the_penalty_precise():
+def test_half_precision_networks_do_not_change_the_penalty():
     network = torch.nn.ModuleDict({"layer": torch.nn.Linear(2, 1), "penalty": TransportPenalty(3)}).bfloat16()
     assert network["layer"].weight.dtype == torch.bfloat16
     assert network["penalty"].transport.x.dtype == network["penalty"].memory.scores.dtype == torch.float32
     assert network.double()["penalty"].transport.x.dtype == torch.float64
 
 
-def test_autocast_changes_little():
+def test_autocast_hardly_changes_the_penalty():
     torch.manual_seed(0)
     network, X = torch.nn.Linear(5, 1), torch.randn(60, 5)
-    codes, found = batch(0, 60)[1], []
+    codes, results = batch(0, 60)[1], []
     for enabled in (False, True):
         penalty = TransportPenalty(3)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
@@ -94,9 +94,9 @@ def test_autocast_changes_little():
         assert value.dtype == torch.float32
         network.zero_grad()
         value.backward()
-        found.append((value.detach(), network.weight.grad.clone()))
-    torch.testing.assert_close(found[0][0], found[1][0], rtol=0.03, atol=1e-3)
-    torch.testing.assert_close(found[0][1], found[1][1], rtol=0.1, atol=5e-3)
+        results.append((value.detach(), network.weight.grad.clone()))
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=0.03, atol=1e-3)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=0.1, atol=5e-3)
 
 
 def test_copies_are_independent():
@@ -125,24 +125,24 @@ def test_batches_that_lack_groups(settings):
 
 
 def test_absent_groups_do_not_bias_the_gradient():
-    # Small batches, some of which lack the small group: the mean of their gradients is the gradient of all rows.
+    # The mean gradient of small batches, some of which lack the small group, is the gradient of all rows.
     rng = np.random.default_rng(0)
     codes = (np.arange(4000) % 20 == 0).astype(int)
     scores = rng.beta(2 + 3 * codes, 4)
-    penalty = TransportPenalty(2, memory=64)
+    penalty = TransportPenalty(2, memory_size=64)
     order = rng.permutation(4000)
-    pulls = []
+    gradients = []
     for start in range(0, 4000, 10):
         rows = order[start : start + 10]
         s = torch.tensor(scores[rows], requires_grad=True, dtype=torch.float32)
         penalty(s, torch.tensor(codes[rows])).backward()
         if start >= 1000:
-            pulls.append([s.grad[codes[rows] == group].sum().item() for group in range(2)])
+            gradients.append([s.grad[codes[rows] == group].sum().item() for group in range(2)])
     whole = torch.tensor(scores, requires_grad=True, dtype=torch.float32)
     penalty.eval()(whole, torch.tensor(codes)).backward()
     expected = [whole.grad[codes == group].sum().item() for group in range(2)]
     assert expected[1] > 0.5
-    np.testing.assert_allclose(np.mean(pulls, axis=0), expected, rtol=0.15)
+    np.testing.assert_allclose(np.mean(gradients, axis=0), expected, rtol=0.15)
 
 
 def test_forget():
@@ -152,7 +152,7 @@ def test_forget():
     penalty.forget()
     assert penalty.memory.scores.abs().sum() == 0
     assert torch.equal(penalty.transport.x, duals)
-    TransportPenalty(3, memory=0).forget()
+    TransportPenalty(3, memory_size=0).forget()
 
 
 @pytest.mark.parametrize("target", ["each_other", "barycenter_w2"])
@@ -168,8 +168,8 @@ def test_parity_unit_is_that_of_the_estimators(target):
 
     # The same pairs, weighed by the same reliability, as those of the linear and boosted estimators.
     samples = [Sample.from_values(scores[codes == group]) for group in range(3)]
-    aim = penalty.target and penalty.target.of_samples(0, samples).equal_mass(4096)
-    pairs = demographic_parity(make_groups(codes), target=aim)
+    target_scores = penalty.target and penalty.target.resolve(0, samples).equal_mass(4096)
+    pairs = demographic_parity(make_groups(codes), target=target_scores)
     weighed = weigh_by_reliability(pairs, scores)
     distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, pairs).distances
     expected = information_of_features(y, scores) * (weighed.weights @ distances) / distances.sum() ** 2
@@ -180,9 +180,10 @@ def test_parity_unit_is_that_of_the_estimators(target):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"kind": "discrete"}, {"regularizer": "entropy"}, {"target": "pooled", "refresh": 1}]
+    "settings",
+    [{}, {"kind": "discrete"}, {"regularizer": "entropy"}, {"target": "pooled", "target_update_interval": 1}],
 )
-def test_training_brings_groups_together(settings):
+def test_training_reduces_the_disparity(settings):
     torch.manual_seed(0)
     codes = (torch.rand(3000) < 0.1).long()
     X = torch.randn(3000, 4) + 1.5 * codes[:, None] * torch.tensor([1.0, 1.0, 0.0, 0.0])

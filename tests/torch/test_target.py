@@ -22,18 +22,18 @@ def exact(target):
 
 
 @pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "b"])
-def test_refreshed_and_fixed_targets_are_the_exact_ones(target):
+def test_moving_and_fixed_targets_equal_the_exact_ones(target):
     fixed = TransportPenalty(["a", "b", "c"], target=target)
     fixed.set_target(*batch())
     np.testing.assert_allclose(fixed.target.points[0], exact(target), atol=1e-6)
-    moving = TransportPenalty(["a", "b", "c"], target=target, refresh=1)
+    moving = TransportPenalty(["a", "b", "c"], target=target, target_update_interval=1)
     moving(*batch())
-    near = 0.05 if target == "pooled" else 0.02  # they see 64 quantiles of each group
+    near = 0.05 if target == "pooled" else 0.02  # computed from 64 quantiles of each group
     np.testing.assert_allclose(moving.target.points[0], exact(target), atol=near)
 
 
-def test_refresh_every_third_batch():
-    penalty = TransportPenalty(3, target="barycenter", refresh=3, memory=0)
+def test_target_is_updated_in_every_third_batch():
+    penalty = TransportPenalty(3, target="barycenter", target_update_interval=3, memory_size=0)
     seen = []
     for shift in range(6):
         scores, codes = batch()
@@ -52,33 +52,33 @@ def test_a_fixed_target_must_be_set():
     penalty.set_target(*batch())
     penalty(*batch())
     again = TransportPenalty(3, target="barycenter")
-    again.load_state_dict(penalty.state_dict())  # it is known there, too
+    again.load_state_dict(penalty.state_dict())  # the loaded target is known
     torch.testing.assert_close(again.eval()(*batch()), penalty.eval()(*batch()))
 
 
-def test_a_refreshed_target_leaves_absent_groups_out():
-    penalty = TransportPenalty(3, target="barycenter", refresh=1)
+def test_a_moving_target_ignores_absent_groups():
+    penalty = TransportPenalty(3, target="barycenter", target_update_interval=1)
     penalty(*batch(slice(0, 192)))
     samples = [Sample.from_values(SCORES[group == CODES]) for group in range(2)]
     expected = resolve_target("barycenter", samples, [64, 128]).equal_mass(64)
     np.testing.assert_allclose(penalty.target.points[0], expected, atol=0.02)
 
 
-def test_given_scores_and_strata():
-    given = np.linspace(0, 1, 9)
-    penalty = TransportPenalty(2, target=[given, torch.tensor(given) / 2], n_strata=2)
-    np.testing.assert_allclose(penalty.target.points, [given, given / 2])
+def test_target_arrays_and_strata():
+    scores = np.linspace(0, 1, 9)
+    penalty = TransportPenalty(2, target=[scores, torch.tensor(scores) / 2], n_strata=2)
+    np.testing.assert_allclose(penalty.target.points, [scores, scores / 2])
     assert TransportPenalty(2, target=np.linspace(0, 1, 5000)).target.points.shape == (1, 512)
     with pytest.raises(ValueError, match="fixed already"):
-        TransportPenalty(3, target=given).set_target(*batch())
+        TransportPenalty(3, target=scores).set_target(*batch())
     with pytest.raises(ValueError, match="no target"):
         TransportPenalty(2).set_target(*batch())
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [("mean", "'each_other', 'barycenter'"), (None, "NoneType given"), ([0.5, 1.5], "outside"), ([[0.5]], "1 strata")],
 )
-def test_bad_targets(target, told):
-    with pytest.raises(ValueError, match=told):
-        TransportPenalty(2, target=target, n_strata=2 if told == "1 strata" else 1)
+def test_invalid_targets(target, message):
+    with pytest.raises(ValueError, match=message):
+        TransportPenalty(2, target=target, n_strata=2 if message == "1 strata" else 1)

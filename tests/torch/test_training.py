@@ -1,4 +1,4 @@
-"""Networks that are trained as users train them: the examples, compiled code, Adult."""
+"""Training of networks: the examples, compiled code, Adult."""
 
 import os
 import re
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_example(name, *arguments):
-    """Run an example as a user would, and return what it prints."""
+    """Run an example in a new process and return its output."""
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr
@@ -40,8 +40,8 @@ def test_skorch_and_frontier():
 
 
 def test_network_on_adult(tmp_path):
-    # The bar: SPDD at most .08 at an error of at most .170 on the test rows, mean of three seeds; weight 2 was chosen
-    # on validation rows.
+    # Required: strong pairwise demographic disparity (SPDD) at most .08 at an error of at most .170 on the test rows,
+    # mean of three seeds; weight 2 was chosen on validation rows.
     example = runpy.run_path(str(EXAMPLES / "network_adult.py"))
     example["main"].__globals__["WEIGHTS"] = (2.0,)
     figures = example["main"](str(tmp_path / "adult.png"), 3)
@@ -55,8 +55,8 @@ def test_network_on_adult(tmp_path):
 
 def test_two_attributes(tmp_path):
     example = runpy.run_path(str(EXAMPLES / "network_two_attributes.py"))
-    found = example["main"](str(tmp_path / "two.png"))
-    plain, each, crossed = (found[name] for name in example["WAYS"])
+    disparities = example["main"](str(tmp_path / "two.png"))
+    plain, each, crossed = (disparities[name] for name in example["WAYS"])
     assert each["sex"] < 0.3 * plain["sex"]
     assert each["race"] < 0.5 * plain["race"]
     assert crossed["sex x race"] < 0.25 * plain["sex x race"]
@@ -65,34 +65,39 @@ def test_two_attributes(tmp_path):
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's own compiler does
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"kind": "discrete"}, {"target": "barycenter", "refresh": 2}, {"regularizer": "entropy", "n_strata": 2}],
+    [
+        {},
+        {"kind": "discrete"},
+        {"target": "barycenter", "target_update_interval": 2},
+        {"regularizer": "entropy", "n_strata": 2},
+    ],
 )
-def test_compiled_code_does_the_same(settings):
-    # In one graph: nothing in it needs the interpreter.
+def test_compiled_code_returns_the_same_results(settings):
+    # fullgraph: there are no graph breaks.
     torch._dynamo.reset()
     plain, other = TransportPenalty(3, **settings), TransportPenalty(3, **settings)
     compiled = torch.compile(other, fullgraph=True, backend="aot_eager")
     for seed in range(3):
-        made = torch.Generator().manual_seed(seed)
-        scores, codes = torch.rand(50, generator=made), torch.randint(3, (50,), generator=made)
-        strata = torch.randint(2, (50,), generator=made) if plain.n_strata > 1 else None
-        found = []
+        generator = torch.Generator().manual_seed(seed)
+        scores, codes = torch.rand(50, generator=generator), torch.randint(3, (50,), generator=generator)
+        strata = torch.randint(2, (50,), generator=generator) if plain.n_strata > 1 else None
+        results = []
         for penalty in (plain, compiled):
             s = scores.clone().requires_grad_()
             value = penalty(s, codes, strata)
             value.backward()
-            found.append((value.detach(), s.grad))
-        torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
+            results.append((value.detach(), s.grad))
+        torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()), rtol=1e-4, atol=1e-6)
 
 
-def test_small_batches_are_as_good_as_large_ones():
-    # One row in twenty is of the small group: a batch of 16 has one or none.
+def test_small_batches_reach_the_disparity_of_large_ones():
+    # One row in twenty belongs to the small group: a batch of 16 has one or none.
     torch.manual_seed(0)
     codes = (torch.rand(8000) < 0.05).long()
     X = torch.randn(8000, 4) + 1.5 * codes[:, None] * torch.tensor([1.0, 1.0, 0.0, 0.0])
     y = (X.sum(dim=1) + torch.randn(8000) > 1).float()
-    found = {}
+    gaps = {}
     for batch, steps in ((16, 1500), (1024, 300)):
         torch.manual_seed(1)
         network, penalty = torch.nn.Linear(4, 1), TransportPenalty(2)
@@ -111,5 +116,5 @@ def test_small_batches_are_as_good_as_large_ones():
             scores = torch.sigmoid(network(X))[:, 0].double().numpy()
         gap = np.abs(np.quantile(scores[codes == 1], np.linspace(0, 1, 101))
                      - np.quantile(scores[codes == 0], np.linspace(0, 1, 101)))  # fmt: skip
-        found[batch] = gap.mean()
-    assert max(found.values()) < 0.08
+        gaps[batch] = gap.mean()
+    assert max(gaps.values()) < 0.08

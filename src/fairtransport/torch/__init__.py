@@ -1,4 +1,7 @@
-"""The transport penalty as a torch module, for any network (extra ``torch``)."""
+"""The transport penalty as a torch module, for any network.
+
+Requires the extra ``torch``: ``pip install "fairtransport[torch]"``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact transport between sorted scores: the discrete penalty's part."""
+"""Exact transport between sorted scores: the distance of ``kind="discrete"``."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from fairtransport.transport.coupled import area_below, coupled_distance, couple
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fairtransport.torch._pairs import Scene
+    from fairtransport.torch._pairs import Batch
 
 __all__ = ["Coupling"]
 
 
 class Coupling(nn.Module):
-    """Optimal couplings of rows with what their cells are compared with. It has nothing to learn."""
+    """Optimal couplings of the cells' scores with the distributions they are compared with; it has no state."""
 
-    def forward(self, scene: Scene, *, learn: bool) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return, for each row, the slope of its cell's part of the penalty, and its share in the value."""
-        rows, kind, size = scene.rows, scene.rows.scores.dtype, scene.other.shape[-1]
-        count, rank = rows.counts[scene.inside].clamp(min=1).to(kind)[:, None], rows.ranks().to(kind)[:, None]
+    def forward(self, batch: Batch, *, update: bool) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - shared with `Duals`
+        """Return, for each row, the slope of the penalty at its score, and its contribution to the value."""
+        rows, dtype, size = batch.rows, batch.rows.scores.dtype, batch.compared.shape[-1]
+        count, rank = rows.counts[batch.cells].clamp(min=1).to(dtype)[:, None], rows.ranks().to(dtype)[:, None]
         low, high = rank / count, (rank + 1.0) / count
-        points, partner = rows.scores[:, None], scene.pairing.partner[scene.inside]
-        below, upto = _shares_below(scene.other, points, partner)
+        points, partner = rows.scores[:, None], batch.pairing.partner[batch.cells]
+        below, upto = _cumulative_shares(batch.compared, points, partner)
         levels = torch.stack(torch.broadcast_tensors(low, high, torch.clip(upto, low, high)))
-        at = place_of(levels, size)
-        where = partner * size + at
-        values, running = scene.other.flatten()[where], running_area(scene.other).flatten()[where]
-        areas = area_below(levels, at, size, values=values, running=running)
-        pull, distance = coupled_pull(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
-        return scene.total(pull * count, distance * count)
+        index = place_of(levels, size)
+        flat_index = partner * size + index
+        values, running = batch.compared.flatten()[flat_index], running_area(batch.compared).flatten()[flat_index]
+        areas = area_below(levels, index, size, values=values, running=running)
+        slope, distance = coupled_pull(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
+        return batch.sum_over_partners(slope * count, distance * count)
 
 
-def _shares_below(ascending: Tensor, points: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
-    """Shares of ``ascending[which]`` below each point, and at or below it."""
+def _cumulative_shares(ascending: Tensor, points: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the shares of ``ascending[which]`` strictly below each point, and at or below it."""
     n, size = ascending.shape
-    # One search in all of them: each has a stretch of the line of its own, far from the next.
-    shelf = 2.0 * torch.arange(n, device=ascending.device, dtype=torch.float64)
-    everything = ascending.double().flatten() + shelf.repeat_interleave(size)
-    wanted, earlier = points.double() + shelf[which], which * size
-    found = (torch.searchsorted(everything, wanted, right=right) - earlier for right in (False, True))
-    below, upto = (places.to(points.dtype) / size for places in found)
+    # Offsets map the distributions to disjoint intervals, so that one search serves all of them.
+    offset = 2.0 * torch.arange(n, device=ascending.device, dtype=torch.float64)
+    shifted = ascending.double().flatten() + offset.repeat_interleave(size)
+    queries, start = points.double() + offset[which], which * size
+    ranks = (torch.searchsorted(shifted, queries, right=right) - start for right in (False, True))
+    below, upto = (rank.to(points.dtype) / size for rank in ranks)
     return below, upto

@@ -11,19 +11,19 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
-from fairtransport.criteria import weigh_by_reliability
+from fairtransport.criteria import EACH_OTHER, weigh_by_reliability
 from fairtransport.penalties import Comparisons, DiscretePenalty
 from fairtransport.penalties.unit import information_of_features
-from fairtransport.torch._cells import Rows, odd_numbers, shelf_numbers
+from fairtransport.torch._cells import SortedRows, cell_offsets, odd_numbers
 from fairtransport.torch._coupling import Coupling
-from fairtransport.torch._distributed import join_ranks, world_size
+from fairtransport.torch._distributed import gather_rows, world_size
 from fairtransport.torch._duals import Duals
-from fairtransport.torch._input_checks import Faults, check_rows
-from fairtransport.torch._pairs import Pairing, Scene
-from fairtransport.torch._sample_memory import Memory
-from fairtransport.torch._score_tables import check_table, labels_of, samples_of, to_numpy
-from fairtransport.torch._state_dicts import check_loaded
-from fairtransport.torch._target import EACH_OTHER, Target
+from fairtransport.torch._input_checks import InvalidRows, check_rows
+from fairtransport.torch._pairs import Batch, Pairing
+from fairtransport.torch._sample_memory import SampleMemory
+from fairtransport.torch._score_tables import check_table, group_labels, group_samples, to_numpy
+from fairtransport.torch._state_dicts import explain_mismatch
+from fairtransport.torch._target import Target
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
@@ -38,88 +38,108 @@ if TYPE_CHECKING:
 
 __all__ = ["TransportPenalty"]
 
-_POINTS = {"continuous": 64, "discrete": 256}  # of a picture: duals are smooth, couplings are not
-_MEMORY = {"continuous": 32, "discrete": 128}  # duals remember by themselves
-_HALVES = (torch.float16, torch.bfloat16)
-_MOST_PROBLEMS = 2_500
+_N_QUANTILES = {"continuous": 64, "discrete": 256}  # dual potentials are smooth, couplings are not
+_MEMORY_SIZES = {"continuous": 32, "discrete": 128}  # the potentials carry information between batches, too
+_HALF_PRECISION = (torch.float16, torch.bfloat16)
+_MAX_PROBLEMS = 2_500
 
 
 class TransportPenalty(nn.Module):
-    r"""How far apart the groups' scores are, as a loss for any network.
+    r"""Transport distances between the groups' scores, as a term in the loss of a network.
 
-    ``loss = task_loss + weight * penalty(scores, group_codes)`` in every training step; that is all. The penalty learns
-    along: its dual variables, and what it remembers of recent scores, are buffers of the module. A forward pass in
-    training mode moves them once; in evaluation mode nothing moves.
+    Add it to the loss of every training step: ``loss = task_loss + weight * penalty(scores, group_codes)``. The
+    coefficients of its dual potentials and its memory of recent scores are buffers of the module, which each forward
+    pass in training mode updates once; in evaluation mode nothing changes.
 
     Parameters
     ----------
     groups : int, sequence of labels or Groups
-        How many groups there are, or what they are called, in the order of their codes. `Groups` that overlap
-        (``grouping="each"``) have no codes.
+        The number of groups, or their labels in the order of their codes. `Groups` that overlap (``grouping="each"``)
+        are not supported.
     kind : {"continuous", "discrete"}, default="continuous"
-        Regularized transport through dual variables (the paper's COT), or exact transport between sorted scores (DOT).
-    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, label or array, default="each_other"
-        What groups are moved to. Each other: the penalty is the sum over pairs of groups. Otherwise it is the sum
-        over groups of the distance to a target: the Wasserstein-1 barycenter with equal weights (the paper's), the
-        Wasserstein-2 barycenter by size, everyone, one group, or given scores (with strata, a list of arrays).
+        Regularized transport through dual potentials (continuous optimal transport, COT), or the exact Wasserstein-1
+        distance between sorted scores (discrete optimal transport, DOT).
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
+        What groups are compared with: each other, or one distribution: the equal-weight Wasserstein-1 barycenter (the
+        paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one group's scores, or given scores
+        (with strata, a list of arrays).
     strength : float, default=0.1
-        Regularization strength.
+        Strength of the regularization, lambda in the paper.
     regularizer : {"l2", "entropy"}, default="l2"
-        The divergence.
+        Regularization of the transport problem.
     opposite_duals : bool, default=True
-        Keep the two duals of a problem opposite at every point.
+        Keep the two dual potentials of a pair opposite at every score.
     debias : bool, default=True
-        Take half of each distribution's regularized distance to itself away, so that equal ones are at distance 0.
-        With L2 and opposite duals there is nothing to take away.
+        Subtract half of each distribution's regularized distance to itself, so that equal distributions have distance
+        0. With L2 and opposite potentials there is nothing to subtract.
     n_fourier_features, kernel_variance : int and float, default=50 and 0.1
-        Size and width of the duals' function space.
+        Size and width of the space of dual potentials.
     dual_step : float, optional
-        Step of the duals' ascent; by default 4 times ``strength`` (L2 with opposite duals), ``strength`` (L2) or half
-        of it (entropy).
+        Step size of the dual potentials; by default 4 times ``strength`` (L2 with opposite potentials), ``strength``
+        (L2) or half of it (entropy).
     n_dual_steps : int, default=1
-        Steps in each forward pass.
-    refresh : int, optional
-        Where the target is a word or a label: take it from the present scores in every so many-th batch; 1 is the
-        current barycenter. By default it is fixed, and `set_target` must be called once. Nothing holds a target that
-        moves along: it drifts, and costs accuracy. Groups that are moved to each other do not.
-    memory : int, optional
-        The fewest scores of a group that are looked at: where a batch has fewer, the newest of earlier batches join
-        them. 0: the batch alone. By default 32 where duals learn along, which are a memory, too, and 128 for exact
-        transport, which is biased between small samples. More would be steadier, and further behind the network.
+        Gradient ascent steps of the dual potentials in each forward pass.
+    target_update_interval : int, optional
+        For a ``target`` that is a word or a label: recompute it from the current scores in every so many batches. By
+        default it is fixed, and `set_target` must be called once. A target that is recomputed may drift and cost
+        accuracy; groups that are compared with each other do not drift.
+    memory_size : int, optional
+        Number of recent scores of each group that are kept: a group with fewer rows in a batch is completed with the
+        newest scores of earlier batches. 0 uses the batch alone. By default 32 for ``kind="continuous"`` and 128 for
+        ``"discrete"``, whose distance is biased between small samples. A larger memory has less variance, but lags
+        further behind the network.
     n_strata : int, default=1
-        Number of strata, within each of which groups are compared: strata = label gives strong equalized odds.
-    across_ranks : bool, default=True
-        Join the rows of all processes of a distributed run, so that N ranks do what one would do with the whole batch.
+        Number of strata within which groups are compared; with the label as stratum this is strong equalized odds.
+    sync_distributed : bool, default=True
+        In a distributed run, gather the rows of all processes, so that N processes compute the penalty of the whole
+        batch.
     random_state : int, default=0
         Seed of the Fourier features.
 
     Attributes
     ----------
-    n_groups, n_strata, kind, labels
-        As given.
+    n_groups : int
+        Number of groups.
+    labels : tuple
+        Labels of the groups, in the order of their codes.
+    kind, n_strata
+        As passed.
+
+    See Also
+    --------
+    fairtransport.ContinuousTransportClassifier : The same penalty for linear models.
+    fairtransport.boosting.TransportObjective : The same penalty for boosted trees.
 
     Notes
     -----
-    The value is :math:`\sum_{a<b} D(S_a, S_b)`, or :math:`\sum_a D(S_a, T)` with a target, D the dual objective at the
-    present duals (paper, Eq. 4) or the Wasserstein-1 distance; with strata, weighted by their share of rows. Without
-    regularization the sum over pairs is the strong pairwise disparity (SPDD). With memory the value is that of the
-    batch and what is remembered, a steady figure to log.
+    The value is
+
+    .. math:: \sum_{a<b} D(S_a, S_b), \quad\text{or}\quad \sum_a D(S_a, T)
+
+    with a target T, where D is the dual objective at the current potentials ([1]_, Eq. 4) or the Wasserstein-1
+    distance; strata are weighted by their shares of the rows. Without regularization the sum over pairs is the strong
+    pairwise demographic disparity (SPDD). With a memory the value is that of the batch and the stored scores.
 
     The gradient with respect to a score of group a is :math:`u_a(s) / n_a` with the slope
-    :math:`u_a(s) = \sum_b [(1-\alpha) f'(s) + \alpha\,\mathrm{sign}(s-t)]`, averaged over the others' t, from the
-    formulas that the linear estimators use (`fairtransport.transport`). With memory, :math:`n_a` is the group's running
-    share of the rows times the batch size: a batch that lacks a group is no loss, and the mean over batches is right.
-    The gradient is handed on as it is; there is no second derivative.
+    :math:`u_a(s) = \sum_b [(1-\alpha) f'(s) + \alpha\,\mathrm{sign}(s-t)]`, averaged over the scores t of the others,
+    by the formulas of the linear estimators (`fairtransport.transport`). With a memory, :math:`n_a` is the group's
+    share of all rows so far times the batch size, which makes the gradient unbiased even if batches lack a group.
+    Second derivatives are not available.
 
-    Accumulated gradients need nothing special: each forward pass moves the duals and the memory once, and the small
-    batches of one step fill the memory as one large batch would. In a distributed run gradients are expected to be
-    averaged over ranks, as `DistributedDataParallel` does. Batches of unequal size are fine.
+    With gradient accumulation each forward pass updates potentials and memory once, as one large batch would. In a
+    distributed run gradients must be averaged over processes, as `DistributedDataParallel` does; batches may differ in
+    size.
 
-    Computed in float32, or float64 after ``penalty.double()``, under autocast, too. Nothing is read back from a CUDA
-    device; bad rows (NaN, outside [0, 1], codes out of range) are told one call late there, at once elsewhere.
+    Computations are in float32, also under autocast, or in float64 after ``penalty.double()``. Nothing is read back
+    from a CUDA device: invalid rows (NaN, outside [0, 1], codes out of range) raise a few calls later there, and at
+    once elsewhere.
 
-    ``state_dict`` holds the newest ``memory`` scores of each group, without anything else about the rows; `forget`
-    empties them.
+    ``state_dict`` contains the newest ``memory_size`` scores of each group and nothing else about the rows; `forget`
+    removes them.
+
+    References
+    ----------
+    .. [1] S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021.
 
     Examples
     --------
@@ -139,9 +159,9 @@ class TransportPenalty(nn.Module):
     ...     optimizer.step()
     """
 
-    counted: Tensor  # 1 for each cell, 0 for "in none"; it also says where and how precisely to compute
+    counted: Tensor  # 1 for each cell, 0 for "in no cell"; also carries the device and precision of the computations
     odd: Tensor
-    shelves: Tensor
+    offsets: Tensor
 
     def __init__(
         self,
@@ -157,23 +177,25 @@ class TransportPenalty(nn.Module):
         kernel_variance: float = 0.1,
         dual_step: float | None = None,
         n_dual_steps: int = 1,
-        refresh: int | None = None,
-        memory: int | None = None,
+        target_update_interval: int | None = None,
+        memory_size: int | None = None,
         n_strata: int = 1,
-        across_ranks: bool = True,
+        sync_distributed: bool = True,
         random_state: int = 0,
     ) -> None:
         super().__init__()
-        self.kind = check_choice(kind, _POINTS, name="kind")
-        self.labels = labels_of(groups)
+        self.kind = check_choice(kind, _N_QUANTILES, name="kind")
+        self.labels = group_labels(groups)
         self.n_groups, self.n_strata = len(self.labels), check_count(n_strata, name="n_strata")
-        self.across_ranks = check_flag(across_ranks, name="across_ranks")
-        size = _MEMORY[kind] if memory is None else check_count(memory, name="memory", least=0)
+        self.sync_distributed = check_flag(sync_distributed, name="sync_distributed")
+        size = _MEMORY_SIZES[kind] if memory_size is None else check_count(memory_size, name="memory_size", least=0)
+        interval = target_update_interval
+        if interval is not None:
+            interval = check_count(interval, name="target_update_interval")
         each_other = isinstance(target, str) and target == EACH_OTHER
-        self.pairing = self._paired(each_other=each_other)
-        self.memory = Memory(self.n_groups * self.n_strata, size) if size else None
-        every = None if refresh is None else check_count(refresh, name="refresh")
-        self.target = None if each_other else Target(target, self.labels, self.n_strata, _POINTS[kind], every)
+        self.pairing = self._make_pairing(each_other=each_other)
+        self.memory = SampleMemory(self._n_cells, size) if size else None
+        self.target = None if each_other else Target(target, self.labels, self.n_strata, _N_QUANTILES[kind], interval)
         self.transport: Duals | Coupling = Coupling()
         if kind == "continuous":
             self.transport = Duals(
@@ -189,21 +211,25 @@ class TransportPenalty(nn.Module):
                 n_steps=check_count(n_dual_steps, name="n_dual_steps"),
                 seed=check_count(random_state, name="random_state", least=0),
             )
-        self.faults = Faults()
-        self.register_buffer("odd", odd_numbers(_POINTS[kind]), persistent=False)
-        counted = torch.ones(self.n_groups * self.n_strata + 1)
+        self.invalid_rows = InvalidRows()
+        counted = torch.ones(self._n_cells + 1)
         counted[-1] = 0.0
+        self.register_buffer("odd", odd_numbers(_N_QUANTILES[kind]), persistent=False)
         self.register_buffer("counted", counted, persistent=False)
-        self.register_buffer("shelves", shelf_numbers(self.n_groups * self.n_strata), persistent=False)
+        self.register_buffer("offsets", cell_offsets(self._n_cells), persistent=False)
 
-    def _paired(self, *, each_other: bool) -> Pairing:
+    @property
+    def _n_cells(self) -> int:
+        return self.n_groups * self.n_strata
+
+    def _make_pairing(self, *, each_other: bool) -> Pairing:
         if each_other and self.n_groups < 2:
-            raise ValueError(f"Groups that are moved to each other must be at least 2; got {self.n_groups}.")
+            raise ValueError(f"Groups that are compared with each other must be at least 2; got {self.n_groups}.")
         n_problems = self.n_strata * self.n_groups * (self.n_groups - 1) // 2
-        if each_other and n_problems > _MOST_PROBLEMS:
+        if each_other and n_problems > _MAX_PROBLEMS:
             raise ValueError(
                 f"{self.n_groups} groups in {self.n_strata} strata make {n_problems} pairs, too many to compare; "
-                "move them to a fixed target instead, for instance target='pooled' and set_target."
+                "compare them with a fixed target instead, for instance target='pooled' and set_target."
             )
         return Pairing(self.n_groups, self.n_strata, each_other=each_other)
 
@@ -219,7 +245,7 @@ class TransportPenalty(nn.Module):
         group_codes : Tensor of shape (n,)
             Whole numbers from 0 to the number of groups less 1.
         strata : Tensor of shape (n,), optional
-            Whole numbers from 0 to ``n_strata`` less 1; needed when there are several.
+            Whole numbers from 0 to ``n_strata`` less 1; required if there are several strata.
 
         Returns
         -------
@@ -228,54 +254,58 @@ class TransportPenalty(nn.Module):
         if self.target is not None and not self.target.ready:
             raise RuntimeError(
                 "the target is fixed but not known yet: call set_target(scores, group_codes) with the initial "
-                "network's scores of the training rows, or give refresh=."
+                "network's scores of the training rows, or pass target_update_interval=."
             )
-        rows = check_rows(self, scores, group_codes, strata)
-        self.faults.watch(rows.bad, self.n_groups, self.n_strata)
-        with torch.no_grad(), torch.autocast(rows.given.device.type, enabled=False):
-            value, gradient = self._look(rows.scores, rows.cells)
-        return WithGradient.apply(rows.given, value, gradient)
+        rows = check_rows(
+            scores, group_codes, strata, n_groups=self.n_groups, n_strata=self.n_strata,
+            device=self.counted.device, dtype=self.counted.dtype,
+        )  # fmt: skip
+        self.invalid_rows.add(rows.invalid, self.n_groups, self.n_strata)
+        with torch.no_grad(), torch.autocast(rows.original.device.type, enabled=False):
+            value, gradient = self._value_and_gradient(rows.scores, rows.cells)
+        return ValueWithGradient.apply(rows.original, value, gradient)
 
-    def _look(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the value, and its derivative with respect to these scores; move what learns along."""
-        n_ranks, own, n_rows = 1, slice(None), len(scores)
-        if self.training and self.across_ranks and (n_ranks := world_size()) > 1:
-            scores, cells, own, n_rows = join_ranks(scores, cells, self.n_groups * self.n_strata)
+    def _value_and_gradient(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the value and its derivative with respect to these scores; in training mode, update the buffers."""
+        n_ranks, this_rank, n_rows = 1, slice(None), len(scores)
+        if self.training and self.sync_distributed and (n_ranks := world_size()) > 1:
+            scores, cells, this_rank, n_rows = gather_rows(scores, cells, self._n_cells)
         memory = self.memory if self.training else None
-        points, homes = (scores, cells) if memory is None else memory.join(scores, cells)
-        rows = Rows.of(points, homes, self.shelves)
-        seen = rows.counts if memory is None else memory.seen  # says the cells' shares; "in none" is last
-        scene = self._scene(rows, seen[:-1])
-        slopes, values = self.transport(scene, learn=self.training)
-        share = self._share_of_stratum(seen[:-1])
-        part = 0.5 * share if self.pairing.each_other else share  # a pair's value comes from the rows of both
-        value = (values * (part / rows.counts)[homes]).sum()
+        all_scores, all_cells = (scores, cells) if memory is None else memory.extend(scores, cells)
+        rows = SortedRows.from_scores(all_scores, all_cells, self.offsets)
+        seen = rows.counts if memory is None else memory.seen  # proportional to the cells' shares of the rows
+        slopes, values = self.transport(self._batch(rows, seen[:-1]), update=self.training)
+        share = self._stratum_shares(seen[:-1])
+        factor = 0.5 * share if self.pairing.each_other else share  # the rows of both sides contribute a pair's value
+        value = (values * (factor / rows.counts)[all_cells]).sum()
         scale = seen[:-1].sum(dtype=share.dtype) / max(n_rows, 1)
         gradient = slopes[: len(cells)] * (share * scale / seen)[cells]
-        return value, gradient if n_ranks == 1 else n_ranks * gradient[own]
+        return value, gradient if n_ranks == 1 else n_ranks * gradient[this_rank]
 
-    def _scene(self, rows: Rows, mass: Tensor) -> Scene:
-        pictures, inside = rows.pictures(self.odd), rows.cells.clamp(max=len(mass) - 1)
+    def _batch(self, rows: SortedRows, mass: Tensor) -> Batch:
+        quantiles, cells = rows.quantiles(self.odd), rows.cells.clamp(max=len(mass) - 1)
         seen = rows.counts[:-1] > 0
-        other, ready = pictures, self.pairing.ready(seen)
+        compared, ready = quantiles, self.pairing.ready(seen)
         if self.target is not None:
             if self.training:
-                self.target.follow(pictures, mass.to(pictures.dtype))
-            other, ready = self.target.points, ready & self.target.known[self.pairing.second]
-        return Scene(self.pairing, rows, pictures, other, seen, ready, inside)
+                self.target.update(quantiles, mass.to(quantiles.dtype))
+            compared, ready = self.target.points, ready & self.target.known[self.pairing.second]
+        return Batch(self.pairing, rows, quantiles, compared, seen, ready, cells)
 
-    def _share_of_stratum(self, mass: Tensor) -> Tensor:
-        """Return each cell's stratum's share of the rows, and 0 for "in none"."""
+    def _stratum_shares(self, mass: Tensor) -> Tensor:
+        """Return the share of the rows of each cell's stratum, and 0 for "in no cell"."""
         if self.n_strata == 1:
             return self.counted
         by_stratum = mass.reshape(self.n_strata, -1).sum(-1)
         shares = by_stratum.to(self.counted.dtype) / by_stratum.sum()
         return torch.nn.functional.pad(shares.repeat_interleave(self.n_groups), (0, 1))
 
-    # ---------------------------------------------------------------- care
+    # ---------------------------------------------------------------- target, unit and memory
 
     def set_target(self, scores: Any, group_codes: Any, strata: Any = None) -> None:
-        """Fix the target at these scores: those of the initial network for all training rows (the paper's theta*).
+        """Compute the target from these scores and keep it fixed.
+
+        In the paper they are the initial model's scores of all training rows.
 
         Parameters
         ----------
@@ -285,19 +315,19 @@ class TransportPenalty(nn.Module):
         if self.target is None:
             raise ValueError("target='each_other' has no target to set.")
         table = check_table(scores, group_codes, strata, self.n_groups, self.n_strata)
-        self.target.set(samples_of(*table, self.n_groups, self.n_strata))
+        self.target.fix(group_samples(*table, self.n_groups, self.n_strata))
 
     def parity_unit(self, scores: Any, y_true: Any, group_codes: Any, strata: Any = None) -> float:
-        """Return the factor that makes a weight free of units.
+        """Return the factor that turns a ``parity_weight`` into a weight of this penalty.
 
-        In ``log_loss + parity_weight * penalty.parity_unit(...) * penalty(...)`` the weight means what it does for the
-        estimators: at 1 the whole disparity of an initial model counts as much as all that the features are worth to
-        it, the log-loss of a constant less its own.
+        In ``log_loss + parity_weight * penalty.parity_unit(...) * penalty(...)`` the weight has the meaning that it has
+        for the estimators: at 1 the whole disparity of an initial model counts as much as its whole gain in log-loss
+        over a constant.
 
         Parameters
         ----------
         scores : Tensor or array-like of shape (n,)
-            Of an initial model, trained without the penalty; a logistic regression will do.
+            Scores of an initial model that was trained without the penalty, for instance a logistic regression.
         y_true : Tensor or array-like of shape (n,)
             Labels, 0 or 1.
         group_codes, strata : Tensor or array-like of shape (n,)
@@ -306,7 +336,7 @@ class TransportPenalty(nn.Module):
         Returns
         -------
         float
-            0 where the groups differ no more than by chance.
+            0 if the groups differ no more than by chance.
         """
         labels, table = to_numpy(y_true).ravel(), check_table(scores, group_codes, strata, self.n_groups, self.n_strata)
         check_length(labels, size=len(table[0]), name="y_true")
@@ -314,7 +344,7 @@ class TransportPenalty(nn.Module):
             raise ValueError("y_true must hold the labels 0 and 1, both of them.")
         disparity = reliable = 0.0
         exact = DiscretePenalty(huber_width=0.0, scale="score")
-        for stratum, samples in enumerate(samples_of(*table, self.n_groups, self.n_strata)):
+        for stratum, samples in enumerate(group_samples(*table, self.n_groups, self.n_strata)):
             inside = table[2] == stratum
             pairs = self._comparisons(table[1][inside], stratum, samples)
             distances = exact.value_and_gradient(table[0][inside], pairs).distances
@@ -327,52 +357,53 @@ class TransportPenalty(nn.Module):
         cells = [np.flatnonzero(codes == group) for group in range(self.n_groups)]
         if self.target is None:
             return Comparisons.of_cells(len(codes), cells, list(combinations(range(self.n_groups), 2)))
-        aim = self.target.of_samples(stratum, samples).equal_mass(TARGET_SIZE)
+        target = self.target.resolve(stratum, samples).equal_mass(TARGET_SIZE)
         to_target = [(group, self.n_groups) for group in range(self.n_groups)]
-        return Comparisons.of_cells(len(codes), cells, to_target, targets=[aim])
+        return Comparisons.of_cells(len(codes), cells, to_target, targets=[target])
 
     def forget(self) -> None:
-        """Empty the memory of recent scores; the duals stay."""
+        """Remove all scores from the memory; the dual potentials are kept."""
         if self.memory is not None:
-            self.memory.forget()
+            self.memory.clear()
 
     def train(self, mode: bool = True) -> Self:
-        """Switch between training and evaluation, and tell of bad rows that no one was told of."""
+        """Switch between training and evaluation mode; raise for invalid rows that have not raised yet."""
         if mode != self.training:
-            self.faults.tell(self.n_groups, self.n_strata)
+            self.invalid_rows.raise_if_any(self.n_groups, self.n_strata)
         return super().train(mode)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        def carefully(tensor: Tensor) -> Tensor:
-            moved = fn(tensor)  # network.half() must not make the duals and the memory coarse
-            return tensor.to(moved.device) if moved.dtype in _HALVES and tensor.dtype not in _HALVES else moved
+        def keep_precision(tensor: Tensor) -> Tensor:
+            converted = fn(tensor)  # network.half() must not reduce the precision of potentials and memory
+            reduced = converted.dtype in _HALF_PRECISION and tensor.dtype not in _HALF_PRECISION
+            return tensor.to(converted.device) if reduced else converted
 
-        super()._apply(carefully, recurse)
-        self.shelves = self.shelves.double()  # always: they keep scores of many cells apart
+        super()._apply(keep_precision, recurse)
+        self.offsets = self.offsets.double()  # in single precision the offset of a late cell would round its scores
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        check_loaded(self, state_dict, prefix, *rest)
+        explain_mismatch(self, state_dict, prefix, *rest)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
-        """Say the settings that matter, without a label."""
+        """Return the main settings, without the labels of the groups."""
         strata = f", n_strata={self.n_strata}" if self.n_strata > 1 else ""
         return f"groups={self.n_groups}, kind={self.kind!r}{strata}"
 
 
-class WithGradient(torch.autograd.Function):
-    """A value whose derivative with respect to some scores is known already."""
+class ValueWithGradient(torch.autograd.Function):
+    """A value with a precomputed gradient."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ARG004
-        """Return the value, and keep the gradient."""
+        """Return the value, and save the gradient."""
         ctx.save_for_backward(gradient)
         return value
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
-        """Hand the gradient on."""
+        """Return the saved gradient times that of the value."""
         (gradient,) = ctx.saved_tensors
         return outer * gradient, None, None

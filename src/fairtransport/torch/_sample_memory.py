@@ -1,4 +1,4 @@
-"""What recent batches said about each cell's scores."""
+"""A memory of each cell's scores in recent batches."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from fairtransport.torch._cells import arrival_ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Memory"]
+__all__ = ["SampleMemory"]
 
 
-class Memory(nn.Module):
-    """The newest scores of each cell, in rings, and how many there were.
+class SampleMemory(nn.Module):
+    """Ring buffers of the newest scores of each cell, and the number of rows seen.
 
-    A small batch has a handful of rows of a small group, too few to say how its scores are distributed. The newest of
-    earlier batches join them. They are plain numbers without a gradient, and a little behind the network: the fewer,
-    the less so.
+    A small batch has few rows of a small group, too few to estimate the distribution of its scores; the newest scores
+    of earlier batches are added, as constants without a gradient. They lag behind the network the more, the larger the
+    memory is.
 
     Attributes
     ----------
     scores : Tensor of shape (n_cells + 1, size)
-        The rings; the last row takes what belongs to no cell and is never read.
+        The ring buffers; the last one takes rows in no cell and is never read.
     seen : Tensor of shape (n_cells + 1,)
-        How many rows of each cell there were; the last entry, of what belongs to no cell, stays 1.
+        Number of rows seen of each cell; the last entry, of rows in no cell, stays 1.
     """
 
     scores: Tensor
@@ -44,27 +44,27 @@ class Memory(nn.Module):
         self.register_buffer("numbers", torch.arange(n_cells + 1), persistent=False)
         self.register_buffer("slots", torch.arange(1, size + 1), persistent=False)
 
-    def join(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a batch's rows and, behind them, what fills each cell up to ``size``; then take the batch in."""
+    def extend(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rows of a batch, followed by stored ones that fill each cell up to ``size``; store the batch."""
         rank, counts = arrival_ranks(cells, self.numbers)
         age = (self.seen[:-1, None] - self.slots) % self.size  # 0 is the newest; slots never filled are older than seen
         used = age < torch.minimum(self.seen, self.size - counts)[:-1, None]
-        old = torch.where(used, self.numbers[:-1, None], self.numbers[-1])
-        joined = torch.cat([scores, self.scores[:-1].flatten()]), torch.cat([cells, old.flatten()])
-        self._take_in(scores, cells, rank, counts)
-        return joined
+        stored_cells = torch.where(used, self.numbers[:-1, None], self.numbers[-1])
+        extended = torch.cat([scores, self.scores[:-1].flatten()]), torch.cat([cells, stored_cells.flatten()])
+        self._store(scores, cells, rank, counts)
+        return extended
 
-    def _take_in(self, scores: Tensor, cells: Tensor, rank: Tensor, counts: Tensor) -> None:
-        """Keep a batch; of a cell with more rows than fit, the last ones."""
-        place, home = (self.seen[cells] + rank) % self.size, cells
+    def _store(self, scores: Tensor, cells: Tensor, rank: Tensor, counts: Tensor) -> None:
+        """Store the rows of a batch; of a cell with more rows than ``size``, the last ones."""
+        slot, ring = (self.seen[cells] + rank) % self.size, cells
         if len(cells) > self.size:
-            home = torch.where(rank >= counts[cells] - self.size, cells, self.numbers[-1])
-        self.scores[home, place] = scores
+            ring = torch.where(rank >= counts[cells] - self.size, cells, self.numbers[-1])
+        self.scores[ring, slot] = scores
         if len(cells) > self.size:
-            self.scores[-1] = 0.0  # which of the others were written last is left to chance
+            self.scores[-1] = 0.0  # repeated indices are written in no fixed order
         self.seen[:-1] += counts[:-1]
 
-    def forget(self) -> None:
-        """Forget all rows."""
+    def clear(self) -> None:
+        """Remove all rows."""
         self.scores.zero_()
         self.seen[:-1] = 0

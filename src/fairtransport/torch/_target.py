@@ -1,4 +1,4 @@
-"""The distribution that groups are moved to, where it is not each other."""
+"""The fixed or moving distribution that all groups are compared with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from fairtransport._validation import check_scores
+from fairtransport.criteria import EACH_OTHER
 from fairtransport.torch._score_tables import to_numpy
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import TARGET_WORDS, pointwise_mean, pointwise_median, resolve_target
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-__all__ = ["EACH_OTHER", "Target"]
+__all__ = ["Target"]
 
-EACH_OTHER = "each_other"
-_LONGEST = 512  # points of a target that is given
+_MAX_POINTS = 512  # of a target given as an array
 
 
 class Target(nn.Module):
@@ -31,65 +31,66 @@ class Target(nn.Module):
     Attributes
     ----------
     points : Tensor of shape (n_strata, n_points)
+        The scores.
     known : Tensor of shape (n_strata,)
-        Whether they were given, set or seen.
+        Whether the target of a stratum has been given, set or computed.
     updates : Tensor of shape ()
-        Batches that it followed.
+        Number of batches seen by `update`.
     """
 
     points: Tensor
     known: Tensor
     updates: Tensor
 
-    def __init__(self, target: Any, labels: Sequence[Any], n_strata: int, n_points: int, refresh: int | None) -> None:
+    def __init__(
+        self, target: Any, labels: Sequence[Any], n_strata: int, n_points: int, update_interval: int | None
+    ) -> None:
         super().__init__()
-        self.labels, self.n_strata, self.refresh = tuple(labels), n_strata, refresh
+        self.labels, self.n_strata, self.update_interval = tuple(labels), n_strata, update_interval
         self.word = target if isinstance(target, str) and target in TARGET_WORDS else None
-        self.group = None if self.word else _position(target, self.labels)
-        points = np.zeros((n_strata, n_points))
-        given = self.word is None and self.group is None
-        if given:
-            points = _given(target, n_strata)
-        self.ready = given or refresh is not None  # known on the host, where asking a device would mean waiting
+        self.group = None if self.word else _group_position(target, self.labels)
+        self.is_array = self.word is None and self.group is None
+        points = _ascending_scores(target, n_strata) if self.is_array else np.zeros((n_strata, n_points))
+        # Kept on the host as well, because reading ``known`` from a device would block.
+        self.ready = self.is_array or update_interval is not None
         self.register_buffer("points", torch.tensor(points, dtype=torch.get_default_dtype()))
-        self.register_buffer("known", torch.full((n_strata,), given))
+        self.register_buffer("known", torch.full((n_strata,), self.is_array))
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
-        self.given = given
 
-    def of_samples(self, stratum: int, samples: Sequence[Sample]) -> Sample:
+    def resolve(self, stratum: int, samples: Sequence[Sample]) -> Sample:
         """Return the target of a stratum whose groups have these scores."""
-        if self.given:
+        if self.is_array:
             return Sample.from_sorted(self.points[stratum].double().cpu().numpy())
         if self.group is not None:
             return samples[self.group]
-        return resolve_target(self.word, samples, [len(own) for own in samples])
+        return resolve_target(self.word, samples, [len(sample) for sample in samples])
 
-    def set(self, samples: Sequence[Sequence[Sample]]) -> None:
-        """Take the target from the scores of every group of every stratum, and keep it: the paper's way."""
-        if self.given:
+    def fix(self, samples: Sequence[Sequence[Sample]]) -> None:
+        """Compute the target from the scores of every group of every stratum, and keep it, as in the paper."""
+        if self.is_array:
             raise ValueError("target is an array of scores; it is fixed already.")
-        found = [self.of_samples(*stratum).equal_mass(self.points.shape[1]) for stratum in enumerate(samples)]
-        self.points.copy_(torch.from_numpy(np.array(found)))
+        resolved = [self.resolve(*stratum).equal_mass(self.points.shape[1]) for stratum in enumerate(samples)]
+        self.points.copy_(torch.from_numpy(np.array(resolved)))
         self.known.fill_(True)
         self.ready = True
 
-    def follow(self, pictures: Tensor, mass: Tensor) -> None:
-        """Take the target from the present pictures, (n_cells, n), in every ``refresh``-th batch.
+    def update(self, quantiles: Tensor, mass: Tensor) -> None:
+        """Recompute the target from the current quantiles, (n_cells, n), in every ``update_interval``-th batch.
 
-        ``mass`` is in proportion to the cells' shares of the rows, and 0 where a cell has not been seen.
+        ``mass`` is proportional to the cells' shares of the rows, and 0 for cells not seen yet.
         """
-        if self.refresh is None or self.given:
+        if self.update_interval is None or self.is_array:
             return
         by_stratum = mass.reshape(self.n_strata, 1, -1)
-        here = by_stratum.sum(-1) if self.group is None else by_stratum[..., self.group]
-        due = (here > 0) & (~self.known[:, None] | (self.updates % self.refresh == 0))
-        new = self._of(pictures.reshape(self.n_strata, len(self.labels), -1).mT, by_stratum)
+        available = by_stratum.sum(-1) if self.group is None else by_stratum[..., self.group]
+        due = (available > 0) & (~self.known[:, None] | (self.updates % self.update_interval == 0))
+        new = self._from_quantiles(quantiles.reshape(self.n_strata, len(self.labels), -1).mT, by_stratum)
         self.points.copy_(torch.where(due, new, self.points))
         self.known.logical_or_(due[:, 0])
         self.updates += 1
 
-    def _of(self, quantiles: Tensor, shares: Tensor) -> Tensor:
-        """Return the target of quantiles (n_strata, n, n_groups), given the groups' shares (n_strata, 1, n_groups)."""
+    def _from_quantiles(self, quantiles: Tensor, shares: Tensor) -> Tensor:
+        """Return the target of quantiles (n_strata, n, n_groups) of groups with shares (n_strata, 1, n_groups)."""
         if self.group is not None:
             return quantiles[..., self.group]
         total = shares.sum(-1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)
@@ -102,16 +103,16 @@ class Target(nn.Module):
         mass = (shares / total).expand_as(quantiles).flatten(1).gather(-1, order).cumsum(-1)
         n = quantiles.shape[1]
         levels = (torch.arange(n, device=mass.device, dtype=mass.dtype) + 0.5) / n
-        places = torch.searchsorted(mass, (levels * mass[:, -1:]).contiguous())
-        return values.gather(-1, places.clamp(max=values.shape[-1] - 1))
+        index = torch.searchsorted(mass, (levels * mass[:, -1:]).contiguous())
+        return values.gather(-1, index.clamp(max=values.shape[-1] - 1))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        self.ready = self.refresh is not None or bool(self.known.all())
+        self.ready = self.update_interval is not None or bool(self.known.all())
 
 
-def _position(target: Any, labels: tuple[Any, ...]) -> int | None:
-    """Position of the group that ``target`` names; None for scores."""
+def _group_position(target: Any, labels: tuple[Any, ...]) -> int | None:
+    """Return the position of the group whose label ``target`` is; None for an array of scores."""
     if isinstance(target, (list, tuple, np.ndarray, torch.Tensor)) and not (
         isinstance(target, tuple) and target in labels
     ):
@@ -125,16 +126,16 @@ def _position(target: Any, labels: tuple[Any, ...]) -> int | None:
     )
 
 
-def _given(target: Any, n_strata: int) -> NDArray[np.float64]:
-    """Return given scores, ascending, one row for each stratum."""
+def _ascending_scores(target: Any, n_strata: int) -> NDArray[np.float64]:
+    """Return the scores of a target given as an array, ascending, one row for each stratum."""
     nested = isinstance(target, (list, tuple)) and len(target) > 0 and np.ndim(target[0]) == 1
     parts = list(target) if nested else [target]
     if len(parts) != n_strata:
         raise ValueError(
-            f"target has scores for {len(parts)} strata, but there are {n_strata}; give one array for each."
+            f"target has scores for {len(parts)} strata, but there are {n_strata}; pass one array for each."
         )
     scores = [np.sort(check_scores(to_numpy(part), name="target")) for part in parts]
-    sizes = {len(own) for own in scores}
-    if len(sizes) == 1 and max(sizes) <= _LONGEST:
+    sizes = {len(values) for values in scores}
+    if len(sizes) == 1 and max(sizes) <= _MAX_POINTS:
         return np.array(scores)
-    return np.array([Sample.from_sorted(own).equal_mass(_LONGEST) for own in scores])
+    return np.array([Sample.from_sorted(values).equal_mass(_MAX_POINTS) for values in scores])

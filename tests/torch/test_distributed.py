@@ -1,4 +1,4 @@
-"""Two processes do what one does with the whole batch."""
+"""Two processes compute what one computes with the whole batch."""
 
 import os
 import socket
@@ -14,19 +14,19 @@ from fairtransport.torch import TransportPenalty
 SETTINGS = {
     "continuous": {},
     "discrete": {"kind": "discrete"},
-    "barycenter": {"target": "barycenter", "refresh": 2},
-    "strata": {"n_strata": 2, "memory": 16},
+    "barycenter": {"target": "barycenter", "target_update_interval": 2},
+    "strata": {"n_strata": 2, "memory_size": 16},
 }
 SIZES = (13, 7)  # rows of each rank in a batch: not equal
 
 
-def batches():
+def make_batches():
     torch.manual_seed(1)
-    n, made = sum(SIZES), []
+    n, batches = sum(SIZES), []
     for _ in range(6):
         codes, strata = torch.randint(3, (n,)), torch.randint(2, (n,))
-        made.append((torch.randn(n, 4) + 2 * codes[:, None], codes, strata))
-    return made
+        batches.append((torch.randn(n, 4) + 2 * codes[:, None], codes, strata))
+    return batches
 
 
 def train(network, settings, batches):
@@ -51,15 +51,15 @@ def one_rank(rank, port, folder):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     distributed.init_process_group("gloo", rank=rank, world_size=2)
     start = sum(SIZES[:rank])
-    own = [tuple(part[start : start + SIZES[rank]] for part in batch) for batch in batches()]
-    found = {}
+    local = [tuple(part[start : start + SIZES[rank]] for part in batch) for batch in make_batches()]
+    results = {}
     for name, settings in SETTINGS.items():
         wrapped = DistributedDataParallel(network())
-        penalty, values = train(wrapped, settings, own)
-        found[name] = (wrapped.module.state_dict(), penalty.state_dict(), values)
-    torch.save(found, f"{folder}/{rank}.pt")
+        penalty, values = train(wrapped, settings, local)
+        results[name] = (wrapped.module.state_dict(), penalty.state_dict(), values)
+    torch.save(results, f"{folder}/{rank}.pt")
     distributed.barrier()
-    os._exit(0)  # no teardown: freeing a group of gloo while its threads ask for the interpreter can wait for ever
+    os._exit(0)  # without teardown, which can deadlock in gloo
 
 
 @pytest.mark.models
@@ -72,11 +72,11 @@ def test_two_ranks_equal_one(tmp_path, monkeypatch):
     ranks = [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2)]
     for name, settings in SETTINGS.items():
         alone = network()
-        penalty, values = train(alone, settings, batches())
+        penalty, values = train(alone, settings, make_batches())
         assert max(values) > 0.01
         for rank in ranks:
             torch.testing.assert_close(rank[name][0], dict(alone.state_dict()), rtol=1e-4, atol=1e-6)
             torch.testing.assert_close(rank[name][2], values, rtol=1e-4, atol=1e-6)
             assert rank[name][1].keys() == penalty.state_dict().keys()
-            for key, own in penalty.state_dict().items():
-                torch.testing.assert_close(rank[name][1][key], own, rtol=1e-4, atol=1e-6)
+            for key, expected in penalty.state_dict().items():
+                torch.testing.assert_close(rank[name][1][key], expected, rtol=1e-4, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Bad input: what was given, what is allowed, what to do; never a person's score or group."""
+"""Errors for invalid input: they say what was passed, what is allowed and what to do, and quote no score or group."""
 
 import subprocess
 import sys
@@ -15,28 +15,28 @@ CODES = torch.tensor([0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
-    ("scores", "codes", "told"),
+    ("scores", "codes", "message"),
     [
         (SCORES, CODES + 1, "2 rows have group codes or strata out of range; groups are numbered from 0 to 1"),
         (SCORES, CODES - 1, "2 rows have group codes"),
         (5 * SCORES - 2, CODES, "3 values outside .* logits, apply torch.sigmoid"),
-        (torch.where(CODES == 1, torch.nan, SCORES), CODES, "2 NaN values, which the network gave"),
+        (torch.where(CODES == 1, torch.nan, SCORES), CODES, "2 NaN values, which the network returned"),
         (SCORES, CODES[:3], "group_codes has 3 rows, but there are 4 scores"),
-        (torch.stack([1 - SCORES, SCORES], dim=1), CODES, "give the second"),
+        (torch.stack([1 - SCORES, SCORES], dim=1), CODES, "pass the second"),
     ],
 )
-def test_bad_rows(scores, codes, told):
+def test_invalid_rows(scores, codes, message):
     penalty = TransportPenalty(2)
     before = {name: value.clone() for name, value in penalty.state_dict().items()}
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         penalty(scores, codes)
     assert "0.9" not in str(caught.value)
-    torch.testing.assert_close(dict(penalty.state_dict()), before)  # nothing was learnt from them
-    penalty(SCORES, CODES)  # told once; good rows go on
+    torch.testing.assert_close(dict(penalty.state_dict()), before)  # invalid rows do not change the state
+    penalty(SCORES, CODES)  # each invalid row raises once
 
 
 @pytest.mark.parametrize(
-    ("scores", "codes", "told"),
+    ("scores", "codes", "message"),
     [
         (SCORES.numpy(), CODES, "scores must be a tensor of floats; got ndarray"),
         (SCORES, [0, 1, 0, 1], "group_codes must be a tensor of whole numbers; got list"),
@@ -44,8 +44,8 @@ def test_bad_rows(scores, codes, told):
         (CODES, CODES, "scores must hold floats"),
     ],
 )
-def test_bad_types(scores, codes, told):
-    with pytest.raises(TypeError, match=told):
+def test_invalid_types(scores, codes, message):
+    with pytest.raises(TypeError, match=message):
         TransportPenalty(2)(scores, codes)
 
 
@@ -70,7 +70,7 @@ def test_another_device():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"groups": 1}, "at least 2; got 1"),
         ({"groups": 0}, "groups must be at least 1"),
@@ -78,14 +78,14 @@ def test_another_device():
         ({"groups": 300}, "too many to compare"),
         ({"groups": 2, "kind": "exact"}, "kind must be one of 'continuous', 'discrete'"),
         ({"groups": 2, "strength": 0.0}, "strength"),
-        ({"groups": 2, "memory": -1}, "memory"),
-        ({"groups": 2, "refresh": 0}, "refresh"),
+        ({"groups": 2, "memory_size": -1}, "memory_size"),
+        ({"groups": 2, "target_update_interval": 0}, "target_update_interval"),
         ({"groups": 2, "regularizer": "kl"}, "regularizer"),
         ({"groups": 2, "dual_step": -1.0}, "dual_step"),
     ],
 )
-def test_bad_settings(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_invalid_settings(options, message):
+    with pytest.raises(ValueError, match=message):
         TransportPenalty(**options)
 
 
@@ -96,7 +96,7 @@ def test_groups_of_a_table():
         TransportPenalty(make_groups(table, grouping="each"))
 
 
-def test_parity_unit_of_bad_tables():
+def test_parity_unit_of_invalid_tables():
     penalty = TransportPenalty(2)
     with pytest.raises(ValueError, match="labels 0 and 1"):
         penalty.parity_unit(SCORES, [1, 1, 1, 1], CODES)
