@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fairtransport import ContinuousTransportClassifier
-from fairtransport.paper.setups import adult_split
+from fairtransport.linear import SgdSettings
+from fairtransport.paper.splits import adult_split
 
 STRENGTH, DUAL_STEP, PARAMETER_STEP = 0.1, 1.0, 0.002
 GOLDEN, MIX_1, MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -24,9 +25,8 @@ def make_trainer(batch, dtype="float64", n_features=50, data=None):
     """Our run on Adult's sparse rows, set up as in the paper: L2, opposite duals, matched pairs."""
     X, y, sensitive = data or adult()
     model = ContinuousTransportClassifier(
-        solver="sgd", regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1,
-        n_fourier_features=n_features, dual_step=DUAL_STEP, parameter_step=PARAMETER_STEP, batch_size=batch,
-        random_state=0,
+        regularizer="l2", strength=STRENGTH, opposite_duals=True, kernel_variance=0.1, n_fourier_features=n_features,
+        solver=SgdSettings(dual_step=DUAL_STEP, parameter_step=PARAMETER_STEP, batch_size=batch, random_state=0),
     )  # fmt: skip
     return model.make_trainer(X.astype(dtype), y, sensitive_features=sensitive)
 

@@ -9,13 +9,14 @@ from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from fairtransport.checks import FAIR_CHECKS, check_fair_estimator
+from fairtransport.linear import SgdSettings
 
 OURS = [
     ft.ContinuousTransportClassifier(),
     ft.ContinuousTransportClassifier(parity_weight=1.0, regularizer="entropy"),
     ft.ContinuousTransportClassifier(group_specific=True, target="barycenter"),
     ft.DiscreteTransportClassifier(parity_weight=1.0),
-    ft.DiscreteTransportClassifier(solver="sgd", parity_weight=1.0, n_updates=1500),
+    ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=1500), parity_weight=1.0),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),
 ]

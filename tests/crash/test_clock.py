@@ -9,6 +9,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._progress import progress
+from fairtransport.linear import SgdSettings
 from fairtransport.storage import write_atomically
 
 DAY = 86_400.0
@@ -33,7 +34,7 @@ def people():
 
 MODELS = [
     ft.ContinuousTransportClassifier(),
-    ft.ContinuousTransportClassifier(solver="sgd", n_updates=700, random_state=0),
+    ft.ContinuousTransportClassifier(solver=SgdSettings(n_updates=700, random_state=0)),
     ft.DiscreteTransportClassifier(),
 ]
 

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 
 rng = np.random.default_rng(0)
 GROUPS = rng.choice(["a", "b"], size=400)
@@ -24,7 +25,7 @@ COLUMN = "<script>alert(1)</script>"
     [
         ft.ContinuousTransportClassifier(parity_weight=1.0),
         ft.DiscreteTransportClassifier(),
-        ft.DiscreteTransportClassifier(solver="sgd", parity_weight=1.0, n_updates=300, random_state=0),
+        ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0),
         ft.QuantileRepairClassifier(LogisticRegression()),
     ],
     ids=lambda one: type(one).__name__,

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 
 RNG = np.random.default_rng
@@ -65,10 +66,10 @@ VARIANTS = {
     "COT": fitted,
     "COT to a group": lambda: fitted(target="b", parity_weight=10.0),
     "COT, entropy": lambda: fitted(regularizer="entropy"),
-    "the paper's COT": lambda: fitted(solver="sgd", n_updates=400, random_state=0),
+    "the paper's COT": lambda: fitted(solver=SgdSettings(n_updates=400, random_state=0)),
     "COT of each group": lambda: fitted(group_specific=True),
     "DOT": lambda: fitted("DOT"),
-    "the paper's DOT": lambda: fitted("DOT", solver="sgd", n_updates=400, random_state=0),
+    "the paper's DOT": lambda: fitted("DOT", solver=SgdSettings(n_updates=400, random_state=0)),
 }
 every = pytest.mark.parametrize("name", VARIANTS)
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.groups import make_groups
+from fairtransport.linear import SgdSettings
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
 from fairtransport.metrics import error_rate, strong_pairwise_disparity, wasserstein_disparity
 
@@ -22,8 +24,8 @@ from .tables import aware_table
 pytestmark = pytest.mark.filterwarnings("ignore:Parity cost most")
 
 BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
-SGD = {"solver": "sgd", "random_state": 0}
-SHORT = {"n_updates": 300, "batch_size": 20, **SGD}
+SGD = SgdSettings(random_state=0)
+SHORT = replace(SGD, n_updates=300, batch_size=20)
 X, Y, G = aware_table(1500)
 
 
@@ -37,7 +39,8 @@ def disparity(model, features=X, groups=G):
 @pytest.mark.parametrize("group_specific", [False, True])
 def test_parity_improves_on_new_rows(cls, parity_weight, group_specific):
     step = None if parity_weight == 3.0 else 0.05
-    model = cls(parity_weight=parity_weight, group_specific=group_specific, parameter_step=step, n_updates=3000, **SGD)
+    solver = replace(SGD, parameter_step=step, n_updates=3000)
+    model = cls(parity_weight=parity_weight, group_specific=group_specific, solver=solver)
     model.fit(X, Y, sensitive_features=G)
     new, of_new_y, of_new = aware_table(3000, seed=1)
     plain = LogisticRegression().fit(X, Y).predict_proba(new)[:, 1]
@@ -51,7 +54,7 @@ def test_parity_improves_on_new_rows(cls, parity_weight, group_specific):
 def test_both_solvers_come_to_about_the_same_model():
     options = {"parity_weight": 3.0, "target": "barycenter", "scale": "score"}
     for cls in BOTH:
-        stochastic = cls(**options, n_updates=5000, **SGD).fit(X, Y, sensitive_features=G)
+        stochastic = cls(**options, solver=replace(SGD, n_updates=5000)).fit(X, Y, sensitive_features=G)
         exact = cls(**options).fit(X, Y, sensitive_features=G)
         apart = np.abs(stochastic.predict_proba(X)[:, 1] - exact.predict_proba(X)[:, 1]).mean()
         moved = np.abs(exact.initial_estimator_.predict_proba(X)[:, 1] - exact.predict_proba(X)[:, 1]).mean()
@@ -59,7 +62,7 @@ def test_both_solvers_come_to_about_the_same_model():
 
 
 def test_defaults_are_the_papers():
-    model = ContinuousTransportClassifier(n_updates=10, **SGD).fit(X, Y, sensitive_features=G)
+    model = ContinuousTransportClassifier(solver=replace(SGD, n_updates=10)).fit(X, Y, sensitive_features=G)
     assert model.parity_weight_ == np.inf  # the loss is left out
     assert model.target_.shape == (4096,)
     assert all(column.size == 0 for column in model.path_.values())
@@ -69,7 +72,9 @@ def test_defaults_are_the_papers():
 
 def test_more_parity_weight_is_fairer_and_costs_loss():
     found = [
-        ContinuousTransportClassifier(parity_weight=w, n_updates=2000, **SGD).fit(X, Y, sensitive_features=G).history_
+        ContinuousTransportClassifier(parity_weight=w, solver=replace(SGD, n_updates=2000))
+        .fit(X, Y, sensitive_features=G)
+        .history_
         for w in (0.0, 0.3, 3.0)
     ]
     disparities, losses = [h["disparity"][-1] for h in found], [h["loss"][-1] for h in found]
@@ -79,14 +84,14 @@ def test_more_parity_weight_is_fairer_and_costs_loss():
 
 def test_without_parity_the_anchor_stays_at_logistic_regression():
     start = LogisticRegression(C=0.1).fit(X, Y)
-    model = ContinuousTransportClassifier(start, parity_weight=0.0, n_updates=5000, **SGD)
+    model = ContinuousTransportClassifier(start, parity_weight=0.0, solver=replace(SGD, n_updates=5000))
     model.fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(model.coef_, start.coef_, atol=0.05)
     np.testing.assert_allclose(model.intercept_, start.intercept_, atol=0.05)
 
 
 def test_attributes_tell_what_happened():
-    model = ContinuousTransportClassifier(**SHORT).fit(X, Y, sensitive_features=G)
+    model = ContinuousTransportClassifier(solver=SHORT).fit(X, Y, sensitive_features=G)
     assert model.n_iter_ == 300
     assert model.outcome_.startswith("ran all 300 updates")
     assert set(model.history_) == {"update", "disparity", "loss"}
@@ -102,15 +107,15 @@ def test_attributes_tell_what_happened():
 def test_weights_stand_for_copies(cls):
     weights = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
     repeated = np.repeat(np.arange(len(Y)), weights.astype(int))
-    weighted = cls(**SHORT).fit(X, Y, sensitive_features=G, sample_weight=weights)
-    copied = cls(**SHORT).fit(X[repeated], Y[repeated], sensitive_features=G[repeated])
+    weighted = cls(solver=SHORT).fit(X, Y, sensitive_features=G, sample_weight=weights)
+    copied = cls(solver=SHORT).fit(X[repeated], Y[repeated], sensitive_features=G[repeated])
     np.testing.assert_allclose(weighted.target_, copied.target_, atol=2e-3)
     assert np.abs(weighted.predict_proba(X) - copied.predict_proba(X)).mean() < 0.02
 
 
 def test_groups_that_differ_by_chance_are_told():
     group = np.random.default_rng(3).integers(2, size=len(Y))
-    model = ContinuousTransportClassifier(parity_weight=1.0, **SHORT).fit(X, Y, sensitive_features=group)
+    model = ContinuousTransportClassifier(parity_weight=1.0, solver=SHORT).fit(X, Y, sensitive_features=group)
     assert model.outcome_.startswith("the groups of the initial model differ no more than by chance; ran all")
 
 
@@ -128,28 +133,28 @@ def test_groups_that_differ_by_chance_are_told():
 )
 def test_bad_parameters(change, error, words):
     with pytest.raises(error, match=words):
-        ContinuousTransportClassifier(**{**SHORT, **change}).fit(X, Y, sensitive_features=G)
+        SgdSettings(**change)
 
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_seeds_give_identical_results(cls):
-    a, b, c = (cls(**{**SHORT, "random_state": seed}).fit(X, Y, sensitive_features=G) for seed in (3, 3, 4))
+    a, b, c = (cls(solver=replace(SHORT, random_state=seed)).fit(X, Y, sensitive_features=G) for seed in (3, 3, 4))
     np.testing.assert_array_equal(a.coef_, b.coef_)
     np.testing.assert_array_equal(a.history_["disparity"], b.history_["disparity"])
     assert not np.array_equal(a.coef_, c.coef_)
 
 
 def test_average_of_iterates_equals_hand_computation():
-    settings = {"batch_size": 5, "parameter_step": 0.1, **SGD}
+    settings = replace(SGD, batch_size=5, parameter_step=0.1)
     fit = lambda k, average: ContinuousTransportClassifier(  # noqa: E731
-        n_updates=k, average=average, **settings
+        solver=replace(settings, n_updates=k, average=average)
     ).fit(X, Y, sensitive_features=G)
     last = [fit(k, average=False).coef_ for k in range(1, 7)]
     np.testing.assert_allclose(fit(6, average=True).coef_, np.mean(last[3:], axis=0), atol=1e-12)
 
 
 def test_history_is_the_disparity_to_the_target():
-    model = ContinuousTransportClassifier(target="barycenter", average=False, **SHORT).fit(
+    model = ContinuousTransportClassifier(target="barycenter", solver=replace(SHORT, average=False)).fit(
         X[:800], Y[:800], sensitive_features=G[:800]
     )
     scores = model.predict_proba(X[:800])[:, 1]
@@ -163,7 +168,7 @@ def test_history_is_the_disparity_to_the_target():
 @pytest.mark.filterwarnings("ignore:Training ended worse than it began")  # as some of these do, and say so
 def test_every_strength_stays_finite(strength, regularizer, opposite):
     model = ContinuousTransportClassifier(
-        strength=strength, regularizer=regularizer, opposite_duals=opposite, **SHORT
+        strength=strength, regularizer=regularizer, opposite_duals=opposite, solver=SHORT
     ).fit(X, Y, sensitive_features=G)
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.duals_.group_weights).all()
@@ -171,11 +176,11 @@ def test_every_strength_stays_finite(strength, regularizer, opposite):
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_ctrl_c_keeps_the_best_model_so_far(cls):
-    cls(**SHORT).fit(X, Y, sensitive_features=G)  # compiled before the clock starts
+    cls(solver=SHORT).fit(X, Y, sensitive_features=G)  # compiled before the clock starts
     timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.warns(ConvergenceWarning, match="interrupted after"):
-        model = cls(n_updates=100_000_000, batch_size=20, **SGD).fit(X, Y, sensitive_features=G)
+        model = cls(solver=replace(SGD, n_updates=100_000_000, batch_size=20)).fit(X, Y, sensitive_features=G)
     timer.join()
     assert model.outcome_.startswith("interrupted after")
     assert model.n_iter_ < 100_000_000
@@ -184,15 +189,15 @@ def test_ctrl_c_keeps_the_best_model_so_far(cls):
 
 def test_divergence_is_told_and_the_best_model_kept():
     with pytest.warns(ConvergenceWarning, match="diverged"):
-        model = ContinuousTransportClassifier(dual_step=1e300, parameter_step=1e300, n_updates=500, **SGD).fit(
-            X, Y, sensitive_features=G
-        )
+        model = ContinuousTransportClassifier(
+            solver=replace(SGD, dual_step=1e300, parameter_step=1e300, n_updates=500)
+        ).fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("diverged")
     assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_a_run_that_makes_things_worse_is_told_and_undone():
-    model = ContinuousTransportClassifier(parameter_step=100.0, n_updates=500, **SGD)
+    model = ContinuousTransportClassifier(solver=replace(SGD, parameter_step=100.0, n_updates=500))
     with pytest.warns(ConvergenceWarning, match="ended worse than it began"):
         model.fit(X, Y, sensitive_features=G)
     assert model.outcome_.startswith("ended worse")
@@ -201,20 +206,20 @@ def test_a_run_that_makes_things_worse_is_told_and_undone():
 
 
 def test_verbose_shows_progress_with_the_disparity(capsys):
-    ContinuousTransportClassifier(verbose=True, **SHORT).fit(X, Y, sensitive_features=G)
+    ContinuousTransportClassifier(verbose=True, solver=SHORT).fit(X, Y, sensitive_features=G)
     err = capsys.readouterr().err
     assert "COT training: 100%" in err
     assert "disparity 0." in err
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ContinuousTransportClassifier(**SHORT).fit(X, Y, sensitive_features=G)
+        ContinuousTransportClassifier(solver=SHORT).fit(X, Y, sensitive_features=G)
     assert capsys.readouterr().err == ""
 
 
 def test_trainer_steps_are_those_of_fit():
-    settings = {**SHORT, "average": False}
-    model = ContinuousTransportClassifier(**settings).fit(X, Y, sensitive_features=G)
-    trainer = ContinuousTransportClassifier(**settings).make_trainer(X, Y, sensitive_features=G)
+    settings = replace(SHORT, average=False)
+    model = ContinuousTransportClassifier(solver=settings).fit(X, Y, sensitive_features=G)
+    trainer = ContinuousTransportClassifier(solver=settings).make_trainer(X, Y, sensitive_features=G)
     trainer.advance(100, average_from=300)
     trainer.advance(200, average_from=300)
     np.testing.assert_array_equal(trainer.theta[:, :-1], model.coef_)
@@ -222,7 +227,7 @@ def test_trainer_steps_are_those_of_fit():
 
 
 def test_trainer_goes_on_with_other_rows():
-    trainer = ContinuousTransportClassifier(**SHORT).make_trainer(
+    trainer = ContinuousTransportClassifier(solver=SHORT).make_trainer(
         sparse.csr_matrix(X * (np.abs(X) > 0.7)), Y, sensitive_features=G
     )
     trainer.advance(50, average_from=25)
@@ -245,7 +250,7 @@ def test_trainer_goes_on_with_other_rows():
 
 
 def test_going_on_past_the_end_stays_where_it_is():
-    model = ContinuousTransportClassifier(n_updates=500, **SGD)
+    model = ContinuousTransportClassifier(solver=replace(SGD, n_updates=500))
     trainer = model.make_trainer(X, Y, sensitive_features=G)
     trainer.advance(500)
     there = trainer.theta
@@ -258,7 +263,7 @@ def test_a_tiny_group_with_its_own_column_is_stable():
     group = rng.choice(3, p=[0.6, 0.395, 0.005], size=4000)
     features = np.column_stack((rng.normal(size=(4000, 2)) + 0.8 * group[:, None], np.eye(3)[group]))
     labels = (features[:, 0] + 0.5 * group + rng.logistic(size=4000) > 0.8).astype(int)
-    model = ContinuousTransportClassifier(parity_weight=np.inf, n_updates=5000, **SGD)
+    model = ContinuousTransportClassifier(parity_weight=np.inf, solver=replace(SGD, n_updates=5000))
     history = model.fit(features, labels, sensitive_features=group).history_["disparity"]
     assert history[-1] < history[0] / 3
     late = history[len(history) // 4 : len(history) // 2]  # single iterates, before the averaging begins
@@ -268,15 +273,15 @@ def test_a_tiny_group_with_its_own_column_is_stable():
 @pytest.mark.parametrize("cls", BOTH)
 def test_csr_equals_dense(cls):
     thin = X * (np.abs(X) > 0.7)
-    dense = cls(**SHORT).fit(thin, Y, sensitive_features=G)
-    csr = cls(**SHORT).fit(sparse.csr_matrix(thin), Y, sensitive_features=G)
+    dense = cls(solver=SHORT).fit(thin, Y, sensitive_features=G)
+    csr = cls(solver=SHORT).fit(sparse.csr_matrix(thin), Y, sensitive_features=G)
     np.testing.assert_allclose(csr.coef_, dense.coef_, atol=1e-5)
     np.testing.assert_allclose(csr.predict_proba(sparse.csr_matrix(thin)), dense.predict_proba(thin), atol=1e-5)
 
 
 def test_float32_input():
-    single = ContinuousTransportClassifier(**SHORT).fit(X.astype(np.float32), Y, sensitive_features=G)
-    double = ContinuousTransportClassifier(**SHORT).fit(X, Y, sensitive_features=G)
+    single = ContinuousTransportClassifier(solver=SHORT).fit(X.astype(np.float32), Y, sensitive_features=G)
+    double = ContinuousTransportClassifier(solver=SHORT).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(single.coef_, double.coef_, atol=0.01)
 
 
@@ -285,11 +290,11 @@ def test_float32_input():
 def test_one_column_of_another_scale_does_no_harm(cls, scale):
     # The ridge of the default start does not shrink with the column, and steps must know it.
     factor = np.array([1.0, scale, 1.0, 1.0, 1.0])
-    model = cls(n_updates=3000, **SGD).fit(X * factor, Y, sensitive_features=G)
+    model = cls(solver=replace(SGD, n_updates=3000)).fit(X * factor, Y, sensitive_features=G)
     assert model.outcome_.startswith(("converged after", "ran all 3000 updates"))
     assert disparity(model, X * factor) < 0.1
 
 
 def test_a_start_without_intercept_gets_none():
-    model = ContinuousTransportClassifier(LogisticRegression(fit_intercept=False), **SHORT)
+    model = ContinuousTransportClassifier(LogisticRegression(fit_intercept=False), solver=SHORT)
     assert model.fit(X, Y, sensitive_features=G).intercept_[0] == 0.0

@@ -155,8 +155,8 @@ class NeverFitted(LogisticRegression):
 
 @pytest.mark.parametrize(
     "change",
-    [{"target": [2.0]}, {"target": "nobody"}, {"n_fourier_features": 0}, {"kernel_variance": -1.0}, {"batch_size": 0},
-     {"average": "no"}, {"opposite_duals": "yes"}, {"weights": (G == "a").astype(float)}],
+    [{"target": [2.0]}, {"target": "nobody"}, {"n_fourier_features": 0}, {"kernel_variance": -1.0}, {"tol": 0.0},
+     {"solver": "newton"}, {"opposite_duals": "yes"}, {"weights": (G == "a").astype(float)}],
 )  # fmt: skip
 def test_bad_input_is_refused_before_work_starts(change):
     weights = change.pop("weights", None)

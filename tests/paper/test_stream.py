@@ -76,7 +76,7 @@ def test_constant_rates_ring_no_oftener_than_stated(start):
     """10,000 batches at the stated rate of .001: at most ten alarms are expected."""
     rng = np.random.default_rng(0)
     model, rows = fitted(start, ft.DiscreteTransportClassifier, 0, rng)
-    adjuster = ft.stream.ContinualAdjuster(model, alarm_rate=0.001, every=None)
+    adjuster = ft.stream.ContinualAdjuster(model, alarm_rate=0.001, checkpoint_every=None)
     for _ in range(10_000):
         report = adjust(adjuster, rng.choice(rows, BATCH))
     assert adjuster.alarms <= 10

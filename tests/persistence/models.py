@@ -1,6 +1,7 @@
 """Fitted models of every kind that a file holds."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 from fairtransport.tabular import TableModel
 
 N = 600
@@ -57,7 +59,7 @@ def preprocessing():
     )
 
 
-SGD = {"solver": "sgd", "n_updates": 300, "random_state": 0}
+SGD = SgdSettings(n_updates=300, random_state=0)
 
 
 def cot(**options):
@@ -91,7 +93,7 @@ def _repair_of_scores(**options):
 def _repair_of_table():
     scores, group = _scores()
     frame = pd.DataFrame({"s": scores, "sex": group})
-    return ft.QuantileRepair().fit_table(frame, score="s", sensitive="sex"), scores, group
+    return ft.TableRepair(score="s", sensitive_features="sex").fit(frame).repair_, scores, group
 
 
 def _pipeline_with(step, **options):
@@ -103,14 +105,14 @@ def _pipeline_with(step, **options):
 def _of_raw_table(estimator, **options):
     frame, y, group = table()
     raw = frame.assign(sex=group, hired=y, since=pd.date_range("2020-01-01", periods=N, freq="36h"))
-    made = TableModel(estimator, label="hired", sensitive=["sex"], **options).fit(raw)
+    made = TableModel(estimator, label="hired", sensitive_features=["sex"], **options).fit(raw)
     return made, raw, group
 
 
 X0, Y0, G0 = people()
 EXACT = {
     "COT": lambda: _on_arrays(cot()),
-    "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", **SGD, opposite_duals=False)),
+    "COT, entropy, paper's": lambda: _on_arrays(cot(regularizer="entropy", solver=SGD, opposite_duals=False)),
     "COT, halfway": lambda: _on_arrays(cot(amount=0.5)),
     "COT of each group": lambda: _on_arrays(cot(group_specific=True, target="Male")),
     "COT of a fitted model": lambda: _on_arrays(cot(estimator=LogisticRegression(C=0.5).fit(X0, Y0))),
@@ -119,7 +121,9 @@ EXACT = {
         X0, G0),
     "COT to given scores": lambda: _on_arrays(cot(target=np.linspace(0.1, 0.9, 37))),
     "DOT": lambda: _on_arrays(dot()),
-    "DOT with weights": lambda: _on_arrays(dot(**SGD, average=False), sample_weight=np.arange(N) % 3 + 1.0),
+    "DOT with weights": lambda: _on_arrays(
+        dot(solver=replace(SGD, average=False)), sample_weight=np.arange(N) % 3 + 1.0
+    ),
     "logistic regression": lambda: (LogisticRegression(class_weight={"yes": 2.0, "no": 1.0}).fit(X0, Y0), X0, G0),
     "pipeline": lambda: _pipeline_with(LogisticRegression(C=0.3)),
     "pipeline to COT": lambda: _pipeline_with(cot(), fair=True),

@@ -45,7 +45,7 @@ X, Y, GROUP = people()
 
 @pytest.mark.parametrize(
     "model",
-    [cot(), cot(amount=0.5), cot(**SGD, parity_weight=0.5), dot(), cot(estimator=LogisticRegression(C=0.1))],
+    [cot(), cot(amount=0.5), cot(solver=SGD, parity_weight=0.5), dot(), cot(estimator=LogisticRegression(C=0.1))],
     ids=str,
 )
 def test_blind_linear_models(model):

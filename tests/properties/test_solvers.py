@@ -9,6 +9,7 @@ from hypothesis import given
 from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.penalties import Comparisons, DiscretePenalty
 from fairtransport.transport import coupling, wasserstein
@@ -76,7 +77,7 @@ def solved(seed):
     y = (X[:, 0] + rng.logistic(size=2000) > 0.4).astype(int)
     keys = {"sensitive_features": group}
     how = {"target": "barycenter_w2", "group_specific": True, "parity_weight": 3.0, "scale": "score"}
-    sgd = {"solver": "sgd", "n_updates": 2000, "random_state": seed}
+    sgd = {"solver": SgdSettings(n_updates=2000, random_state=seed)}
     models = {
         "initial": LogisticRegression().fit(X, y),
         "quantile": ft.QuantileRepairClassifier(LogisticRegression(), target="barycenter_w2").fit(X, y, **keys),

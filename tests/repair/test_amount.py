@@ -75,4 +75,3 @@ def test_a_frontier_over_amounts_trains_once_a_fold(kind, monkeypatch):
     model = curve.choose(max_disparity=float(curve.mean("strong_pairwise_disparity")[1]))
     assert model.amount == pytest.approx(0.5)
     assert len(fits) == 4
-    assert model.warm_start is False

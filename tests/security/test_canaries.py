@@ -115,7 +115,7 @@ CORRUPTIONS = {
     "short weights": cut("weight"),
 }  # fmt: skip
 
-SGD = {"solver": "sgd", "n_updates": 20, "random_state": 0}
+SGD = {"solver": ft.linear.SgdSettings(n_updates=20, random_state=0)}
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 MODELS = {
     "COT": ft.ContinuousTransportClassifier,
@@ -172,15 +172,15 @@ def of_repair(d):
     yield lambda: fitted("scores").transform(d["scores"], **keys)
     yield lambda: ft.QuantileRepair().fit_transform(d["scores"], **keys)
     for frame in frames(d):
-        yield lambda frame=frame: ft.QuantileRepair().fit_table(frame, score="s", sensitive="g", weight="w")
-        yield lambda frame=frame: fitted_table().transform_table(frame, score="s", sensitive="g", output="r")
+        yield lambda frame=frame: ft.TableRepair(score="s", sensitive_features="g", weight="w").fit(frame)
+        yield lambda frame=frame: fitted_table().transform(frame, output="r")
 
 
 @cache
 def fitted_table():
     given = people()
-    return ft.QuantileRepair().fit_table(
-        pd.DataFrame({"s": given["scores"], "g": given["group"]}), score="s", sensitive="g"
+    return ft.TableRepair(score="s", sensitive_features="g").fit(
+        pd.DataFrame({"s": given["scores"], "g": given["group"]})
     )
 
 
@@ -199,7 +199,7 @@ def frames(d):
 
 
 def of_tables(d):
-    named = {"score": "s", "sensitive": "g", "label": "y", "weight": "w"}
+    named = {"score": "s", "sensitive_features": "g", "label": "y", "weight": "w"}
     for frame in frames(d):
         yield lambda frame=frame: tables.count_table(frame, **named)
         yield lambda frame=frame: tables.count_table(frame, **named, missing="error", pos_label=WORD)

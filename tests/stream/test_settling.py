@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
+from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 
-SGD = {"solver": "sgd", "n_updates": 400, "random_state": 0}
+SGD = {"solver": SgdSettings(n_updates=400, random_state=0)}
 VARIANTS = {
     "COT": (ft.ContinuousTransportClassifier, {}),
     "COT, much parity": (ft.ContinuousTransportClassifier, {"parity_weight": 10.0}),

@@ -1,4 +1,4 @@
-"""The methods of ``fairtransport train``, by name."""
+"""The methods that ``fairtransport train`` offers, and their estimators."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["METHODS", "MethodOptions", "make_estimator"]
 METHODS = {
     "cot": "continuous optimal transport",
     "dot": "discrete optimal transport",
-    "dpp": "logistic regression, its scores repaired group by group (needs the group to score)",
-    "lr": "logistic regression, without parity",
+    "dpp": "logistic regression with quantile post-processing of its scores (needs the group to score)",
+    "lr": "logistic regression without parity",
 }
 
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """What the command line says about the method; None is not said."""
+    """The options of the method; None for an option that is not used."""
 
     method: str
     parity_weight: float | str | None
@@ -32,7 +32,7 @@ class MethodOptions:
     seed: int
 
     def check(self) -> None:
-        """End the command when options do not go together."""
+        """End the command if options cannot be combined."""
         if self.method not in METHODS:
             raise misuse(f"--method must be one of {', '.join(METHODS)}; got {self.method!r}")
         trained = self.method in {"cot", "dot"}
@@ -43,17 +43,19 @@ class MethodOptions:
             ("--target", self.target, self.method != "lr"),
         ):
             if value is not None and not allowed:
-                raise misuse(f"{name} does not go with --method {self.method}")
+                raise misuse(f"{name} cannot be combined with --method {self.method}")
         if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:
-            raise misuse("--max-disparity chooses how much parity there is, and so does --amount; give one of the two")
+            raise misuse(
+                "--max-disparity and --amount cannot be combined, because both decide how much parity there is"
+            )
         if self.method == "dpp" and self.aware is False:
-            raise misuse("--method dpp needs the group to score; --blind goes with cot, dot and lr")
+            raise misuse("--method dpp needs the group to score; use --blind with cot, dot or lr")
 
 
 def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
-    """Return the classifier that is to be trained."""
+    """Return the unfitted classifier of a method."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - scikit-learn takes a while
 
     from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier  # noqa: PLC0415
@@ -72,9 +74,8 @@ def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
     kind = ContinuousTransportClassifier if options.method == "cot" else DiscreteTransportClassifier
     weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
     return kind(
-        target=options.target,
+        target=options.target or "each_other",
         group_specific=bool(options.aware),
-        random_state=options.seed,
         verbose=verbose,
         **weight,
         **shared,

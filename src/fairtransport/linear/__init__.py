@@ -3,5 +3,6 @@
 from fairtransport.linear._discrete import DiscreteTransportClassifier
 from fairtransport.linear.continuous import ContinuousTransportClassifier, Duals
 from fairtransport.linear.solvers._sgd import Trainer
+from fairtransport.linear.solvers.settings import SgdSettings
 
-__all__ = ["ContinuousTransportClassifier", "DiscreteTransportClassifier", "Duals", "Trainer"]
+__all__ = ["ContinuousTransportClassifier", "DiscreteTransportClassifier", "Duals", "SgdSettings", "Trainer"]

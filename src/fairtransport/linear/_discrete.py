@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fairtransport.linear.base import LinearTransportClassifier
 from fairtransport.penalties import DiscretePenalty
@@ -10,6 +10,7 @@ from fairtransport.penalties import DiscretePenalty
 if TYPE_CHECKING:
     import numpy as np
 
+    from fairtransport.linear.solvers.settings import SgdSettings
     from fairtransport.transport.dual import DualProblem
 
 __all__ = ["DiscreteTransportClassifier"]
@@ -76,7 +77,7 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     """
 
     _short = "DOT"
-    _sgd_defaults: ClassVar[dict[str, Any]] = {**LinearTransportClassifier._sgd_defaults, "batch_size": 200}  # noqa: SLF001
+    _batch_size = 200
 
     def __init__(
         self,
@@ -86,24 +87,18 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         max_disparity: float | None = None,
         amount: float = 1.0,
         spread: str = "trained",
-        target: Any = None,
-        scale: str | None = None,
+        target: Any = "each_other",
+        scale: str = "standardized",
         group_specific: bool = False,
-        solver: str = "lbfgs",
+        solver: str | SgdSettings = "lbfgs",
         tol: float = 3e-4,
         max_iter: int = 1000,
-        n_updates: int | None = None,
-        batch_size: int | None = None,
-        parameter_step: float | None = None,
-        average: bool | None = None,
         grouping: str = "crossed",
         missing: str = "error",
         small_groups: str = "keep",
         min_group_size: int = 30,
-        warm_start: bool = False,
         half_life: float = 1000.0,
         new_groups: str = "error",
-        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -117,25 +112,28 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_updates = n_updates
-        self.batch_size = batch_size
-        self.parameter_step = parameter_step
-        self.average = average
         self.grouping = grouping
         self.missing = missing
         self.small_groups = small_groups
         self.min_group_size = min_group_size
-        self.warm_start = warm_start
         self.half_life = half_life
         self.new_groups = new_groups
-        self.random_state = random_state
         self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        settings = self._sgd
+        if settings is not None and (settings.dual_step is not None or settings.pairs != "matched"):
+            raise ValueError(
+                "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
+                "SgdSettings."
+            )
 
     def _penalty(self, *, n_slices: int | None = None) -> DiscretePenalty:
         return DiscretePenalty(n_slices=n_slices or _SLICES, scale=self._resolved_scale)
 
-    def _dual_problem(self, rng: np.random.Generator) -> DualProblem | None:  # noqa: ARG002
+    def _dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem | None:  # noqa: ARG002
         return None
 
-    def _resolved_dual_step(self, problem: DualProblem | None) -> float:  # noqa: ARG002
+    def _resolved_dual_step(self, settings: SgdSettings, problem: DualProblem | None) -> float:  # noqa: ARG002
         return 0.0

@@ -116,8 +116,6 @@ class LinearFitter:
         Of the solver.
     names : ndarray, optional
         Names of the columns.
-    former : ndarray of shape (n_models, n_columns + 1), optional
-        Where a warm start begins.
     """
 
     def __init__(
@@ -131,29 +129,24 @@ class LinearFitter:
         tol: float,
         max_iter: int,
         names: NDArray[Any] | None = None,
-        former: NDArray[np.float64] | None = None,
-        former_start: Any = None,
     ) -> None:
         self.own_weights, self.tol, self.max_iter, self.data = own_weights, tol, max_iter, data
         self.order = order = _order(data, own_weights=own_weights)
-        model = estimator if former_start is None else former_start
         # The rows that the solver sees, in canonical order and in units of their own.
         rows = data.select(order)
         weights = rows.weights
-        self.scaling = Scaling.of(rows.X, weights, centred=bool(getattr(model, "fit_intercept", True)))
-        if model is not None:
-            self.start = starting_point(model, rows.X, rows.y, weights, names=names)
+        self.scaling = Scaling.of(rows.X, weights, centred=bool(getattr(estimator, "fit_intercept", True)))
+        if estimator is not None:
+            self.start = starting_point(estimator, rows.X, rows.y, weights, names=names)
         self.rows = rows = replace(rows, X=self.scaling.apply(rows.X, overwrite=True))
         n_columns = rows.X.shape[1]
         shares = rows.shares
         self.models = _groups_in_order(rows) if own_weights else ()
-        if model is None:
+        if estimator is None:
             self.start = self._default_start(shares, names)
-            ridge = np.full(n_columns, self.start.ridge)
-        else:
-            ridge = np.full(n_columns, self.start.ridge)
-            if estimator is not None:  # its ridge is that of the columns as given
-                ridge /= self.scaling.unit**2
+        ridge = np.full(n_columns, self.start.ridge)
+        if estimator is not None:  # its ridge is that of the columns as given
+            ridge /= self.scaling.unit**2
         self.problem = LogisticProblem(
             _parts(rows.X, rows.groups, self.models), rows.positive, shares, ridge, self.start.has_intercept,
             len(self.models), self.scaling.to_scaled(self.start.theta) if own_weights else None,
@@ -165,7 +158,6 @@ class LinearFitter:
                 "The initial model gives every row the same score, so there is nothing to transport: "
                 "check that the features vary and that the model was able to learn."
             )
-        self.begin = self.initial if former is None else self._parameters_of(former)
         between = weigh_by_reliability(demographic_parity(rows.groups, row_weights=weights), scores)
         self.target, self.comparisons = make_target(scores, rows), between
         if self.target is not None:
@@ -239,7 +231,7 @@ class LinearFitter:
 
     def fit_path(self, weights: list[float]) -> list[LinearFit]:
         """Train with each of several ascending weights, each from the one before."""
-        found, path, start = [], WeightPath(self._run, self.judge), self.begin
+        found, path, start = [], WeightPath(self._run, self.judge), self.initial
         self._bar = None
         for weight in weights:
             point = self._final(path, weight, start)
@@ -269,11 +261,10 @@ class LinearFitter:
         The penalty is not convex. Coming from small weights, fits of different weights end in the same valley, and more
         weight means less disparity.
         """
-        start = self.begin
-        if self.begin is self.initial:
-            for smaller in PATH_WEIGHTS:
-                if smaller < 0.5 * weight:
-                    start = self.rough.run(smaller, start).parameters
+        start = self.initial
+        for smaller in PATH_WEIGHTS:
+            if smaller < 0.5 * weight:
+                start = self.rough.run(smaller, start).parameters
         return start
 
     def _final(self, path: WeightPath, weight: float, start: NDArray[np.float64]) -> PathPoint:
@@ -352,9 +343,6 @@ class LinearFitter:
         theta = np.tile(common, (len(self.rows.groups), 1))
         theta[list(self.models)] = raw
         return theta, common
-
-    def _parameters_of(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.scaling.to_scaled(theta if not self.own_weights else theta[list(self.models)])
 
     def _default_start(self, shares: NDArray[np.float64], names: NDArray[Any] | None) -> Start:
         """Fit logistic regression with the ridge of scikit-learn's default, on columns in units of their own."""

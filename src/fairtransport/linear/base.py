@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -37,13 +37,14 @@ from fairtransport.linear.online._partial_fit import AdjustsLinearModel
 from fairtransport.linear.online.state import widened_weights
 from fairtransport.linear.solvers._sgd import Objective, Result, Trainer
 from fairtransport.linear.solvers._step_sizes import automatic_steps, plain_steps
+from fairtransport.linear.solvers.settings import SgdSettings, sgd_settings
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem, as_copies
 from fairtransport.linear.weight_path import PATH_COLUMNS, AutomaticWeight
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.penalties.base import SCALES
 from fairtransport.transport.line import Sample
 from fairtransport.transport.logistic import sigmoid
-from fairtransport.transport.targets import resolve_target, w2_barycenter
+from fairtransport.transport.targets import TARGET_SIZE, resolve_target, w2_barycenter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,28 +54,18 @@ if TYPE_CHECKING:
     from fairtransport.penalties import TransportPenalty
     from fairtransport.transport.dual import DualProblem
 
-__all__ = ["SOLVERS", "LinearTransportClassifier"]
+__all__ = ["LinearTransportClassifier"]
 
-# The target distribution is kept as this many scores of equal mass: fine enough (W1 error below
-# 1 / 4096), cheap to draw from, and no list of people's scores.
-_TARGET_SIZE = 4096
-_SGD_UPDATES = 20_000
 
 #: Whose spread the scores have.
 SPREADS = ("trained", "initial")
-
-#: All rows at once, or the paper's mini-batches.
-SOLVERS = ("lbfgs", "sgd")
-
-# Settings of the paper's algorithm, and what they are where the user names none.
-_SGD_DEFAULTS = {"n_updates": _SGD_UPDATES, "batch_size": 100, "average": True, "parameter_step": None}
 
 
 class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimator):
     """Base of the transport classifiers; subclasses say which distance is penalised."""
 
     _short = ""
-    _sgd_defaults: ClassVar[dict[str, Any]] = _SGD_DEFAULTS
+    _batch_size = 100
 
     # ---------------------------------------------------------------- what subclasses say
 
@@ -83,11 +74,11 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         """Return a new penalty."""
 
     @abstractmethod
-    def _dual_problem(self, rng: np.random.Generator) -> DualProblem | None:
+    def _dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem | None:
         """Return the paper's dual problem with drawn features, or None for discrete transport."""
 
     @abstractmethod
-    def _resolved_dual_step(self, problem: DualProblem | None) -> float: ...
+    def _resolved_dual_step(self, settings: SgdSettings, problem: DualProblem | None) -> float: ...
 
     def _summary(self) -> list[str]:
         """Return how training went, and what was gained and kept."""
@@ -124,8 +115,8 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         """
         self._check_parameters()
         data = self._validated(X, y, sensitive_features, sample_weight)
-        if self.solver == "sgd":
-            return self._fit_sgd(data)
+        if self._sgd is not None:
+            return self._fit_sgd(data, self._sgd)
         fitter = self._fitter(data)
         title = f"{self._short} training"
         if self._is_automatic:
@@ -162,7 +153,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         weights = [check_real(weight, name="parity_weights") for weight in parity_weights]
         if weights != sorted(weights):
             raise ValueError("parity_weights must ascend: each fit begins at the one before.")
-        if self.solver != "lbfgs":
+        if self._sgd is not None:
             raise ValueError("fit_path needs solver='lbfgs'.")
         model = copy(self).set_params(parity_weight="auto", max_disparity=None)
         model._check_parameters()  # noqa: SLF001
@@ -227,7 +218,6 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         return model
 
     def _fitter(self, data: TrainingData) -> LinearFitter:
-        former = self._former_theta()
         return LinearFitter(
             data,
             self.estimator,
@@ -239,8 +229,6 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             names=getattr(self, "feature_names_in_", None),
-            former=former,
-            former_start=None if former is None else vars(self)["initial_estimator_"],
         )
 
     def _take(self, found: LinearFit, data: TrainingData) -> None:
@@ -343,15 +331,16 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
             with other rows.
         """
         self._check_parameters()
-        if self.solver != "sgd":
+        settings = self._sgd
+        if settings is None:
             raise ValueError("make_trainer is for solver='sgd', which moves in small steps.")
-        return self._trainer(self._validated(X, y, sensitive_features, sample_weight))
+        return self._trainer(self._validated(X, y, sensitive_features, sample_weight), settings)
 
-    def _trainer(self, data: TrainingData) -> Trainer:
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        former = self._former_theta()
-        model = self.estimator if former is None else vars(self)["initial_estimator_"]
-        start = starting_point(model, data.X, data.y, data.weights, names=getattr(self, "feature_names_in_", None))
+    def _trainer(self, data: TrainingData, settings: SgdSettings) -> Trainer:
+        rng = np.random.default_rng(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+        start = starting_point(
+            self.estimator, data.X, data.y, data.weights, names=getattr(self, "feature_names_in_", None)
+        )
         scores = sigmoid(np.asarray(data.X @ start.theta[:-1], dtype=np.float64) + start.theta[-1])
         if np.ptp(scores) == 0.0:
             raise ValueError(
@@ -362,18 +351,17 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         self.groups_, self.group_sizes_ = Groups.from_spec(data.groups.to_spec()), data.groups.counts
         self.target_ = self._target(self._resolved_target, scores, data.groups, data.weights)
         problem = TrainingProblem.build(data.X, data.positive, data.groups, self.target_, data.weights)
-        objective = self._objective(data, scores, start.ridge, rng)
-        if former is None:
-            former = np.tile(start.theta, (len(data.groups) if self.group_specific else 1, 1))
-        settings = self._sgd_settings
-        if settings["parameter_step"] is not None:
-            steps = plain_steps(float(settings["parameter_step"]), problem.n_columns)
+        objective = self._objective(data, scores, start.ridge, settings, rng)
+        theta = np.tile(start.theta, (len(data.groups) if self.group_specific else 1, 1))
+        batch_size = settings.batch_size or self._batch_size
+        if settings.parameter_step is not None:
+            steps = plain_steps(float(settings.parameter_step), problem.n_columns)
         else:
             steps = automatic_steps(
                 problem.X,
                 problem.groups.rows,
-                batch_size=settings["batch_size"],
-                n_updates=settings["n_updates"],
+                batch_size=batch_size,
+                n_updates=settings.n_updates,
                 weight=objective.anchor + objective.parity,
                 ridge=objective.anchor * objective.ridge,
                 rng=rng,
@@ -381,14 +369,18 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         steps = steps if start.has_intercept else steps.without_intercept()
         seed = int(rng.integers(2**62))
         return Trainer(
-            problem, objective, steps, theta=former, batch_size=settings["batch_size"], seed=seed,
-            budget=settings["n_updates"],
-        )  # fmt: skip
+            problem, objective, steps, theta=theta, batch_size=batch_size, seed=seed, budget=settings.n_updates
+        )
 
     def _objective(
-        self, data: TrainingData, scores: NDArray[np.float64], ridge: float, rng: np.random.Generator
+        self,
+        data: TrainingData,
+        scores: NDArray[np.float64],
+        ridge: float,
+        settings: SgdSettings,
+        rng: np.random.Generator,
     ) -> Objective:
-        dual, paper = self._dual_problem(rng), np.isinf(self._sgd_weight)
+        dual, paper = self._dual_problem(settings, rng), np.isinf(self._sgd_weight)
         weight, unit = 1.0, 1.0
         if not paper:
             weight, unit = self._sgd_weight, self._sgd_unit(data, scores)
@@ -397,7 +389,7 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
             anchor=0.0 if paper else 1.0,
             ridge=ridge,
             dual=dual,
-            dual_step=self._resolved_dual_step(dual),
+            dual_step=self._resolved_dual_step(settings, dual),
         )
 
     def _sgd_unit(self, data: TrainingData, scores: NDArray[np.float64]) -> float:
@@ -409,11 +401,10 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         reliable = float(weighed.weights @ measured.distances)
         return judge.information * reliable / measured.value**2 if measured.value > 0.0 else 0.0
 
-    def _fit_sgd(self, data: TrainingData) -> Self:
-        trainer = self._trainer(data)
-        settings = self._sgd_settings
+    def _fit_sgd(self, data: TrainingData, settings: SgdSettings) -> Self:
+        trainer = self._trainer(data, settings)
         result = trainer.run(
-            trainer.budget, average=settings["average"], verbose=self.verbose, title=f"{self._short} training"
+            trainer.budget, average=settings.average, verbose=self.verbose, title=f"{self._short} training"
         )
         self.coef_, self.intercept_ = result.theta[:, :-1].copy(), result.theta[:, -1].copy()
         common = result.theta.mean(axis=0)
@@ -444,27 +435,20 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         return np.inf if isinstance(self.parity_weight, str) else float(self.parity_weight)
 
     @property
-    def _sgd_settings(self) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in self._sgd_defaults}
-        return {name: usual if named[name] is None else named[name] for name, usual in self._sgd_defaults.items()}
+    def _sgd(self) -> SgdSettings | None:
+        return sgd_settings(self.solver)
 
     # ---------------------------------------------------------------- what is given
 
     def _validated(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> TrainingData:
         """Check what ``fit`` was given."""
-        former = self._former_theta()
         y, classes = two_classes(y, type(self).__name__)
-        X, y = self._features(X, y, reset=former is None)
+        X, y = self._features(X, y)
         weights = check_weights(sample_weight, size=X.shape[0])
         if weights is not None and not all(weights[y == label].any() for label in classes):
             raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
         groups = self._groups(sensitive_features, X.shape[0], weights)
         self._check_target(groups, weights)
-        if former is not None and self.group_specific and groups.labels != vars(self)["groups_"].labels:
-            raise ValueError(
-                "warm_start with group_specific=True needs the groups of the last fit, in which each has its weights; "
-                f"there are {len(former)} of those and {len(groups)} groups now. Fit a new estimator."
-            )
         groups.to_spec()  # raises for labels that no model could keep
         data = TrainingData(X, y, classes, groups, weights)
         copies = as_copies(weights)
@@ -478,33 +462,22 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
 
     @property
     def _resolved_target(self) -> Any:
-        if self.target is not None:
-            return self.target
-        return EACH_OTHER if self.solver == "lbfgs" else "barycenter"
+        """What groups are compared with; the stochastic solver needs a fixed distribution."""
+        if self._sgd is not None and isinstance(self.target, str) and self.target == EACH_OTHER:
+            return "barycenter"
+        return self.target
 
     @property
     def _resolved_scale(self) -> str:
-        if self.scale is not None:
-            return str(self.scale)
-        return "standardized" if self.solver == "lbfgs" else "score"
+        return str(self.scale) if self._sgd is None else "score"
 
     @property
     def _each_other(self) -> bool:
         return isinstance(self._resolved_target, str) and self._resolved_target == EACH_OTHER
 
-    def _former_theta(self) -> NDArray[np.float64] | None:
-        """Where a warm start begins, if there was a fit to go on from."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        if self.group_specific != (len(self.coef_) > 1):
-            raise ValueError("warm_start cannot change group_specific; fit a new estimator.")
-        return np.column_stack((self.coef_, self.intercept_))
-
-    def _features(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
         with redacted_errors():
-            return validate_data(
-                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, reset=reset
-            )
+            return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
     # ---------------------------------------------------------------- checks
 
@@ -513,44 +486,25 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         check_count(self.min_group_size, name="min_group_size")
         check_real(self.amount, name="amount", most=1.0)
         check_choice(self.spread, SPREADS, name="spread")
-        for name in ("group_specific", "verbose", "warm_start"):
+        for name in ("group_specific", "verbose"):
             check_flag(getattr(self, name), name=name)
         check_stream_parameters(self.half_life, self.new_groups)
-        check_random_state(self.random_state)
 
     def _check_solver(self) -> None:
-        check_choice(self.solver, SOLVERS, name="solver")
+        settings = self._sgd
         if isinstance(self.parity_weight, str):
             check_choice(self.parity_weight, ("auto",), name="parity_weight")
         else:
-            check_real(self.parity_weight, name="parity_weight", finite=self.solver == "lbfgs")
+            check_real(self.parity_weight, name="parity_weight", finite=settings is None)
         if self.max_disparity is not None:
             check_real(self.max_disparity, name="max_disparity")
             if not isinstance(self.parity_weight, str):
                 raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
-            if self.solver == "sgd":
+            if settings is not None:
                 raise ValueError("max_disparity needs the path of solver='lbfgs'.")
         check_real(self.tol, name="tol", strict=True)
         check_count(self.max_iter, name="max_iter")
-        if self.scale is not None:
-            check_choice(self.scale, SCALES, name="scale")
-            if self.solver == "sgd" and self.scale != "score":
-                raise ValueError("solver='sgd', the paper's algorithm, compares scores as they are: scale='score'.")
-        named = [name for name in self._sgd_names if getattr(self, name) is not None]
-        if named and self.solver != "sgd":
-            raise ValueError(
-                f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} for solver='sgd' only; got {self.solver!r}."
-            )
-        settings = self._sgd_settings
-        check_count(settings["n_updates"], name="n_updates")
-        check_count(settings["batch_size"], name="batch_size")
-        check_flag(settings["average"], name="average")
-        if self.parameter_step is not None:
-            check_real(self.parameter_step, name="parameter_step", strict=True)
-
-    @property
-    def _sgd_names(self) -> tuple[str, ...]:
-        return tuple(self._sgd_defaults)
+        check_choice(self.scale, SCALES, name="scale")
 
     def _groups(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None = None) -> Groups:
         if sensitive_features is None:
@@ -572,8 +526,6 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
             raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
         if self._each_other:
-            if self.solver == "sgd":
-                raise ValueError(f"target={EACH_OTHER!r} needs solver='lbfgs'; name a fixed target for solver='sgd'.")
             return
         stand_ins = [Sample.from_values([0.5])] * len(groups)
         resolve_target(self._resolved_target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)
@@ -589,11 +541,11 @@ class LinearTransportClassifier(AdjustsLinearModel, ClassifierMixin, BaseEstimat
         sizes = [len(r) if weights is None else weights[r].sum() for r in groups.rows]
         if isinstance(target, str) and target == EACH_OTHER:
             # Nobody is moved to it; it stands beside the groups in displays and streams.
-            return w2_barycenter(samples, sizes).equal_mass(_TARGET_SIZE)
+            return w2_barycenter(samples, sizes).equal_mass(TARGET_SIZE)
         resolved = resolve_target(
             target, samples, sizes, labels=groups.labels, names=groups.names, everyone=sample(slice(None))
         )
-        return resolved.equal_mass(_TARGET_SIZE)
+        return resolved.equal_mass(TARGET_SIZE)
 
     # ---------------------------------------------------------------- predicting
 

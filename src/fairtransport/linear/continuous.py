@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_real
+from fairtransport._validation import check_count, check_flag, check_real
 from fairtransport.linear.base import LinearTransportClassifier
 from fairtransport.penalties import ContinuousPenalty
-from fairtransport.transport.dual import PAIRS, DualProblem
+from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import FourierFeatures, draw_features, quadrature_features
 from fairtransport.transport.regularizers import get_regularizer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.linear._training import LinearFit
     from fairtransport.linear.solvers._sgd import Result
+    from fairtransport.linear.solvers.settings import SgdSettings
     from fairtransport.penalties import Comparisons, TransportPenalty
 
 __all__ = ["ContinuousTransportClassifier", "Duals"]
@@ -228,11 +229,6 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     """
 
     _short = "COT"
-    _sgd_defaults: ClassVar[dict[str, Any]] = {
-        **LinearTransportClassifier._sgd_defaults,  # noqa: SLF001
-        "dual_step": None,
-        "pairs": "matched",
-    }
 
     def __init__(
         self,
@@ -242,31 +238,23 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         max_disparity: float | None = None,
         amount: float = 1.0,
         spread: str = "trained",
-        target: Any = None,
-        scale: str | None = None,
+        target: Any = "each_other",
+        scale: str = "standardized",
         group_specific: bool = False,
         regularizer: str = "l2",
         strength: float = 0.1,
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
         kernel_variance: float = 0.1,
-        solver: str = "lbfgs",
+        solver: str | SgdSettings = "lbfgs",
         tol: float = 3e-4,
         max_iter: int = 1000,
-        n_updates: int | None = None,
-        batch_size: int | None = None,
-        parameter_step: float | None = None,
-        dual_step: float | None = None,
-        pairs: str | None = None,
-        average: bool | None = None,
         grouping: str = "crossed",
         missing: str = "error",
         small_groups: str = "keep",
         min_group_size: int = 30,
-        warm_start: bool = False,
         half_life: float = 1000.0,
         new_groups: str = "error",
-        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -285,33 +273,21 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.n_updates = n_updates
-        self.batch_size = batch_size
-        self.parameter_step = parameter_step
-        self.dual_step = dual_step
-        self.pairs = pairs
-        self.average = average
         self.grouping = grouping
         self.missing = missing
         self.small_groups = small_groups
         self.min_group_size = min_group_size
-        self.warm_start = warm_start
         self.half_life = half_life
         self.new_groups = new_groups
-        self.random_state = random_state
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         get_regularizer(self.regularizer)
-        if self.pairs is not None:
-            check_choice(self.pairs, PAIRS, name="pairs")
         check_real(self.strength, name="strength", strict=True)
         check_flag(self.opposite_duals, name="opposite_duals")
         check_count(self.n_fourier_features, name="n_fourier_features")
         check_real(self.kernel_variance, name="kernel_variance", strict=True)
-        if self.dual_step is not None:
-            check_real(self.dual_step, name="dual_step", strict=True)
 
     def _penalty(self, *, n_slices: int | None = None) -> ContinuousPenalty:
         features = quadrature_features(self.n_fourier_features, self.kernel_variance)
@@ -320,18 +296,18 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         )
         return ContinuousPenalty(problem, n_slices=n_slices or _SLICES, scale=self._resolved_scale)
 
-    def _dual_problem(self, rng: np.random.Generator) -> DualProblem:
+    def _dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem:
         return DualProblem(
             draw_features(self.n_fourier_features, self.kernel_variance, rng),
             get_regularizer(self.regularizer),
             float(self.strength),
             bool(self.opposite_duals),
-            self._sgd_settings["pairs"],
+            settings.pairs,
         )
 
-    def _resolved_dual_step(self, problem: DualProblem | None) -> float:
-        if self.dual_step is not None:
-            return float(self.dual_step)
+    def _resolved_dual_step(self, settings: SgdSettings, problem: DualProblem | None) -> float:
+        if settings.dual_step is not None:
+            return float(settings.dual_step)
         return problem.default_step if problem else 0.0
 
     def _keep(self, result: Result) -> None:

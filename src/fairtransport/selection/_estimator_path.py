@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.linear.base import LinearTransportClassifier
+from fairtransport.linear.solvers.settings import sgd_settings
 from fairtransport.repair.classifier import QuantileRepairClassifier
 
 if TYPE_CHECKING:
@@ -27,7 +28,12 @@ class TrainingRows:
 
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
     """Return the parameters of an estimator along the curve, besides the one that changes: the seed it lacks."""
-    prefix, known = last_step(estimator)[0], estimator.get_params()
+    (prefix, last), known = last_step(estimator), estimator.get_params()
+    if seed is not None and isinstance(last, LinearTransportClassifier):
+        settings = sgd_settings(last.solver)
+        if settings is None or settings.random_state is not None:
+            return {}
+        return {f"{prefix}solver": replace(settings, random_state=seed)}
     if seed is not None and known.get(f"{prefix}random_state", 0) is None:
         return {f"{prefix}random_state": seed}
     return {}
@@ -38,9 +44,8 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
 
     Transport classifiers are trained along one path of weights, on rows that are prepared once.
     """
-    last = last_step(model)[1]
-    on_path = isinstance(model, LinearTransportClassifier) and parameter == "parity_weight" and last.solver == "lbfgs"
-    if on_path and values == sorted(values):
+    has_path = isinstance(model, LinearTransportClassifier) and sgd_settings(model.solver) is None
+    if has_path and parameter == "parity_weight" and values == sorted(values):
         yield from model.fit_path(
             rows.X, rows.y, values, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight
         )

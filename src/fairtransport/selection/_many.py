@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
+from fairtransport.linear import SgdSettings
 from fairtransport.selection._parallel import run_in_threads
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _check_distinct(models: Sequence[Any]) -> None:
     shared = Counter(
         id(value)
         for model in models
-        for value in {id(v): v for v in _parameters(model).values()}.values()
+        for value in {id(v): v for v in _values(model)}.values()
         if isinstance(value, (np.random.RandomState, np.random.Generator))
     )
     if shared and max(shared.values()) > 1:
@@ -119,6 +120,12 @@ def _check_distinct(models: Sequence[Any]) -> None:
             "Several estimators share one random number generator, so that the models would depend on which run "
             "comes first; give each a random_state of its own, such as a whole number."
         )
+
+
+def _values(model: Any) -> list[Any]:
+    """Return the parameters of an estimator, and the seed inside the settings of a solver."""
+    values = list(_parameters(model).values())
+    return [*values, *(value.random_state for value in values if isinstance(value, SgdSettings))]
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -144,7 +151,7 @@ def _show(name: str, value: Any) -> str:
     """Write a parameter without anyone's data: a target may be a group's value or a list of scores."""
     if not name:
         return str(value)
-    plain = value is None or isinstance(value, (bool, int, float, np.number))
+    plain = value is None or isinstance(value, (bool, int, float, np.number, SgdSettings))
     if plain or (isinstance(value, str) and not name.endswith("target")):
         return f"{name}={value if not isinstance(value, np.number) else value.item()!r}"
     return f"{name}=<{type(value).__name__}>"

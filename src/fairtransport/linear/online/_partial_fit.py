@@ -227,7 +227,11 @@ class AdjustsLinearModel:
         """Weight of parity where no training has found one."""
         if not isinstance(self.parity_weight, str):
             return float(self.parity_weight)
-        return np.inf if self.solver == "sgd" else _PLAIN_WEIGHT
+        return _PLAIN_WEIGHT if self._sgd is None else np.inf
+
+    @property
+    def _parameter_step(self: Any) -> float | None:
+        return None if self._sgd is None else self._sgd.parameter_step
 
     def _n_pairs(self: Any) -> int:
         n_groups = len(self.groups_)
@@ -252,7 +256,7 @@ class AdjustsLinearModel:
             parity=parity,
             anchor=anchor,
             curvature=float(np.average(scores * (1.0 - scores), weights=mass)),
-            size=steps.size if self.parameter_step is not None else 0.0,
+            size=steps.size if self._parameter_step is not None else 0.0,
             trace=trace,
             origin=scaling.origin,
             unit=scaling.unit,
@@ -266,15 +270,15 @@ class AdjustsLinearModel:
     def _units_and_steps(self: Any, X: Any, groups: Groups) -> tuple[Scaling, ParameterSteps, float]:
         """Units of the columns, what gradients are multiplied with, and what drawing one row adds to the curvature."""
         n_columns, has_intercept = X.shape[1], bool(getattr(self.initial_estimator_, "fit_intercept", True))
-        named = self.parameter_step is not None
-        scaling = Scaling.none(n_columns) if named and self.solver == "sgd" else Scaling.of(X, centred=has_intercept)
+        named = self._parameter_step is not None
+        scaling = Scaling.none(n_columns) if named else Scaling.of(X, centred=has_intercept)
         # A few rows of each group are enough, at even distances: nothing is drawn.
         picked = [r[:: max(1, len(r) // _ROWS_OF_A_GROUP)] for r in groups.rows if len(r)]
         ends, rng = np.cumsum([len(r) for r in picked]), np.random.default_rng(0)
         rows = [np.arange(end - len(r), end) for r, end in zip(picked, ends, strict=True)]
         few = X[np.concatenate(picked)]
         if named:
-            steps, trace = plain_steps(float(self.parameter_step), n_columns), 0.0
+            steps, trace = plain_steps(float(self._parameter_step), n_columns), 0.0
         elif n_columns <= _MOST_WHITENED:
             # As if one row for each column said that columns are not correlated: few rows may not say that they are.
             ridge = np.full(n_columns, n_columns / X.shape[0])

@@ -13,6 +13,7 @@ from fairtransport.histograms import Grid
 from fairtransport.linear.continuous import Duals
 from fairtransport.linear.online.sketches import POINTS, Sketches
 from fairtransport.linear.online.state import Adjustment
+from fairtransport.linear.solvers.settings import SgdSettings
 from fairtransport.linear.weight_path import PATH_COLUMNS
 from fairtransport.persistence._summaries import Change, summarise_quantiles
 from fairtransport.persistence._values import add_value_type
@@ -249,6 +250,9 @@ add_value_type(
 )
 add_value_type("sketches", Sketches, _parts(*(one.name for one in fields(Sketches))), _sketches_of)
 add_value_type("adjustment", Adjustment, _parts(*(one.name for one in fields(Adjustment))), _adjustment_of)
+add_value_type(
+    "sgd", SgdSettings, _parts(*(one.name for one in fields(SgdSettings))), lambda parts: SgdSettings(**parts)
+)
 add_value_type("grid", Grid, _parts("low", "high", "n_bins"), lambda parts: Grid(**parts))
 add_value_type("map", QuantileMap, _parts("knots", "images"), lambda parts: QuantileMap(**parts).prepare())
 add_value_type("fourier", FourierFeatures, _parts("frequency", "phase"), _features_of)
