@@ -28,7 +28,7 @@ CLAIM = (
 )
 RACES, SEXES = ("Asian", "Black", "Other", "White"), ("Female", "Male")  # 8 groups
 A_FILE = 2_000_000
-COLUMNS = {"score": "score", "sensitive": ["race", "sex"], "label": "label"}
+COLUMNS = {"score": "score", "sensitive_features": ["race", "sex"], "label": "label"}
 
 
 # ------------------------------------------------------------------------------------------------------------- data

@@ -18,16 +18,16 @@ GROUPS = ["race", "sex"]
 def main(spark: SparkSession, folder: Path) -> None:
     """Write the scores of Adult, audit them, repair them, write the repaired ones, and audit these."""
     table = spark.read.parquet(write_scores(folder / "scores"))
-    found = ft.audit_table(table, score="score", sensitive=GROUPS, label="income", random_state=0)
+    found = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
     print(found)
 
-    repair = ft.QuantileRepair().fit_table(table, score="score", sensitive=GROUPS)
-    print("Rows that the repair will meet:", repair.check_table(table, score="score", sensitive=GROUPS))
-    repaired = repair.transform_table(table, score="score", sensitive=GROUPS)  # nothing is computed yet
+    repair = ft.TableRepair(score="score", sensitive_features=GROUPS).fit(table)
+    print("Rows that the repair will meet:", repair.check(table))
+    repaired = repair.transform(table)  # nothing is computed yet
     repaired.write.mode("overwrite").parquet(str(folder / "repaired"))  # the executors write
 
     again = spark.read.parquet(str(folder / "repaired"))
-    after = ft.audit_table(again, score="repaired", sensitive=GROUPS, label="income", random_state=0)
+    after = ft.audit_table(again, score="repaired", sensitive_features=GROUPS, label="income", random_state=0)
     for name, value in found.metrics.items():
         print(f"{name:30} {value:.3f} before, {after.metrics[name]:.3f} after")
 

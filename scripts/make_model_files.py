@@ -86,7 +86,7 @@ def write_table_model() -> None:
         }
     )
     estimator = ft.ContinuousTransportClassifier(group_specific=True)
-    model = TableModel(estimator, label="hired", sensitive=["sex"], aware=True).fit(frame)
+    model = TableModel(estimator, label="hired", sensitive_features=["sex"], aware=True).fit(frame)
     again = ft.load(ft.save(model, FOLDER / f"version{FORMAT_VERSION}-table.ft"))
     rows = json.loads(frame[:12].to_json(orient="records"))
     content = {"rows": rows, "scores": again.score_rows(frame[:12]).scores.tolist()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
     from fairtransport.persistence import load, save
     from fairtransport.persistence.onnx import to_onnx
-    from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+    from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, TableRepair
     from fairtransport.selection import Frontier, fit_many, frontier
     from fairtransport.transport import solve_dual
 
@@ -32,6 +32,7 @@ __all__ = [
     "Groups",
     "QuantileRepair",
     "QuantileRepairClassifier",
+    "TableRepair",
     "__version__",
     "audit",
     "audit_table",
@@ -57,6 +58,7 @@ _HOMES = {
     "Groups": "groups",
     "QuantileRepair": "repair",
     "QuantileRepairClassifier": "repair",
+    "TableRepair": "repair",
     "audit": "auditing",
     "audit_table": "auditing",
     "compare": "auditing",

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 N_ROWS, N_FILES = 240_000, 6
-COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 
 
@@ -86,18 +86,18 @@ def test_counts_travel_and_rows_do_not(files, dask_client, monkeypatch):
 def test_repaired_rows_are_written_by_the_workers(files, dask_client, tmp_path):
     table = dd.read_parquet(files)
     known = table.dropna(subset=["race"])
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(known, **COLUMNS)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(known)
     before = steps(dask_client)
-    repaired = repair.transform_table(table, **COLUMNS)
+    repaired = repair.transform(table)
     assert steps(dask_client) == before  # nothing ran
     repaired.to_parquet(tmp_path / "repaired", write_index=False)
     written = pl.scan_parquet(tmp_path / "repaired" / "*.parquet").sort("id").collect()
-    beside = repair.transform_table(pl.scan_parquet(files), **COLUMNS).sort("id").collect()
+    beside = repair.transform(pl.scan_parquet(files)).sort("id").collect()
     assert written.columns == beside.columns
     assert written.height == N_ROWS
     ours, theirs = (one["repaired"].fill_null(np.nan).to_numpy() for one in (written, beside))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
-    assert repair.check_table(table, **COLUMNS) == repair.check_table(pl.scan_parquet(files), **COLUMNS)
+    assert repair.check(table) == repair.check(pl.scan_parquet(files))
 
 
 def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):
@@ -105,9 +105,9 @@ def test_the_graph_has_two_tasks_a_partition_and_a_small_lookup(files):
     many = pd.DataFrame(
         {"s": np.tile(np.linspace(0, 1, 40), 10), "g": np.repeat([f"group {n}" * 4 for n in range(10)], 40)}
     )
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(many, score="s", sensitive="g")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g").fit(many)
     table = dd.from_pandas(many, npartitions=8)
-    repaired = repair.transform_table(table, score="s", sensitive="g")
+    repaired = repair.transform(table)
     assert len(repaired.optimize().dask) <= 2 * table.npartitions + 2
     assert len(repaired.compute()) == 400  # warnings are errors
 
@@ -133,12 +133,12 @@ def test_values_in_the_text_of_a_failed_task_are_not_passed_on(files):
     table = dd.from_pandas(pd.DataFrame({"s": ["0.5", "canary-value"], "g": ["a", "b"]}), npartitions=1)
     table = table.assign(s=table["s"].astype(float))
     with pytest.raises(RuntimeError, match="Dask could not compute the columns of the table: ValueError") as caught:
-        ft.audit_table(table, score="s", sensitive="g")
+        ft.audit_table(table, score="s", sensitive_features="g")
     assert "canary" not in str(caught.value)
 
 
 def test_the_cluster_gives_what_one_thread_gives(files):
-    options = {**COLUMNS, "label": "y", "by": "sex", "weight": "w", "thresholds": [0.25, 0.5], **QUICK}
+    options = {**COLUMNS, "label": "y", "strata": "sex", "weight": "w", "thresholds": [0.25, 0.5], **QUICK}
     found = ft.audit_table(dd.read_parquet(files), **options).to_dict()
     with dask.config.set(scheduler="synchronous"):
         alone = ft.audit_table(dd.read_parquet(files), **options).to_dict()

@@ -15,7 +15,7 @@ from fairtransport.tables import count_table
 pytestmark = pytest.mark.engines
 
 N_ROWS = 60_000
-COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 
 
@@ -87,13 +87,13 @@ def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
 
 
 def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=1024).fit(pl.DataFrame(columns))
     jobs = Jobs(spark)
-    repaired = repair.transform_table(table, **COLUMNS)
+    repaired = repair.transform(table)
     assert jobs.records_sent() == []  # nothing ran
     assert "BroadcastHashJoin" in plan(repaired)
     assert "Python" not in plan(repaired)
-    beside = repair.transform_table(pl.DataFrame(columns), **COLUMNS)
+    beside = repair.transform(pl.DataFrame(columns))
     found = by_id(repaired)
     assert sum(jobs.records_sent()) == 0
     np.testing.assert_allclose(found["repaired"].to_numpy(), beside["repaired"].to_numpy(), rtol=0, atol=1e-12)
@@ -101,27 +101,27 @@ def test_a_repair_is_one_broadcast_join_without_python(spark, table, columns):
 
 def test_a_lookup_that_spark_finds_large_is_still_sent_to_all(spark, table, columns, monkeypatch):
     """Spark sends tables of up to 10 MB; of larger ones it would sort and send around all rows."""
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=256)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=256).fit(pl.DataFrame(columns))
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1")
     try:
-        told = plan(repair.transform_table(table, **COLUMNS))
+        told = plan(repair.transform(table))
         assert "BroadcastHashJoin" in told
         monkeypatch.setattr("pyspark.sql.classic.dataframe.DataFrame.hint", lambda self, *_: self)
-        assert "BroadcastHashJoin" not in plan(repair.transform_table(table, **COLUMNS))
+        assert "BroadcastHashJoin" not in plan(repair.transform(table))
     finally:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
 
 
 def test_the_lookup_as_a_file_that_spark_reads(spark, table, columns, tmp_path):
     """What docs/clusters.md says to people who score in Spark without this library."""
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=1024)
-    lookup = F.broadcast(spark.read.parquet(str(repair.to_parquet(tmp_path / "repair.parquet"))))
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=1024).fit(pl.DataFrame(columns))
+    lookup = F.broadcast(spark.read.parquet(str(repair.lookup().to_parquet(tmp_path / "repair.parquet"))))
     place = F.ceil(F.col("s") * 1024 - 1e-9)
     joined = table.withColumn("bin", place).join(lookup, on=["race", "sex", "bin"], how="left")
     image = F.col("base") + (F.col("s") - F.col("start")) * F.col("slope")
     found = by_id(joined.select("id", image.alias("repaired")))
-    beside = repair.transform_table(pl.DataFrame(columns), **COLUMNS)
+    beside = repair.transform(pl.DataFrame(columns))
     np.testing.assert_allclose(found["repaired"].to_numpy(), beside["repaired"].to_numpy(), rtol=0, atol=1e-12)
 
 
@@ -136,14 +136,14 @@ def test_columns_with_dots_and_quotes(spark):
         "id": [0, 1, 2, 3],
     }
     frame = spark.createDataFrame(pa.table(rows))
-    options = {"score": "model.score", "sensitive": "a`b"}
-    counts = count_table(frame, **options, weight="x.y.z", by="id", n_bins=2)
+    options = {"score": "model.score", "sensitive_features": "a`b"}
+    counts = count_table(frame, **options, weight="x.y.z", strata="id", n_bins=2)
     assert counts.histograms.by_group.tolist() == [[1, 2, 0], [0, 3, 4]]
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame, **options, n_bins=2)
-    repaired = repair.transform_table(frame, **options, output="new.score")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **options, n_bins=2).fit(frame)
+    repaired = repair.transform(frame, output="new.score")
     assert repaired.columns == [*rows, "new.score"]
     assert by_id(repaired)["new.score"].to_list() == [0.25, 0.75, 0.25, 0.75]
-    assert repair.check_table(frame, **options)["rows"] == 4
+    assert repair.check(frame)["rows"] == 4
 
 
 def test_null_and_nan_are_both_missing(spark):
@@ -152,17 +152,19 @@ def test_null_and_nan_are_both_missing(spark):
         "g": pa.array([1.0, 1.0, 2.0, 2.0, None, float("nan")], from_pandas=False),
     }
     frame = spark.createDataFrame(pa.table(rows))
-    counts = count_table(frame, score="s", sensitive="g", n_bins=1)
+    counts = count_table(frame, score="s", sensitive_features="g", n_bins=1)
     assert counts.set_aside == {"no score": 2, "no group": 2}
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame.na.drop(), score="s", sensitive="g", n_bins=1)
-    assert repair.check_table(frame, score="s", sensitive="g") == {
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=1).fit(
+        frame.na.drop()
+    )
+    assert repair.check(frame) == {
         "rows": 6,
         "clamped": 0,
         "no score": 2,
         "no group": 2,
         "unknown group": 0,
     }
-    repaired = repair.transform_table(frame, score="s", sensitive="g")
+    repaired = repair.transform(frame)
     assert repaired.where(F.col("repaired").isNull()).count() == 4
     assert repaired.where(F.isnan("repaired")).count() == 0
 
@@ -178,10 +180,10 @@ def test_null_and_nan_are_both_missing(spark):
 )
 def test_groups_of_any_type(spark, groups):
     frame = spark.createDataFrame(pa.table({"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": groups}))
-    found = ft.audit_table(frame, score="s", sensitive="g", **QUICK)
+    found = ft.audit_table(frame, score="s", sensitive_features="g", **QUICK)
     assert found.metrics["strong_pairwise_disparity"] == pytest.approx(0.5, abs=1e-12)
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame, score="s", sensitive="g", n_bins=2)
-    repaired = repair.transform_table(frame, score="s", sensitive="g")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=2).fit(frame)
+    repaired = repair.transform(frame)
     assert by_id(repaired)["repaired"].to_list() == [0.25, 0.75, 0.25, 0.75]
 
 
@@ -198,10 +200,12 @@ def test_spark_quotes_values_and_we_do_not(spark, ansi):
         numbers = frame.withColumn("s", F.col("s").cast("double"))
         if ansi == "true":
             with pytest.raises(RuntimeError, match=r"Spark could not compute .*: CAST_INVALID_INPUT") as caught:
-                ft.audit_table(numbers, score="s", sensitive="g", **QUICK)
+                ft.audit_table(numbers, score="s", sensitive_features="g", **QUICK)
             assert "canary" not in str(caught.value)
             assert caught.value.__suppress_context__
         else:
-            assert ft.audit_table(numbers, score="s", sensitive="g", **QUICK).settings.set_aside == {"no score": 1}
+            assert ft.audit_table(numbers, score="s", sensitive_features="g", **QUICK).settings.set_aside == {
+                "no score": 1
+            }
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)

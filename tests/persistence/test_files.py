@@ -129,7 +129,7 @@ def test_tables_work_after_loading(tmp_path):
     model, scores, group = fitted("repair of a table")
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     frame = pd.DataFrame({"s": scores, "sex": group})
-    by_table = again.transform_table(frame, score="s", sensitive="sex")["repaired"]
+    by_table = ft.TableRepair(again, score="s", sensitive_features="sex").transform(frame)["repaired"]
     np.testing.assert_allclose(by_table, again.transform(scores, sensitive_features=group), atol=1e-12)
 
 

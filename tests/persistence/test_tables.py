@@ -24,7 +24,7 @@ def test_no_word_that_few_people_have_is_in_the_file(tmp_path):
     frame, y, group = table()
     raw = frame.assign(sex=group, hired=y, city=np.where(np.arange(len(y)) < 4, CANARY, "Bath"))
     raw["name"] = [f"{CANARY} {k}" for k in range(len(y))]
-    model = TableModel(LogisticRegression(), label="hired", sensitive=["sex"]).fit(raw)
+    model = TableModel(LogisticRegression(), label="hired", sensitive_features=["sex"]).fit(raw)
     path = ft.save(model, tmp_path / "model.ft")
     content = path.read_bytes()
     assert CANARY.encode() not in content

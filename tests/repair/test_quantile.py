@@ -413,7 +413,7 @@ WRONG_FIT = {
     "no such policy": ({"small_groups": "merge"}, {}, ValueError, "small_groups must be one of"),
     "logits": ({}, {"scores": [0.1, -CANARY, 3.0, 0.2]}, ValueError, "2 of 4 values outside [0, 1]"),
     "NaN": ({}, {"scores": [0.1, np.nan, CANARY, 0.2]}, ValueError, "1 NaN or infinite"),
-    "words as scores": ({}, {"scores": ["low", "high", "low", "low"]}, TypeError, "must hold numbers"),
+    "words as scores": ({}, {"scores": ["low", "high", "low", "low"]}, TypeError, "must contain numbers"),
     "two columns": ({}, {"scores": np.full((4, 2), CANARY)}, ValueError, "one dimension"),
     "nobody": ({}, {"scores": [], "sensitive_features": []}, ValueError, "scores is empty"),
     "constant": ({}, {"scores": [CANARY] * 4}, ValueError, "All 4 scores are equal, so there is nothing to repair"),

@@ -131,15 +131,16 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     scores = np.ceil(scores * 64) / 64
     table = pl.DataFrame({"s": scores, "g": group})
     exact = ft.QuantileRepair(small_groups=policy).fit(scores, sensitive_features={"g": group})
-    repair = ft.QuantileRepair(small_groups=policy).fit_table(table, score="s", sensitive="g", n_bins=64)
+    by_table = ft.TableRepair(ft.QuantileRepair(small_groups=policy), score="s", sensitive_features="g", n_bins=64)
+    repair = by_table.fit(table).repair_
     assert repair.small_groups_ == exact.small_groups_ == ("c", "d")
     expected = exact.transform(scores, sensitive_features={"g": group})
     np.testing.assert_allclose(repair.transform(scores, sensitive_features={"g": group}), expected, atol=1e-9)
-    joined = repair.transform_table(table, score="s", sensitive="g")["repaired"].to_numpy()
+    joined = by_table.transform(table)["repaired"].to_numpy()
     np.testing.assert_allclose(joined, expected, atol=1e-9)
     with duckdb.connect() as database:
         database.register("scores", table.to_arrow())
-        *made, query = repair.to_sql(score="s").strip().split(";\n")
+        *made, query = repair.lookup().to_sql(score="s").strip().split(";\n")
         database.execute(";\n".join(made))
         found = database.execute(query).df().sort_values(["g", "s"])["repaired"].to_numpy()
     np.testing.assert_allclose(found, expected[np.lexsort((scores, group))], atol=1e-9)

@@ -42,7 +42,7 @@ def zipped(parts):
 
 def main():
     folder = Path(sys.argv[1])
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     # What is loaded for any file, before memory is measured.
     unpack_container(pack_container("x", {"n": 1}, {"a": np.zeros(3)}))
     ft.QuantileRepair().fit([0.1, 0.2, 0.3, 0.4], sensitive_features=[0, 0, 1, 1])

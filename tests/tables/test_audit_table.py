@@ -43,9 +43,9 @@ def both(to_table, columns, *, weighted=False, **options):
     found = ft.audit_table(
         to_table(columns),
         score="s",
-        sensitive="race",
+        sensitive_features="race",
         label="y",
-        by="region",
+        strata="region",
         weight="w" if weighted else None,
         **options,
         **QUICK,
@@ -91,7 +91,7 @@ def test_every_engine_gives_the_same_numbers(to_table, weighted):
     """The whole audit, to 1e-12, beside that of polars; 11 rows are set aside for three reasons."""
     columns = {name: column.tolist() for name, column in columns_at_random(on_grid=False).items()}
     columns["s"][:5], columns["race"][3:9], columns["y"][8:11] = [None] * 5, [None] * 6, [None] * 3
-    options = {"score": "s", "sensitive": "race", "label": "y", "by": "region", **QUICK}
+    options = {"score": "s", "sensitive_features": "race", "label": "y", "strata": "region", **QUICK}
     options["weight"] = "w" if weighted else None
     found = ft.audit_table(to_table(columns), **options).to_dict()
     beside = RESULTS.setdefault(weighted, ft.audit_table(pl.DataFrame(columns), **options).to_dict())
@@ -132,7 +132,9 @@ def test_strata_that_lack_a_group(to_table):
 def test_other_ranges(to_table):
     rng = np.random.default_rng(0)
     columns = {"points": rng.integers(300, 851, 300), "g": rng.integers(0, 2, 300)}
-    found = ft.audit_table(to_table(columns), score="points", sensitive="g", range=(300, 850), n_bins=550, **QUICK)
+    found = ft.audit_table(
+        to_table(columns), score="points", sensitive_features="g", range=(300, 850), n_bins=550, **QUICK
+    )
     exact = ft.audit(columns["points"], sensitive_features=columns["g"], range=(300, 850), **QUICK)
     assert found.metrics == pytest.approx(exact.metrics, abs=1e-12)
     assert found.thresholds[0].threshold == 575
@@ -140,7 +142,7 @@ def test_other_ranges(to_table):
 
 def test_it_says_what_it_did(to_table):
     columns = {"s": [0.1, 0.9, None, 0.4], "g": ["a", "b", "b", "a"]}
-    found = ft.audit_table(to_table(columns), score="s", sensitive="g", **QUICK)
+    found = ft.audit_table(to_table(columns), score="s", sensitive_features="g", **QUICK)
     assert "Set aside: 1 rows, no score" in str(found)
     assert "16384 bins" in str(found)
     assert found.settings.columns == ("g",)
@@ -149,7 +151,7 @@ def test_it_says_what_it_did(to_table):
 
 def test_a_group_of_one_row_is_unsure(to_table):
     columns = {"s": [*np.linspace(0, 1, 60), 0.5], "g": ["a"] * 60 + ["b"]}
-    found = ft.audit_table(to_table(columns), score="s", sensitive="g", **QUICK)
+    found = ft.audit_table(to_table(columns), score="s", sensitive_features="g", **QUICK)
     assert found.unsure == ("b",)
 
 
@@ -169,7 +171,7 @@ def test_a_group_of_one_row_is_unsure(to_table):
 def test_what_it_refuses(to_table, columns, options, message):
     table = to_table({"s": [0.1, 0.5, 0.9], "g": ["a", "a", "b"], **columns})
     with pytest.raises(ValueError, match=message):
-        ft.audit_table(table, score="s", sensitive="g", **options)
+        ft.audit_table(table, score="s", sensitive_features="g", **options)
 
 
 def test_options_are_checked_before_the_engine_works():
@@ -178,4 +180,4 @@ def test_options_are_checked_before_the_engine_works():
 
     table = pl.LazyFrame({"s": [0.5], "g": ["a"]}).map_batches(touched)
     with pytest.raises(ValueError, match="n_bootstrap must be at least 20"):
-        ft.audit_table(table, score="s", sensitive="g", n_bootstrap=3)
+        ft.audit_table(table, score="s", sensitive_features="g", n_bootstrap=3)

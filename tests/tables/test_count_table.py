@@ -48,9 +48,9 @@ def test_the_counts_are_those_of_numpy(to_table, weighted, grouping):
     counts = count_table(
         to_table(columns),
         score="s",
-        sensitive=["race", "sex"],
+        sensitive_features=["race", "sex"],
         label="y",
-        by="region",
+        strata="region",
         weight="w" if weighted else None,
         grouping=grouping,
     )
@@ -93,7 +93,7 @@ def test_whatever_is_missing_every_row_is_counted_or_told(rows, n_bins):
         if not kept:
             refused(engine, ValueError, "No row of the table can be counted", label="y", n_bins=n_bins)
             continue
-        counts = count_table(engine, score="s", sensitive="g", label="y", n_bins=n_bins)
+        counts = count_table(engine, score="s", sensitive_features="g", label="y", n_bins=n_bins)
         direct = count_scores(
             [row[0] for row in kept],
             [int(row[2]) for row in kept],
@@ -114,7 +114,7 @@ def test_every_engine_finds_the_places_of_numpy(to_table, score_range):
         [nodes, np.nextafter(nodes, low), np.nextafter(nodes, high), np.random.default_rng(0).uniform(low, high, 200)]
     )
     columns = {"s": near, "g": np.arange(near.size) % 2}
-    found = count_table(to_table(columns), score="s", sensitive="g", range=score_range, n_bins=100).histograms
+    found = count_table(to_table(columns), score="s", sensitive_features="g", range=score_range, n_bins=100).histograms
     direct = count_scores(near, sensitive_features=columns["g"], range=score_range, n_bins=100)
     assert np.array_equal(found.by_group, direct.by_group)
 
@@ -122,7 +122,7 @@ def test_every_engine_finds_the_places_of_numpy(to_table, score_range):
 @pytest.mark.parametrize("kind", [np.float32, np.int8, np.uint16])
 def test_scores_of_other_number_types(to_table, kind):
     columns = {"s": np.array([0, 1, 1, 0, 1], dtype=kind), "g": [1, 1, 2, 2, 2]}
-    found = count_table(to_table(columns), score="s", sensitive="g", n_bins=2).histograms
+    found = count_table(to_table(columns), score="s", sensitive_features="g", n_bins=2).histograms
     assert found.by_group.tolist() == [[1, 0, 1], [1, 0, 2]]
     assert found.groups.names == ("1", "2")
 
@@ -130,7 +130,7 @@ def test_scores_of_other_number_types(to_table, kind):
 @pytest.mark.parametrize("kind", [pa.table, lambda columns: pl.LazyFrame(pl.DataFrame(pa.table(columns)))])
 def test_scores_that_are_decimals(kind):
     scores = pa.array([Decimal("0.25"), Decimal("0.50"), None], type=pa.decimal128(5, 2))
-    counts = count_table(kind({"s": scores, "g": ["a", "b", "b"]}), score="s", sensitive="g", n_bins=4)
+    counts = count_table(kind({"s": scores, "g": ["a", "b", "b"]}), score="s", sensitive_features="g", n_bins=4)
     assert counts.histograms.by_group.tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     assert counts.set_aside == {"no score": 1}
 
@@ -140,7 +140,7 @@ def test_scores_that_are_decimals(kind):
 )
 def test_the_larger_label_is_the_positive_one(to_table, labels):
     columns = {"s": [0.0, 0.5, 1.0, 0.5], "g": ["a", "a", "b", "b"], "y": labels}
-    options = {"score": "s", "sensitive": "g", "label": "y", "n_bins": 2}
+    options = {"score": "s", "sensitive_features": "g", "label": "y", "n_bins": 2}
     assert count_table(to_table(columns), **options).histograms.masses.tolist() == [
         [[1, 0, 0], [0, 1, 0]],
         [[0, 1, 0], [0, 0, 1]],
@@ -152,7 +152,7 @@ def test_the_larger_label_is_the_positive_one(to_table, labels):
 @pytest.mark.parametrize("only", [0, 1])
 def test_one_label_alone_is_what_it_says(to_table, only):
     columns = {"s": [0.0, 1.0], "g": ["a", "b"], "y": [only, only]}
-    found = count_table(to_table(columns), score="s", sensitive="g", label="y", n_bins=1).histograms
+    found = count_table(to_table(columns), score="s", sensitive_features="g", label="y", n_bins=1).histograms
     assert found.masses.sum(axis=(1, 2)).tolist() == ([2, 0] if only == 0 else [0, 2])
 
 
@@ -161,10 +161,10 @@ def test_columns_may_have_any_name(to_table):
     counts = count_table(
         to_table(columns),
         score="place",
-        sensitive=["rows", "a b'\""],
+        sensitive_features=["rows", "a b'\""],
         weight="weights",
         label="g0",
-        by="rows",
+        strata="rows",
         n_bins=1,
     )
     assert counts.histograms.by_group.tolist() == [[1, 0], [0, 2]]
@@ -173,14 +173,14 @@ def test_columns_may_have_any_name(to_table):
 
 def test_categories_are_groups_as_text_is():
     columns = {"s": [0.0, 0.5, 1.0], "g": ["b", "a", "b"]}
-    text = count_table(pl.DataFrame(columns), score="s", sensitive="g", n_bins=2).histograms
+    text = count_table(pl.DataFrame(columns), score="s", sensitive_features="g", n_bins=2).histograms
     for table in (
         pl.DataFrame(columns).with_columns(pl.col("g").cast(pl.Categorical)),
         pl.LazyFrame(columns).with_columns(pl.col("g").cast(pl.Enum(["c", "b", "a"]))),
         pl.DataFrame(columns).to_pandas().astype({"g": "category"}),
         pa.table({**columns, "g": pa.array(columns["g"]).dictionary_encode()}),
     ):
-        found = count_table(table, score="s", sensitive="g", n_bins=2).histograms
+        found = count_table(table, score="s", sensitive_features="g", n_bins=2).histograms
         assert found.groups.labels == text.groups.labels == ("a", "b")
         assert np.array_equal(found.masses, text.masses)
 
@@ -191,7 +191,9 @@ def test_categories_are_groups_as_text_is():
 def test_what_is_missing_is_counted_by_reason(to_table):
     """Each row once, under the first reason: score, weight, group, label. Missing strata are a stratum."""
     columns = with_gaps(columns_at_random(), s=(0, 1, 2), w=(2, 3), race=(0, 4, 5), sex=(5, 6), y=(6, 7), region=(8,))
-    counts = count_table(to_table(columns), score="s", sensitive=["race", "sex"], label="y", by="region", weight="w")
+    counts = count_table(
+        to_table(columns), score="s", sensitive_features=["race", "sex"], label="y", strata="region", weight="w"
+    )
     assert counts.set_aside == {"no score": 3, "no weight": 1, "no group": 3, "no label": 1}
     assert counts.histograms.rows.sum() == 400 - 8
     assert list(counts.strata) == ["n", "o", "p", "missing"]
@@ -201,15 +203,17 @@ def test_what_is_missing_is_counted_by_reason(to_table):
 
 def test_nan_is_missing_too(to_table):
     columns = {"s": [0.0, np.nan, 1.0, 0.5], "g": [1.0, 1.0, 2.0, np.nan], "w": [1.0, 1.0, 1.0, 1.0]}
-    counts = count_table(to_table(columns), score="s", sensitive="g", weight="w", n_bins=1)
+    counts = count_table(to_table(columns), score="s", sensitive_features="g", weight="w", n_bins=1)
     assert counts.set_aside == {"no score": 1, "no group": 1}
-    weighted = count_table(to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}), score="s", sensitive="g", weight="w")
+    weighted = count_table(
+        to_table({**columns, "w": [1.0, 1.0, np.nan, 1.0]}), score="s", sensitive_features="g", weight="w"
+    )
     assert weighted.set_aside == {"no score": 1, "no weight": 1, "no group": 1}
 
 
 def test_missing_groups_may_be_a_group(to_table):
     columns = {"s": [0.0, 1.0, 1.0], "g": ["a", "b", None]}
-    counts = count_table(to_table(columns), score="s", sensitive="g", missing="group", n_bins=1)
+    counts = count_table(to_table(columns), score="s", sensitive_features="g", missing="group", n_bins=1)
     assert counts.set_aside == {}
     assert counts.histograms.groups.labels == ("a", "b", None)
     assert counts.histograms.by_group.tolist() == [[1, 0], [0, 1], [0, 1]]
@@ -220,7 +224,7 @@ def test_missing_groups_may_be_a_group(to_table):
 
 def refused(table, error, message, **options):
     with pytest.raises(error, match=message) as caught:
-        count_table(table, **{"score": "s", "sensitive": "g", **options})
+        count_table(table, **{"score": "s", "sensitive_features": "g", **options})
     assert CANARY not in str(caught.value)
     return str(caught.value)
 
@@ -231,7 +235,7 @@ def test_scores_outside_need_a_range(to_table):
         to_table(columns), ValueError, r"'s' has 3 of 6 values outside \[0, 1\]; give the range .* range=\(low, high\)"
     )
     columns["s"][3] = 1.0
-    assert count_table(to_table(columns), score="s", sensitive="g", range=(-1, 2)).histograms.rows.sum() == 4
+    assert count_table(to_table(columns), score="s", sensitive_features="g", range=(-1, 2)).histograms.rows.sum() == 4
 
 
 def test_weights_that_are_none(to_table):
@@ -242,8 +246,8 @@ def test_weights_that_are_none(to_table):
 def test_no_such_column_shows_close_names(to_table):
     table = to_table({"score_2024": [0.5], "Race": ["a"], "y": [0]})
     assert "close to it: 'score_2024'" in refused(table, ValueError, "no column 'scores_2024'", score="scores_2024")
-    assert "'Race'" in refused(table, ValueError, "no column 'race'", score="score_2024", sensitive="race")
-    message = refused(table, ValueError, "no column 'zzz'", score="score_2024", sensitive="Race", label="zzz")
+    assert "'Race'" in refused(table, ValueError, "no column 'race'", score="score_2024", sensitive_features="race")
+    message = refused(table, ValueError, "no column 'zzz'", score="score_2024", sensitive_features="Race", label="zzz")
     assert "it has 'score_2024', 'Race', 'y'." in message
 
 
@@ -257,10 +261,10 @@ def test_an_identifier_is_stopped_early(to_table):
     n = 100_000
     table = to_table({"s": np.full(n, 0.5), "g": np.arange(n), "h": np.arange(n) % 150, "i": np.arange(n) % 151})
     told = 33334 if nw.from_native(table).implementation.is_dask() else n
-    refused(table, ValueError, f"sensitive has at least {told} groups in column 'g'; max_groups is 200")
-    refused(table, ValueError, f"by has at least {told} strata in column 'g'", sensitive="h", by="g")
-    refused(table, ValueError, "at least 22650 groups in columns 'h', 'i'", sensitive=["h", "i"])
-    refused(table, ValueError, f"'g' has at least {told} different labels", sensitive="h", label="g")
+    refused(table, ValueError, f"sensitive_features has at least {told} groups in column 'g'; max_groups is 200")
+    refused(table, ValueError, f"strata has at least {told} strata in column 'g'", sensitive_features="h", strata="g")
+    refused(table, ValueError, "at least 22650 groups in columns 'h', 'i'", sensitive_features=["h", "i"])
+    refused(table, ValueError, f"'g' has at least {told} different labels", sensitive_features="h", label="g")
 
 
 def test_the_limit_is_exact(to_table):
@@ -268,15 +272,21 @@ def test_the_limit_is_exact(to_table):
     columns = {"s": np.full(12, 0.5), "g": [*map(str, range(11)), None], "h": ["x"] * 12, "f": [*range(11), np.nan]}
     table = to_table(columns)
     for sensitive in ("g", ["g", "h"], "f"):
-        refused(table, ValueError, "sensitive has at least 11 groups in column", sensitive=sensitive, max_groups=10)
-        assert len(count_table(table, score="s", sensitive=sensitive, max_groups=11).histograms.groups) == 11
-    refused(table, ValueError, "sensitive has 12 groups in column 'g'; max", missing="group", max_groups=11)
+        refused(
+            table,
+            ValueError,
+            "sensitive_features has at least 11 groups in column",
+            sensitive_features=sensitive,
+            max_groups=10,
+        )
+        assert len(count_table(table, score="s", sensitive_features=sensitive, max_groups=11).histograms.groups) == 11
+    refused(table, ValueError, "sensitive_features has 12 groups in column 'g'; max", missing="group", max_groups=11)
 
 
 def test_identifiers_after_the_first_rows_are_told_too(monkeypatch, to_table):
     monkeypatch.setattr("fairtransport.tables.reading.PROBED", 5)
     table = to_table({"s": np.full(40, 0.5), "g": np.maximum(np.arange(40) - 9, 0)})
-    refused(table, ValueError, "sensitive has 31 groups in column 'g'; max_groups is 10", max_groups=10)
+    refused(table, ValueError, "sensitive_features has 31 groups in column 'g'; max_groups is 10", max_groups=10)
 
 
 def test_an_empty_table(to_table):
@@ -303,11 +313,15 @@ def test_labels_that_are_not_two(to_table, monkeypatch):
     ("options", "error", "message"),
     [
         ({"score": 3}, TypeError, "score must be the name of a column; got a int"),
-        ({"sensitive": []}, ValueError, "sensitive must name at least one column"),
-        ({"sensitive": ["g", "g"]}, ValueError, "each once"),
-        ({"sensitive": {"g"}}, TypeError, "sensitive must be the name of a column or a list of names"),
-        ({"by": [1]}, TypeError, "by must be the name"),
-        ({"sensitive": "l"}, TypeError, "'l' holds List: lists and structs"),
+        ({"sensitive_features": []}, ValueError, "sensitive_features must name at least one column"),
+        ({"sensitive_features": ["g", "g"]}, ValueError, "each once"),
+        (
+            {"sensitive_features": {"g"}},
+            TypeError,
+            "sensitive_features must be the name of a column or a list of names",
+        ),
+        ({"strata": [1]}, TypeError, "strata must be the name"),
+        ({"sensitive_features": "l"}, TypeError, "'l' holds List: lists and structs"),
         ({"missing": "error"}, ValueError, "missing must be one of 'set_aside', 'group'"),
         ({"grouping": "all"}, ValueError, "grouping must be one of"),
         ({"max_groups": 0}, ValueError, "max_groups must be at least 1"),
@@ -356,6 +370,6 @@ def test_rows_stay_on_the_engine():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pl.LazyFrame, "collect", spy)
-        count_table(table, score="s", sensitive="g", n_bins=100)
+        count_table(table, score="s", sensitive_features="g", n_bins=100)
     assert len(heights) >= 2
     assert max(heights) <= 3 * 101

@@ -65,17 +65,19 @@ def test_groups_of_any_kind_of_column(kind):
     frame.loc[frame.index[:4], "race"] = None
     frame.loc[frame.index[104:], "race"] = frame.loc[frame.index[104:], "race"].where(lambda r: r != "B", "W")
     table = in_parts(frame, kind)
-    found = count_table(table, score="s", sensitive="race", n_bins=64)
-    direct = count_table(frame, score="s", sensitive="race", n_bins=64)
+    found = count_table(table, score="s", sensitive_features="race", n_bins=64)
+    direct = count_table(frame, score="s", sensitive_features="race", n_bins=64)
     assert found.histograms.groups.labels == ("B", "W", "X")
     assert np.array_equal(found.histograms.masses, direct.histograms.masses)
     assert found.set_aside == direct.set_aside == {"no group": 4}
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(frame.iloc[4:], score="s", sensitive="race", n_bins=64)
-    repaired = repair.transform_table(table, score="s", sensitive="race").compute()
-    beside = repair.transform_table(frame, score="s", sensitive="race")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
+        frame.iloc[4:]
+    )
+    repaired = repair.transform(table).compute()
+    beside = repair.transform(frame)
     assert np.array_equal(repaired["repaired"], beside["repaired"], equal_nan=True)
     assert repaired["repaired"].isna().sum() == 4
-    assert repair.check_table(table, score="s", sensitive="race")["no group"] == 4
+    assert repair.check(table)["no group"] == 4
 
 
 @pytest.mark.parametrize(
@@ -87,10 +89,12 @@ def test_object_columns_hold_values_of_any_type(groups):
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_pandas(frame, npartitions=3)
         assert table.dtypes["g"] == "object"
-        repair = ft.QuantileRepair(min_group_size=1).fit_table(table.dropna(), score="s", sensitive="g", n_bins=4)
-        assert repair.groups_.labels == tuple(groups[:2])
-        found = repair.transform_table(table, score="s", sensitive="g").compute()["repaired"]
-        counts = repair.check_table(table, score="s", sensitive="g")
+        repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+            table.dropna()
+        )
+        assert repair.repair_.groups_.labels == tuple(groups[:2])
+        found = repair.transform(table).compute()["repaired"]
+        counts = repair.check(table)
     np.testing.assert_array_equal(found, [0.25, 0.25, np.nan] * 4)
     assert (counts["no group"], counts["unknown group"]) == (4, 0)
 
@@ -98,14 +102,16 @@ def test_object_columns_hold_values_of_any_type(groups):
 def test_the_index_and_the_partitions_stay():
     frame = rows()
     table = dd.from_pandas(frame, npartitions=4)
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="race", n_bins=64)
-    found = repair.transform_table(table, score="s", sensitive="race")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
+        table
+    )
+    found = repair.transform(table)
     assert isinstance(found, dd.DataFrame)
     assert found.divisions == table.divisions
     assert found._meta.index.name == "id"
-    beside = repair.transform_table(frame, score="s", sensitive="race")
+    beside = repair.transform(frame)
     pd.testing.assert_frame_equal(found.compute().astype({"race": "str"}), beside.astype({"race": "str"}))
-    unknown = repair.transform_table(table.clear_divisions(), score="s", sensitive="race")
+    unknown = repair.transform(table.clear_divisions())
     assert unknown.compute().index.equals(frame.index)
 
 
@@ -125,8 +131,10 @@ def counting(table, seen):
 def test_a_repair_computes_nothing_until_it_is_asked_for():
     seen = []
     table = counting(dd.from_pandas(rows(), npartitions=3), seen)
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(rows(), score="s", sensitive="race", n_bins=64)
-    result = repair.transform_table(table, score="s", sensitive="race")
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
+        rows()
+    )
+    result = repair.transform(table)
     assert seen == []
     assert len(result.partitions[1].compute()) == 100
     assert seen == [100]
@@ -136,8 +144,10 @@ def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(mon
     monkeypatch.setattr("fairtransport.tables.reading.PROBED", 150)
     seen = []
     table = counting(dd.from_pandas(rows().reset_index(), npartitions=30), seen)
-    with pytest.raises(ValueError, match="sensitive has at least 160 groups in column 'id'; max_groups is 100"):
-        count_table(table, score="s", sensitive="id", max_groups=100)
+    with pytest.raises(
+        ValueError, match="sensitive_features has at least 160 groups in column 'id'; max_groups is 100"
+    ):
+        count_table(table, score="s", sensitive_features="id", max_groups=100)
     assert seen == [10] * (1 + 4 + 16)
 
 
@@ -160,7 +170,7 @@ def test_identifiers_behind_empty_partitions():
     frame = rows(3000).reset_index()
     table = dd.from_pandas(frame, npartitions=20)
     with pytest.raises(ValueError, match="at least 400 groups in column 'id'"):
-        count_table(table[table["id"] >= 7 + 2 * 2000], score="s", sensitive="id")
+        count_table(table[table["id"] >= 7 + 2 * 2000], score="s", sensitive_features="id")
 
 
 # --------------------------------------------------------------------------------------------------------- errors
@@ -171,7 +181,7 @@ def test_values_in_the_text_of_a_failed_task_are_not_passed_on():
     table = dd.from_pandas(frame, npartitions=1)
     table = table.assign(s=table["s"].astype(float))
     with pytest.raises(RuntimeError, match="Dask could not compute the columns of the table: ValueError") as caught:
-        ft.audit_table(table, score="s", sensitive="g")
+        ft.audit_table(table, score="s", sensitive_features="g")
     assert CANARY not in str(caught.value)
     assert caught.value.__suppress_context__
 
@@ -182,4 +192,4 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     table.divisions  # noqa: B018 - Dask reads the file's schema
     (tmp_path / "rows.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"rows\.parquet"):
-        count_table(table, score="s", sensitive="race")
+        count_table(table, score="s", sensitive_features="race")

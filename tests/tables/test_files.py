@@ -22,7 +22,7 @@ from fairtransport.tables.files import engine, writing
 from fairtransport.tables.files.engine import Engine
 
 CANARY = "CANARY"
-USED = Columns.named(score="s", sensitive=["race", "sex"], label="y", weight="w")
+USED = Columns.named(score="s", sensitive_features=["race", "sex"], label="y", weight="w")
 
 
 def rows(n=300, seed=0):
@@ -99,7 +99,7 @@ FORMATS = ("csv", "tsv", "csv.gz", "csv.zst", "parquet", "feather", "jsonl", "js
 @pytest.mark.parametrize("ending", FORMATS)
 def test_every_format_gives_the_counts_of_the_table_in_memory(tmp_path, ending):
     frame = rows()
-    expected = count_table(frame, score="s", sensitive=["race", "sex"], label="y", weight="w")
+    expected = count_table(frame, score="s", sensitive_features=["race", "sex"], label="y", weight="w")
     assert expected.set_aside == {"no score": 8, "no group": 8}
     assert_same_counts(count(write(tmp_path / f"scores.{ending}", frame)), expected)
 
@@ -113,7 +113,7 @@ def test_several_files_are_one_table(tmp_path, ending):
     write(tmp_path / f"other.{ending}", rows(20, 4))
     whole = pl.concat([part.select(parts[0].columns) for part in [*parts, rows(20, 4)]])
     names = [str(tmp_path / f"part*.{ending}"), str(tmp_path / f"other.{ending}")]
-    expected = count_table(whole, score="s", sensitive=["race", "sex"], label="y", weight="w")
+    expected = count_table(whole, score="s", sensitive_features=["race", "sex"], label="y", weight="w")
     assert_same_counts(count(names), expected)
 
 
@@ -136,7 +136,7 @@ def test_several_files_are_one_table(tmp_path, ending):
     ],
 )
 def test_csv_files_as_people_have_them(tmp_path, content, options):
-    found = count(text(tmp_path / "x.csv", content), Columns.named(score="s", sensitive="g"), **options)
+    found = count(text(tmp_path / "x.csv", content), Columns.named(score="s", sensitive_features="g"), **options)
     assert found.histograms.groups.names == ("a", "b")
     assert np.flatnonzero(found.histograms.by_group[0]) == [4096]
     assert np.flatnonzero(found.histograms.by_group[1]) == [8192]
@@ -145,27 +145,27 @@ def test_csv_files_as_people_have_them(tmp_path, content, options):
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_other_encodings(tmp_path, encoding):
     path = text(tmp_path / "x.csv", "s,größe\n0.25,ä\n0.5,ö\n", encoding)
-    found = count(path, Columns.named(score="s", sensitive="größe"), encoding=encoding)
+    found = count(path, Columns.named(score="s", sensitive_features="größe"), encoding=encoding)
     assert found.histograms.groups.names == ("ä", "ö")
 
 
 def test_text_that_means_nothing_is_missing_only_where_it_is_said(tmp_path):
     path = text(tmp_path / "x.csv", "s,g\n0.5,a\nNA,b\n0.5,NA\nnan,a\n,a\n0.5,\n")
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     with pytest.raises(ValueError, match=r"x\.csv, line 3: column 's' holds something that is no number.*null="):
         count(path, columns)
     assert count(path, columns, null=["NA"]).set_aside == {"no score": 3, "no group": 2}
 
 
 def test_a_group_of_digits_stays_text(tmp_path):
-    found = count(text(tmp_path / "x.csv", "s,g\n0.5,007\n0.5,7\n"), Columns.named(score="s", sensitive="g"))
+    found = count(text(tmp_path / "x.csv", "s,g\n0.5,007\n0.5,7\n"), Columns.named(score="s", sensitive_features="g"))
     assert found.histograms.groups.names == ("007", "7")
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_labels_of_one_class(tmp_path, ending):
     frame = pl.DataFrame({"s": [0.1, 0.9], "race": ["a", "b"], "y": [0, 0]})
-    columns = Columns.named(score="s", sensitive="race", label="y")
+    columns = Columns.named(score="s", sensitive_features="race", label="y")
     assert count(write(tmp_path / f"x.{ending}", frame), columns).histograms.by_class[1].sum() == 0
 
 
@@ -179,12 +179,12 @@ def test_a_positive_label_is_read_as_its_column_holds_it(tmp_path):
                 ("b", "False", False),
                 ("t", "yes", "yes"),
             ):
-                found = table.read_label(Columns.named(score="s", sensitive="t", label=label), given)
+                found = table.read_label(Columns.named(score="s", sensitive_features="t", label=label), given)
                 assert found == expected
                 assert type(found) is type(expected)
             for label in ("n", "b"):
                 with pytest.raises(ValueError, match="pos_label is n"):
-                    table.read_label(Columns.named(score="s", sensitive="t", label=label), "maybe")
+                    table.read_label(Columns.named(score="s", sensitive_features="t", label=label), "maybe")
 
 
 # ------------------------------------------------------------------------------------------------------ names in SQL
@@ -200,7 +200,7 @@ def test_no_name_of_a_column_is_taken_for_sql(tmp_path, ending):
         for name in ODD[1:]:
             if not name.strip() and ending == "csv":
                 continue  # names of CSV files are stripped
-            found = table.run(count_table, Columns.named(score=ODD[0], sensitive=name))
+            found = table.run(count_table, Columns.named(score=ODD[0], sensitive_features=name))
             assert found.histograms.groups.columns == (name,)
             assert found.histograms.rows.tolist() == [1, 1]
 
@@ -210,17 +210,17 @@ def test_no_name_of_a_file_is_taken_for_sql_or_a_pattern(tmp_path, name):
     text(tmp_path / "a1.csv", "s,g\n0.1,wrong\n")
     text(tmp_path / "star.csv", "s,g\n0.1,wrong\n")
     path = text(tmp_path / name, "s,g\n0.25,a\n0.5,b\n")
-    assert count(path, Columns.named(score="s", sensitive="g")).histograms.groups.names == ("a", "b")
+    assert count(path, Columns.named(score="s", sensitive_features="g")).histograms.groups.names == ("a", "b")
 
 
 def test_names_that_differ_in_case_only(tmp_path):
     frame = pl.DataFrame({"S": ["a", "b"], "s": [0.25, 0.5], "g": ["c", "d"]})
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     for ending in ("csv", "parquet", "feather"):
         path = write(tmp_path / f"x.{ending}", frame)
         assert count(path, columns).histograms.groups.names == ("c", "d")
         with pytest.raises(ValueError, match="differ in capital letters only"):
-            count(path, Columns.named(score="s", sensitive="S"))
+            count(path, Columns.named(score="s", sensitive_features="S"))
     with pytest.raises(ValueError, match="differ in capital letters only"):
         count(write(tmp_path / "x.jsonl", frame), columns)
 
@@ -265,7 +265,7 @@ def test_files_that_cannot_be_meant(tmp_path, monkeypatch, names, kind, message)
 
 def test_a_format_may_be_said(tmp_path):
     path = text(tmp_path / "scores.txt", "s,g\n0.25,a\n0.5,b\n")
-    assert count(path, Columns.named(score="s", sensitive="g"), format="csv").histograms.rows.sum() == 2
+    assert count(path, Columns.named(score="s", sensitive_features="g"), format="csv").histograms.rows.sum() == 2
     with pytest.raises(ValueError, match="format must be one of"):
         open_files([path], format="excel")
 
@@ -357,7 +357,7 @@ def hole(data):
 def test_damage_is_named_and_not_quoted(tmp_path, name, content, message):
     path = text(tmp_path / name, content)
     with pytest.raises(ValueError, match=message) as raised:
-        count(path, Columns.named(score="s", sensitive="g"))
+        count(path, Columns.named(score="s", sensitive_features="g"))
     assert_not_quoted(raised.value)
 
 
@@ -376,7 +376,7 @@ def test_binary_files_that_are_cut_off_or_overwritten(tmp_path, ending, damage):
     write(path, pl.DataFrame({"s": rng.random(9000), "g": rng.choice([CANARY, "b"], 9000)}))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=rf"x\.{ending} (is no|cannot be read)") as raised:
-        count(path, Columns.named(score="s", sensitive="g"))
+        count(path, Columns.named(score="s", sensitive_features="g"))
     assert_not_quoted(raised.value)
 
 
@@ -384,7 +384,7 @@ def test_one_of_several_files_is_named(tmp_path):
     for number in range(3):
         text(tmp_path / f"part{number}.csv", GOOD if number != 1 else GOOD + f"0.5,a,{CANARY}\n")
     with pytest.raises(ValueError, match=r"part1\.csv, line 5: ") as raised:
-        count(str(tmp_path / "part*.csv"), Columns.named(score="s", sensitive="g"))
+        count(str(tmp_path / "part*.csv"), Columns.named(score="s", sensitive_features="g"))
     assert_not_quoted(raised.value)
 
 
@@ -392,12 +392,12 @@ def test_text_of_scores_in_typed_files(tmp_path):
     frame = pl.DataFrame({"s": [CANARY, "b"], "g": ["a", "b"]})
     for ending in ("parquet", "feather", "jsonl"):
         with pytest.raises(TypeError, match="Column 's' holds String, not numbers") as raised:
-            count(write(tmp_path / f"x.{ending}", frame), Columns.named(score="s", sensitive="g"))
+            count(write(tmp_path / f"x.{ending}", frame), Columns.named(score="s", sensitive_features="g"))
         assert CANARY not in str(raised.value)
 
 
 def test_files_that_do_not_fit_together(tmp_path):
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     for ending in ("csv", "parquet", "feather", "jsonl"):
         one = write(tmp_path / f"one.{ending}", pl.DataFrame({"s": [0.5], "g": ["a"]}))
         other = write(tmp_path / f"other.{ending}", pl.DataFrame({"s": [0.5], "gg": ["a"]}))
@@ -412,7 +412,7 @@ def test_files_that_do_not_fit_together(tmp_path):
 def test_numbers_of_several_widths_fit_together(tmp_path):
     one = write(tmp_path / "one.parquet", pl.DataFrame({"s": [0.5], "g": [1]}))
     two = write(tmp_path / "two.parquet", pl.DataFrame({"s": [1], "g": [2]}, schema={"s": pl.Int8, "g": pl.Int16}))
-    found = count([one, two], Columns.named(score="s", sensitive="g")).histograms
+    found = count([one, two], Columns.named(score="s", sensitive_features="g")).histograms
     assert np.argwhere(found.by_group).tolist() == [[0, 8192], [1, 16384]]
 
 
@@ -420,7 +420,7 @@ def test_identifiers_are_refused_before_all_rows_are_read(tmp_path):
     n = 140_000
     path = write(tmp_path / "x.parquet", pl.DataFrame({"s": np.zeros(n), "id": np.arange(n)}))
     with pytest.raises(ValueError, match="at least 131072 groups in column 'id'; max_groups is 200"):
-        count(path, Columns.named(score="s", sensitive="id"))
+        count(path, Columns.named(score="s", sensitive_features="id"))
 
 
 # ----------------------------------------------------------------------------------------- files made to do harm
@@ -440,12 +440,12 @@ def test_a_bomb_is_refused_at_the_limit(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"unpacks to more than 200 times its size and more than 0\.0156 GiB.*max_expansion="
     ):
-        count(path, Columns.named(score="s", sensitive="g"))
+        count(path, Columns.named(score="s", sensitive_features="g"))
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     monkeypatch.setattr(decompression_limit, "ALWAYS_ALLOWED", 1 << 20)
-    path, columns = bomb(tmp_path / "x.csv.gz", 2), Columns.named(score="s", sensitive="g")
+    path, columns = bomb(tmp_path / "x.csv.gz", 2), Columns.named(score="s", sensitive_features="g")
     with pytest.raises(ValueError, match="max_expansion="):
         count(path, columns)
     assert count(path, columns, max_expansion=1000).histograms.rows.tolist() == [350_000, 1]
@@ -457,7 +457,7 @@ def test_a_bomb_does_not_pass_as_rows_either(tmp_path, monkeypatch):
         open_files([bomb(tmp_path / "x.csv.gz", 50)]) as table,
         pytest.raises(ValueError, match="max_expansion="),
     ):
-        for _ in table.batches(Columns.named(score="s", sensitive="g")):
+        for _ in table.batches(Columns.named(score="s", sensitive_features="g")):
             pass
 
 
@@ -484,7 +484,7 @@ def test_ctrl_c_ends_the_query(tmp_path):
         open_files([text(tmp_path / "x.csv", GOOD)]) as table,
         pytest.raises(KeyboardInterrupt),
     ):
-        table.run(work, Columns.named(score="s", sensitive="g"))
+        table.run(work, Columns.named(score="s", sensitive_features="g"))
     assert ended == [True]
 
 
@@ -502,7 +502,7 @@ def test_progress_is_shown_on_long_work(tmp_path, monkeypatch, ending):
     rng = np.random.default_rng(0)
     n = 600_000
     path = write(tmp_path / f"x.{ending}", pl.DataFrame({"s": rng.random(n), "g": rng.choice(["a", "b"], n)}))
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     with open_files([path]) as table:
         table.run(count_table, columns)
         assert seen == []
@@ -525,7 +525,7 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-USED_SMALL = Columns.named(score="s", sensitive="g")
+USED_SMALL = Columns.named(score="s", sensitive_features="g")
 
 
 def test_memory_is_bounded(tmp_path):
@@ -560,7 +560,7 @@ def test_batches_have_all_rows_in_order_and_all_columns(tmp_path, ending):
 
 def test_csv_columns_stay_text_unless_guessed(tmp_path):
     path = text(tmp_path / "x.csv", "s,g,zip,n\n0.5,a,007,1\n0.5,b,100,2.5\n")
-    columns = Columns.named(score="s", sensitive="g")
+    columns = Columns.named(score="s", sensitive_features="g")
     with open_files([path]) as table:
         (plain, _), (guessed, _) = next(iter(table.batches(columns))), next(iter(table.batches(columns, guess=True)))
     assert plain.to_pylist()[0] == {"s": 0.5, "g": "a", "zip": "007", "n": "1"}
@@ -650,11 +650,13 @@ def test_lists_and_dates_survive(tmp_path):
 def test_a_quote_that_is_not_closed_shows_no_rows(tmp_path):
     (tmp_path / "open.csv").write_text('"s,g\n0.5,a\n0.25,CANARY7\n')
     with pytest.raises(ValueError, match="not closed") as told, open_files([tmp_path / "open.csv"]) as table:
-        table.run(count_table, Columns.named(score="s", sensitive="g"))
+        table.run(count_table, Columns.named(score="s", sensitive_features="g"))
     assert "CANARY7" not in str(told.value)
 
 
 def test_offsets_that_lie_do_not_end_the_process():
     """Found by fuzzing: text whose offsets point beyond the file ended the engine, and Python with it."""
     with pytest.raises(ValueError, match="damaged"):
-        count(Path(__file__).parent / "data" / "damaged_offsets.feather", Columns.named(score="s", sensitive="g"))
+        count(
+            Path(__file__).parent / "data" / "damaged_offsets.feather", Columns.named(score="s", sensitive_features="g")
+        )

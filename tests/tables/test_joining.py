@@ -52,11 +52,13 @@ def test_types_that_do_not_compare(kind, values, said):
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["canary", "canary", "b", "b"]}
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(to_table(rows), score="s", sensitive="g", n_bins=4)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+        to_table(rows)
+    )
     other = to_table({**rows, "g": [1, 1, 2, 2]})
-    for call in (repair.transform_table, repair.check_table):
+    for call in (repair.transform, repair.check):
         with pytest.raises(TypeError, match="the repair was fitted to groups that are text") as caught:
-            call(other, score="s", sensitive="g")
+            call(other)
         assert "canary" not in str(caught.value)
 
 
@@ -66,24 +68,24 @@ def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to
 )
 def test_numbers_of_other_types_are_found_by_their_value(to_table, fitted, given):
     """A repair that was fitted to 0 and 1 knows False, True and 1.0; 1.5 is no group of it, and no 1."""
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(
-        to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted}), score="s", sensitive="g", n_bins=4
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+        to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted})
     )
     table = to_table({"id": [0, 1, 2], "s": [0.5, 0.5, 0.5], "g": given})
-    frame = nw.from_native(repair.transform_table(table, score="s", sensitive="g")).lazy().collect().sort("id")
+    frame = nw.from_native(repair.transform(table)).lazy().collect().sort("id")
     found = [None if value is None or value != value else value for value in frame["repaired"].to_list()]
     assert found == [0.75, 0.25, None if given[-1] == 1.5 else 0.25]
-    assert repair.check_table(table, score="s", sensitive="g")["unknown group"] == (given[-1] == 1.5)
+    assert repair.check(table)["unknown group"] == (given[-1] == 1.5)
 
 
 def test_names_that_spark_and_duckdb_hold_for_the_same(to_table):
     rows = {"s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
     table = to_table(rows)
-    repair = ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="g", n_bins=4)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(table)
     engine = nw.from_native(table).implementation
     if engine.is_duckdb() or engine.is_pyspark():
         with pytest.raises(ValueError, match="The table has a column 'S' already"):
-            repair.transform_table(table, score="s", sensitive="g", output="S")
+            repair.transform(table, output="S")
     else:
-        found = nw.from_native(repair.transform_table(table, score="s", sensitive="g", output="S"))
+        found = nw.from_native(repair.transform(table, output="S"))
         assert found.collect_schema().names() == ["s", "g", "S"]

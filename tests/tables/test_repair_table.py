@@ -15,7 +15,7 @@ import pytest
 
 import fairtransport as ft
 
-COLUMNS = {"score": "s", "sensitive": ["race", "sex"]}
+COLUMNS = {"score": "s", "sensitive_features": ["race", "sex"]}
 
 
 def columns_at_random(*, on_grid, n=400, seed=0, n_bins=64):
@@ -48,25 +48,27 @@ def test_on_the_grid_it_is_the_repair_of_arrays(target, amount):
     columns = columns_at_random(on_grid=True)
     table = pl.LazyFrame(columns)
     exact = ft.QuantileRepair(target, amount, min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
-    found = ft.QuantileRepair(target, amount, min_group_size=1).fit_table(table, **COLUMNS, n_bins=64)
+    found = ft.TableRepair(ft.QuantileRepair(target, amount, min_group_size=1), **COLUMNS, n_bins=64).fit(table)
     rng = np.random.default_rng(1)
     new = {"id": np.arange(500), "s": rng.random(500), **groups_of(columns_at_random(on_grid=False, n=500, seed=2))}
     direct = exact.transform(new["s"], sensitive_features=groups_of(new))
-    np.testing.assert_allclose(found.transform(new["s"], sensitive_features=groups_of(new)), direct, atol=1e-12)
-    np.testing.assert_allclose(repaired(found.transform_table(pl.LazyFrame(new), **COLUMNS)), direct, atol=1e-12)
-    np.testing.assert_allclose(found.target_, exact.target_, atol=1e-12)
+    np.testing.assert_allclose(found.repair_.transform(new["s"], sensitive_features=groups_of(new)), direct, atol=1e-12)
+    np.testing.assert_allclose(repaired(found.transform(pl.LazyFrame(new))), direct, atol=1e-12)
+    np.testing.assert_allclose(found.repair_.target_, exact.target_, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_engine_learns_and_repairs_alike(to_table, weighted):
     columns = columns_at_random(on_grid=True)
     table = to_table(columns)
-    found = ft.QuantileRepair(min_group_size=1).fit_table(table, **COLUMNS, n_bins=64, weight="w" if weighted else None)
+    found = ft.TableRepair(
+        ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=64, weight="w" if weighted else None
+    ).fit(table)
     exact = ft.QuantileRepair(min_group_size=1).fit(
         columns["s"], sensitive_features=groups_of(columns), sample_weight=columns["w"] if weighted else None
     )
     direct = exact.transform(columns["s"], sensitive_features=groups_of(columns))
-    result = found.transform_table(table, **COLUMNS)
+    result = found.transform(table)
     assert type(result) is type(table)
     assert nw.from_native(result).collect_schema().names() == [*columns, "repaired"]
     np.testing.assert_allclose(repaired(result), direct, atol=1e-12)
@@ -77,9 +79,9 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
     """T(a - h) <= T'(s) <= T(b) + h, with a and b the nearest nodes of the group's rows around s."""
     columns = columns_at_random(on_grid=False, n=600)
     exact = ft.QuantileRepair(min_group_size=1).fit(columns["s"], sensitive_features=groups_of(columns))
-    found = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=n_bins)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=n_bins).fit(pl.DataFrame(columns))
     points, width = np.random.default_rng(3).random(2000), 1 / n_bins
-    for rows_map, counts_map in zip(exact.maps_, found.maps_, strict=True):
+    for rows_map, counts_map in zip(exact.maps_, found.repair_.maps_, strict=True):
         nodes = counts_map.knots
         place = np.searchsorted(nodes, points)
         below, above = nodes[np.maximum(place - 1, 0)], nodes[np.minimum(place, nodes.size - 1)]
@@ -87,7 +89,7 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
         assert np.all(image >= rows_map(below - width) - 1e-9)
         assert np.all(image <= rows_map(above) + width + 1e-9)
     fine = np.abs(
-        found.transform(columns["s"], sensitive_features=groups_of(columns))
+        found.repair_.transform(columns["s"], sensitive_features=groups_of(columns))
         - exact.transform(columns["s"], sensitive_features=groups_of(columns))
     )
     if n_bins == 1 << 14:
@@ -97,7 +99,7 @@ def test_off_the_grid_it_keeps_the_stated_bound(n_bins):
 def test_repaired_scores_are_fair(to_table):
     columns = columns_at_random(on_grid=False, n=4000)
     table = to_table(columns)
-    result = ft.QuantileRepair(min_group_size=1).fit_table(table, **COLUMNS).transform_table(table, **COLUMNS)
+    result = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(table).transform(table)
     before = ft.metrics.strong_pairwise_disparity(columns["s"], sensitive_features=groups_of(columns))
     after = ft.metrics.strong_pairwise_disparity(repaired(result), sensitive_features=groups_of(columns))
     assert after < 0.02 < 0.3 < before
@@ -105,9 +107,9 @@ def test_repaired_scores_are_fair(to_table):
 
 def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
     columns = columns_at_random(on_grid=True)
-    found = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=64)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=64).fit(pl.DataFrame(columns))
     mixed = {name: column[np.random.default_rng(0).permutation(400)] for name, column in columns.items()}
-    result = nw.from_native(found.transform_table(to_table(mixed), **COLUMNS))
+    result = nw.from_native(found.transform(to_table(mixed)))
     if isinstance(result, nw.DataFrame):
         assert result["id"].to_list() == mixed["id"].tolist()
     else:
@@ -117,36 +119,38 @@ def test_lazy_stays_lazy_and_eager_keeps_its_order(to_table):
 def test_pandas_keeps_its_index():
     columns = columns_at_random(on_grid=True)
     frame = pd.DataFrame(columns, index=np.arange(400)[::-1] * 3)
-    found = ft.QuantileRepair(min_group_size=1).fit_table(frame, **COLUMNS)
-    assert found.transform_table(frame, **COLUMNS).index.equals(frame.index)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(frame)
+    assert found.transform(frame).index.equals(frame.index)
     objects = frame.astype({"race": object, "sex": "category"})
-    assert np.array_equal(
-        found.transform_table(objects, **COLUMNS)["repaired"], found.transform_table(frame, **COLUMNS)["repaired"]
-    )
+    assert np.array_equal(found.transform(objects)["repaired"], found.transform(frame)["repaired"])
 
 
 def test_nothing_runs_before_it_is_asked_for():
-    found = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns_at_random(on_grid=True)), **COLUMNS)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS).fit(
+        pl.DataFrame(columns_at_random(on_grid=True))
+    )
 
     def touched(frame):
         raise AssertionError
 
     lazy = pl.LazyFrame(columns_at_random(on_grid=True)).map_batches(touched)
-    assert isinstance(found.transform_table(lazy, **COLUMNS), pl.LazyFrame)
+    assert isinstance(found.transform(lazy), pl.LazyFrame)
 
 
 def test_what_is_clamped_and_what_gets_no_score(to_table):
     fitted = {"id": [0, 1, 2, 3], "s": [0.0, 0.5, 0.5, 1.0], "g": ["a", "a", "b", "b"]}
-    found = ft.QuantileRepair(min_group_size=1).fit_table(to_table(fitted), score="s", sensitive="g", n_bins=4)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+        to_table(fitted)
+    )
     new = {
         "id": list(range(8)),
         "s": [-3.0, 0.0, 1.0, 7.5, None, 0.5, 0.5, -1.0],
         "g": ["a", "a", "b", "b", "a", None, "c", "c"],
     }
-    result = repaired(found.transform_table(to_table(new), score="s", sensitive="g"))
+    result = repaired(found.transform(to_table(new)))
     assert result[:4].tolist() == [0.25, 0.25, 0.75, 0.75]
     assert np.isnan(result[4:]).all()
-    assert found.check_table(to_table(new), score="s", sensitive="g") == {
+    assert found.check(to_table(new)) == {
         "rows": 8,
         "clamped": 2,
         "no score": 1,
@@ -158,41 +162,45 @@ def test_what_is_clamped_and_what_gets_no_score(to_table):
 
 def test_nan_is_no_score(to_table):
     fitted = {"s": [0.0, 0.5, 0.5, 1.0, np.nan, None], "g": [1.0, 1.0, 2.0, 2.0, 2.0, 1.0]}
-    found = ft.QuantileRepair(min_group_size=1).fit_table(to_table(fitted), score="s", sensitive="g", n_bins=4)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
+        to_table(fitted)
+    )
     assert found.set_aside_ == {"no score": 2}
     new = {"id": [0, 1, 2], "s": [np.nan, 0.5, 0.5], "g": [1.0, np.nan, 2.0]}
-    result = repaired(found.transform_table(to_table(new), score="s", sensitive="g"))
+    result = repaired(found.transform(to_table(new)))
     assert np.isnan(result).tolist() == [True, True, False]
-    counts = found.check_table(to_table(new), score="s", sensitive="g")
+    counts = found.check(to_table(new))
     assert (counts["no score"], counts["no group"], counts["unknown group"]) == (1, 1, 0)
 
 
 def test_other_ranges_and_names(to_table):
     rng = np.random.default_rng(0)
     columns = {"id": np.arange(300), "points": rng.integers(300, 851, 300), "who": rng.integers(0, 2, 300)}
-    found = ft.QuantileRepair(min_group_size=1).fit_table(
-        to_table(columns), score="points", sensitive="who", range=(300, 850), n_bins=550
-    )
+    found = ft.TableRepair(
+        ft.QuantileRepair(min_group_size=1), score="points", sensitive_features="who", range=(300, 850), n_bins=550
+    ).fit(to_table(columns))
     unit = (columns["points"] - 300) / 550
     exact = ft.QuantileRepair(min_group_size=1).fit(unit, sensitive_features=columns["who"])
     direct = 300 + 550 * exact.transform(unit, sensitive_features=columns["who"])
     renamed = {"id": columns["id"], "bin": columns["points"], "start": columns["who"]}
-    result = found.transform_table(to_table(renamed), score="bin", sensitive=["start"], output="base")
+    result = found.transform(to_table(renamed), score="bin", sensitive_features=["start"], output="base")
     np.testing.assert_allclose(repaired(result, output="base"), direct, atol=1e-9)
-    np.testing.assert_allclose(found.transform(columns["points"], sensitive_features=columns["who"]), direct, atol=1e-9)
+    np.testing.assert_allclose(
+        found.repair_.transform(columns["points"], sensitive_features=columns["who"]), direct, atol=1e-9
+    )
 
 
 def test_groups_may_be_called_as_the_lookup_is(to_table):
     columns = columns_at_random(on_grid=True)
     own = {"id": columns["id"], "s": columns["s"], "bin": columns["race"], "known": columns["sex"]}
-    found = ft.QuantileRepair(min_group_size=1).fit_table(
-        to_table(own), score="s", sensitive=["bin", "known"], n_bins=64
-    )
-    plain = ft.QuantileRepair(min_group_size=1).fit_table(to_table(columns), **COLUMNS, n_bins=64)
-    result = found.transform_table(to_table(own), score="s", sensitive=["bin", "known"])
-    assert np.array_equal(repaired(result), repaired(plain.transform_table(to_table(columns), **COLUMNS)))
-    assert found.check_table(to_table(own), score="s", sensitive=["bin", "known"])["unknown group"] == 0
-    assert '"bin" VARCHAR, "known" VARCHAR, "bin_" INTEGER' in found.to_sql(score="s")
+    found = ft.TableRepair(
+        ft.QuantileRepair(min_group_size=1), score="s", sensitive_features=["bin", "known"], n_bins=64
+    ).fit(to_table(own))
+    plain = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=64).fit(to_table(columns))
+    result = found.transform(to_table(own))
+    assert np.array_equal(repaired(result), repaired(plain.transform(to_table(columns))))
+    assert found.check(to_table(own))["unknown group"] == 0
+    assert '"bin" VARCHAR, "known" VARCHAR, "bin_" INTEGER' in found.lookup().to_sql(score="s")
 
 
 # ------------------------------------------------------------------------------------------------------ hand it on
@@ -200,8 +208,12 @@ def test_groups_may_be_called_as_the_lookup_is(to_table):
 
 def test_a_database_scores_with_the_sql():
     columns = columns_at_random(on_grid=False)
-    found = ft.QuantileRepair(amount=0.7, min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=128)
-    script = found.to_sql(score="s", sensitive=["race", "sex"], rows="my scores", table='a "b"', output="fair")
+    found = ft.TableRepair(ft.QuantileRepair(amount=0.7, min_group_size=1), **COLUMNS, n_bins=128).fit(
+        pl.DataFrame(columns)
+    )
+    script = found.lookup().to_sql(
+        score="s", sensitive_features=["race", "sex"], rows="my scores", table='a "b"', output="fair"
+    )
     connection = sqlite3.connect(":memory:")
     connection.create_function("CEIL", 1, math.ceil)
     connection.execute('CREATE TABLE "my scores" (id INTEGER, s REAL, race TEXT, sex TEXT)')
@@ -214,7 +226,7 @@ def test_a_database_scores_with_the_sql():
     connection.executescript(making[0])
     results = {row[0]: row[-1] for row in connection.execute("SELECT" + query)}
     connection.close()
-    direct = found.transform(
+    direct = found.repair_.transform(
         [*columns["s"], 1.0],
         sensitive_features={name: [*columns[name], last] for name, last in (("race", "B"), ("sex", "M'"))},
     )
@@ -224,8 +236,8 @@ def test_a_database_scores_with_the_sql():
 
 def test_the_parquet_file_says_all(tmp_path):
     columns = columns_at_random(on_grid=False)
-    found = ft.QuantileRepair(min_group_size=1).fit_table(pl.DataFrame(columns), **COLUMNS, n_bins=128)
-    path = found.to_parquet(tmp_path / "repair.parquet")
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=128).fit(pl.DataFrame(columns))
+    path = found.lookup().to_parquet(tmp_path / "repair.parquet")
     lookup = pq.read_table(path)
     assert lookup.column_names == ["race", "sex", "bin", "start", "base", "slope"]
     assert lookup.num_rows == 4 * 129
@@ -235,7 +247,7 @@ def test_the_parquet_file_says_all(tmp_path):
     )
     joined = rows.join(pl.DataFrame(lookup), on=["race", "sex", "bin"], how="left").sort("id")
     image = joined.select(pl.col("base") + (pl.col("s") - pl.col("start")) * pl.col("slope")).to_series()
-    direct = found.transform(columns["s"], sensitive_features=groups_of(columns))
+    direct = found.repair_.transform(columns["s"], sensitive_features=groups_of(columns))
     np.testing.assert_allclose(image.to_numpy(), direct, atol=1e-12)
 
 
@@ -255,44 +267,50 @@ def test_the_parquet_file_says_all(tmp_path):
 def test_tables_that_cannot_be_learned_from(columns, options, message):
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", "b"], **columns})
     with pytest.raises(ValueError, match=message):
-        ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="g", **options)
+        ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", **options).fit(table)
 
 
 def test_other_refusals():
     table = pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": ["a", "a", "b", None], "h": [1, 2, 1, 2]})
     of_arrays = ft.QuantileRepair(min_group_size=1).fit([0.1, 0.2, 0.3, 0.4], sensitive_features=list("aabb"))
-    with pytest.raises(ValueError, match="fitted to arrays; tables need the maps that fit_table learns"):
-        of_arrays.transform_table(table, score="s", sensitive="g")
+    with pytest.raises(ValueError, match="fitted to arrays; a lookup table needs maps of counts"):
+        ft.TableRepair(of_arrays, score="s", sensitive_features="g").transform(table)
     with pytest.raises(ValueError, match="do not overlap"):
-        ft.QuantileRepair(grouping="each", min_group_size=1).fit_table(
-            table.drop_nulls(), score="s", sensitive=["g", "h"]
-        )
-    missing = ft.QuantileRepair(missing="group", min_group_size=1).fit_table(table, score="s", sensitive="g")
-    assert missing.transform([0.4], sensitive_features=[None]).shape == (1,)
+        ft.TableRepair(
+            ft.QuantileRepair(grouping="each", min_group_size=1), score="s", sensitive_features=["g", "h"]
+        ).fit(table.drop_nulls())
+    missing = ft.TableRepair(
+        ft.QuantileRepair(missing="group", min_group_size=1), score="s", sensitive_features="g"
+    ).fit(table)
+    assert missing.repair_.transform([0.4], sensitive_features=[None]).shape == (1,)
     with pytest.raises(ValueError, match="is that of missing values, and a join does not find these"):
-        missing.transform_table(table, score="s", sensitive="g")
-    found = ft.QuantileRepair(min_group_size=1).fit_table(table.drop_nulls(), score="s", sensitive="g")
+        missing.transform(table)
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g").fit(
+        table.drop_nulls()
+    )
     with pytest.raises(ValueError, match="has a column 'h' already"):
-        found.transform_table(table, score="s", sensitive="g", output="h")
-    with pytest.raises(ValueError, match="sensitive names 2 columns; the repair was fitted with column 'g'"):
-        found.transform_table(table, score="s", sensitive=["g", "h"])
+        found.transform(table, output="h")
+    with pytest.raises(ValueError, match="sensitive_features names 2 columns; the repair was fitted with column 'g'"):
+        found.transform(table, sensitive_features=["g", "h"])
     with pytest.raises(ValueError, match="no column 'gg'; close to it: 'g'"):
-        found.check_table(table, score="s", sensitive="gg")
+        found.check(table, sensitive_features="gg")
 
 
 def test_one_column_taken_by_itself(to_table):
     columns = columns_at_random(on_grid=True)
-    each = ft.QuantileRepair(grouping="each", min_group_size=1).fit_table(
-        to_table(columns), score="s", sensitive="race", n_bins=64
+    each = ft.TableRepair(
+        ft.QuantileRepair(grouping="each", min_group_size=1), score="s", sensitive_features="race", n_bins=64
+    ).fit(to_table(columns))
+    plain = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="race", n_bins=64).fit(
+        to_table(columns)
     )
-    plain = ft.QuantileRepair(min_group_size=1).fit_table(to_table(columns), score="s", sensitive="race", n_bins=64)
-    results = (one.transform_table(to_table(columns), score="s", sensitive="race") for one in (each, plain))
+    results = (one.transform(to_table(columns)) for one in (each, plain))
     assert np.array_equal(*map(repaired, results))
 
 
 def test_values_of_two_types_are_groups_of_pandas_but_not_of_sql():
     table = pd.DataFrame({"s": [0.0, 0.5, 0.5, 1.0], "g": pd.Series([1, 1, "a", "a"], dtype=object)})
-    found = ft.QuantileRepair(min_group_size=1).fit_table(table, score="s", sensitive="g", n_bins=2)
-    assert found.transform_table(table, score="s", sensitive="g")["repaired"].tolist() == [0.25, 0.75, 0.25, 0.75]
+    found = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=2).fit(table)
+    assert found.transform(table)["repaired"].tolist() == [0.25, 0.75, 0.25, 0.75]
     with pytest.raises(TypeError, match="Groups of column 'g' are not text, whole numbers"):
-        found.to_sql(score="s")
+        found.lookup().to_sql(score="s")

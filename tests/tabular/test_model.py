@@ -23,7 +23,7 @@ def cot(**options):
 
 
 def make(estimator=PLAIN, **options):
-    return TableModel(estimator, **{"label": "hired", "sensitive": ["sex"], **options})
+    return TableModel(estimator, **{"label": "hired", "sensitive_features": ["sex"], **options})
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def blind():
 
 @pytest.fixture(scope="module")
 def repaired():
-    return make(ft.QuantileRepairClassifier(PLAIN), sensitive=["sex", "region"]).fit(raw_people())
+    return make(ft.QuantileRepairClassifier(PLAIN), sensitive_features=["sex", "region"]).fit(raw_people())
 
 
 def test_scores_are_those_of_encoder_and_classifier_by_hand():
@@ -96,10 +96,10 @@ def test_a_row_alone_has_the_score_that_it_has_among_others(blind, repaired):
 def test_sensitive_columns_may_have_other_names(repaired):
     new = raw_people(30, seed=6)
     renamed = new.rename({"sex": "gender"})
-    found = score_rows(repaired, renamed, sensitive=["gender", "region"]).scores
+    found = score_rows(repaired, renamed, sensitive_features=["gender", "region"]).scores
     np.testing.assert_array_equal(found, score_rows(repaired, new).scores)
     with pytest.raises(ValueError, match="2 sensitive columns; 1 are named"):
-        score_rows(repaired, renamed, sensitive=["gender"])
+        score_rows(repaired, renamed, sensitive_features=["gender"])
 
 
 def test_numbers_and_text_are_the_same_groups_and_labels():
@@ -140,14 +140,14 @@ def test_read_rows_gives_what_measuring_and_adjusting_need(blind):
     rows = blind.read_rows(new)
     assert rows.X.shape == (300, blind.estimator_.n_features_in_)
     assert rows.positive.tolist() == (new["hired"] == "yes").cast(int).to_list()
-    assert rows.sensitive["sex"].tolist() == new["sex"].to_list()
+    assert rows.sensitive_features["sex"].tolist() == new["sex"].to_list()
     unlabelled = blind.read_rows(new.drop("hired"), labelled=False)
     assert unlabelled.positive.size == 0
     strange = new.with_columns(sex=pl.Series(["other"] * 5 + new["sex"].to_list()[5:]))
     assert blind.read_rows(strange).set_aside == {"unknown group": 5}
-    assert blind.read_rows(strange, new_groups=True).sensitive["sex"].tolist()[:5] == ["other"] * 5
+    assert blind.read_rows(strange, new_groups=True).sensitive_features["sex"].tolist()[:5] == ["other"] * 5
     adjusted = make(cot()).fit(raw_people())
-    adjusted.estimator_.partial_fit(unlabelled.X, sensitive_features=unlabelled.sensitive)
+    adjusted.estimator_.partial_fit(unlabelled.X, sensitive_features=unlabelled.sensitive_features)
     assert not np.array_equal(adjusted.estimator_.coef_, blind.estimator_.coef_)
 
 
@@ -163,10 +163,10 @@ def test_an_amount_is_chosen_for_a_limit():
     ("options", "match"),
     [
         ({"label": "nope"}, r"no column 'nope' \(label\)"),
-        ({"sensitive": ["nope"]}, r"no column 'nope' \(sensitive\)"),
-        ({"sensitive": "sex"}, "in a list"),
-        ({"sensitive": ["sex", "sex"]}, "each once"),
-        ({"sensitive": ["hired"]}, "cannot be a group as well"),
+        ({"sensitive_features": ["nope"]}, r"no column 'nope' \(sensitive_features\)"),
+        ({"sensitive_features": "sex"}, "in a list"),
+        ({"sensitive_features": ["sex", "sex"]}, "each once"),
+        ({"sensitive_features": ["hired"]}, "cannot be a group as well"),
         ({"drop": ["nope"]}, r"\(drop\)"),
         ({"missing": "keep"}, "missing"),
         ({"positive": "maybe"}, "none of the 2 labels"),
@@ -211,24 +211,24 @@ def test_which_label_is_positive(words, positive, expected):
 
 def test_a_split_keeps_the_shares_of_groups_and_labels():
     frame = raw_people(2000)
-    train, held = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=1)
+    train, held = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)
     assert set(train["person"]) | set(held["person"]) == set(frame["person"])
     assert train.height + held.height == 2000
     for cell in frame.group_by("sex", "region", "hired").len().iter_rows():
         kept = held.filter((pl.col("sex") == cell[0]) & (pl.col("region") == cell[1]) & (pl.col("hired") == cell[2]))
         assert abs(kept.height - 0.25 * cell[3]) <= 1
-    again = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=1)[1]
+    again = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)[1]
     assert held.equals(again)
-    other = split_table(frame, 0.25, label="hired", sensitive=["sex", "region"], random_state=2)[1]
+    other = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=2)[1]
     assert not held.equals(other)
 
 
 def test_a_single_person_of_a_group_stays_in_training():
     frame = raw_people(40).with_columns(sex=pl.Series(["A"] + ["F", "M"] * 19 + ["F"]))
-    train, _ = split_table(frame, 0.5, label="hired", sensitive=["sex"])
+    train, _ = split_table(frame, 0.5, label="hired", sensitive_features=["sex"])
     assert "A" in train["sex"].to_list()
     with pytest.raises(ValueError, match="holds none out"):
-        split_table(frame[:2], 0.01, label="hired", sensitive=["sex"])
+        split_table(frame[:2], 0.01, label="hired", sensitive_features=["sex"])
 
 
 def test_measured_figures_are_those_of_the_metrics(blind):

@@ -23,7 +23,7 @@ CANARY = "CANARY"
 
 @pytest.fixture(scope="module")
 def model():
-    return TableModel(LogisticRegression(), label="hired", sensitive=["sex"]).fit(raw_people(300))
+    return TableModel(LogisticRegression(), label="hired", sensitive_features=["sex"]).fit(raw_people(300))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ SHARE = 2
 REFUSALS = (ValueError, TypeError, OSError)
 
 _ENDINGS = ("csv", "jsonl", "csv.gz", "parquet", "feather")
-_COLUMNS = Columns.named(score="s", sensitive="g")
+_COLUMNS = Columns.named(score="s", sensitive_features="g")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - no disk is needed, where there is such a thing
 _FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
 _ENGINE = Engine(memory="512MiB", threads=1)

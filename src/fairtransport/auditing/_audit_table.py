@@ -28,9 +28,9 @@ def audit_table(
     frame: Any,
     *,
     score: str,
-    sensitive: str | Sequence[str],
+    sensitive_features: str | Sequence[str],
     label: str | None = None,
-    by: str | Sequence[str] | None = None,
+    strata: str | Sequence[str] | None = None,
     weight: str | None = None,
     thresholds: ArrayLike | None = None,
     target: Any = "barycenter",
@@ -48,62 +48,63 @@ def audit_table(
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
 ) -> Audit:
-    """Audit a table where it is, on the engine that holds it, without collecting its rows.
+    """Audit a table on its engine, without collecting its rows.
 
     Parameters
     ----------
     frame : table
-        Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
+        A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
     score : str
-        Column of the scores, within [0, 1] or within ``range``.
-    sensitive : str or list of str
-        Columns of the groups; several are crossed.
+        Column of scores, within [0, 1] or within ``range``.
+    sensitive_features : str or list of str
+        Sensitive columns; several are crossed.
     label : str, optional
-        Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
-        positive one. With it the audit has errors and areas under the ROC curve.
-    by : str or list of str, optional
-        Columns of something that may count, such as a region: the disparities are measured within each stratum as
-        well. A missing value is a stratum of its own.
+        Column of labels: 0 and 1, or two others, of which the larger (for text, the alphabetically later) is the
+        positive class. With labels, the audit includes error rates and areas under the ROC curve.
+    strata : str or list of str, optional
+        Columns of a legitimate ground for differences, such as a region: the disparities are also measured within each
+        stratum. Missing values form a stratum.
     weight : str, optional
-        Column of the rows' weights; equal when omitted.
+        Column of row weights; equal when omitted.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
     unsure_below, small_groups, min_group_size
         As in `fairtransport.audit`.
     range : pair of float, optional
-        Lowest and highest score that there may be; [0, 1] when omitted. Distances are shares of this range.
+        Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
     n_bins : int, default 16384
-        Resolution. Each distance is off by at most 1 / n_bins, and exact for scores on the grid; `Reading.resolution`
-        says what that makes for each metric. Rates and errors are exact for thresholds on the grid.
+        Number of bins. The error of a distance is at most 1 / n_bins, and 0 for scores on the grid;
+        `Reading.resolution` has the bound for each metric. Rates and errors are exact for thresholds on the grid.
     grouping : {"crossed", "each"}, default "crossed"
         As in `fairtransport.make_groups`.
     missing : {"set_aside", "group"}, default "set_aside"
-        What a missing sensitive value is: a reason to set the row aside, or a group.
+        Whether rows with a missing sensitive value are set aside or form a group.
     max_groups : int, default 200
-        More groups, or strata, are refused: they are the mark of an identifier.
+        Largest number of groups, and of strata. More usually mean that a column is an identifier.
     pos_label : label, optional
-        The positive one, where it is not the larger.
+        The positive class, where it is not the larger label.
 
     Returns
     -------
     Audit
-        Rows without score (null or NaN), group, label or weight are in ``settings.set_aside``, by reason.
+        ``settings.set_aside`` has the number of rows without a score (null or NaN), group, label or weight.
 
     See Also
     --------
-    fairtransport.audit : The same for arrays, exact.
+    fairtransport.audit : Audit arrays of scores, exactly.
+    fairtransport.compare : Compare two audits of the same groups.
 
     Notes
     -----
-    The engine runs one group-by over (group, bin), with label and stratum where they are named, and before it a count
-    of the distinct groups in the first 131,072 rows. Only counts come back; see `fairtransport.tables.count_table`.
+    The engine runs one group-by over (group, bin), and over label and stratum where specified, after counting the
+    distinct groups in the first 131,072 rows. Only counts are collected; see `fairtransport.tables.count_table`.
 
     Examples
     --------
     >>> import polars as pl
     >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0, None], "sex": ["F", "F", "M", "M", "M"]})
-    >>> found = audit_table(table, score="s", sensitive="sex", random_state=0)
-    >>> found.metrics["strong_pairwise_disparity"], found.settings.set_aside
+    >>> result = audit_table(table, score="s", sensitive_features="sex", random_state=0)
+    >>> result.metrics["strong_pairwise_disparity"], result.settings.set_aside
     (0.5, {'no score': 1})
     """
     options: dict[str, Any] = {
@@ -116,13 +117,13 @@ def audit_table(
         "small_groups": small_groups,
         "min_group_size": min_group_size,
     }
-    check_options(Grid.over(range, n_bins), **options)  # before the engine works
+    check_options(Grid.over(range, n_bins), **options)  # fail before the engine starts
     counts = count_table(
         frame,
         score=score,
-        sensitive=sensitive,
+        sensitive_features=sensitive_features,
         label=label,
-        by=by,
+        strata=strata,
         weight=weight,
         range=range,
         n_bins=n_bins,
@@ -135,7 +136,7 @@ def audit_table(
 
 
 def audit_counts(counts: TableCounts, **options: Any) -> Audit:
-    """Audit what `fairtransport.tables.count_table` found: the second half of `audit_table`.
+    """Audit the histograms that `fairtransport.tables.count_table` returns: the second half of `audit_table`.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     --------
     >>> import polars as pl
     >>> table = pl.LazyFrame({"s": [0.25, 0.5, 0.75, 1.0], "sex": ["F", "F", "M", "M"]})
-    >>> audit_counts(count_table(table, score="s", sensitive="sex")).metrics["strong_pairwise_disparity"]
+    >>> audit_counts(count_table(table, score="s", sensitive_features="sex")).metrics["strong_pairwise_disparity"]
     0.5
     """
     _check_groups(counts)
@@ -162,10 +163,10 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
 def _check_groups(counts: TableCounts) -> None:
     groups = counts.histograms.groups
     if len(groups) < 2:
-        aside = "".join(f"; {n_rows} rows are set aside with {reason}" for reason, n_rows in counts.set_aside.items())
+        aside = "".join(f"; {n_rows} rows are set aside: {reason}" for reason, n_rows in counts.set_aside.items())
         raise ValueError(
             f"The rows fall into {len(groups)} group(s) of {say_columns(groups.columns)}; at least 2 are needed{aside}."
         )
-    without = int(np.count_nonzero(~(counts.histograms.weights > 0)))
-    if without:
-        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {without} of {len(groups)} groups.")
+    n_empty = int(np.count_nonzero(~(counts.histograms.weights > 0)))
+    if n_empty:
+        raise ValueError(f"Column {counts.weight!r} is zero in all rows of {n_empty} of {len(groups)} groups.")

@@ -11,7 +11,7 @@ from fairtransport._sklearn.estimator_calls import n_rows, take_rows
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_weights
 from fairtransport.groups import make_groups
-from fairtransport.repair.quantile import groups_to_repair
+from fairtransport.repair.group_checks import groups_to_repair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

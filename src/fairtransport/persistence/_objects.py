@@ -72,7 +72,7 @@ class ObjectWriter:
             "$": "object",
             "class": recipe.name,
             "params": {
-                name: self.write(both[name], f"{path}.{name}")
+                recipe.stored_names.get(name, name): self.write(both[name], f"{path}.{name}")
                 for name in params
                 if not _is_default(both[name], defaults[name])
             },
@@ -122,7 +122,9 @@ class ObjectReader:
                 "you trust it, upgrade fairtransport."
             )
         kind = recipe.load_class()
-        params = {name: self._reader.read(part, f"{path}.{name}") for name, part in value["params"].items()}
+        names = {stored: name for name, stored in recipe.stored_names.items()}
+        stored = {names.get(name, name): part for name, part in value["params"].items()}
+        params = {name: self._reader.read(part, f"{path}.{name}") for name, part in stored.items()}
         unknown = set(params) - set(_defaults(kind))
         if unknown:
             raise ModelFileError(

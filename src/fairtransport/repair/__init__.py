@@ -1,6 +1,8 @@
-"""Repair of scores by quantile maps: of arrays, tables, files and streams, and around a classifier."""
+"""Quantile repair of scores: of arrays, tables, files and streams, and around a classifier."""
 
+from fairtransport.repair._table_repair import TableRepair
 from fairtransport.repair.classifier import QuantileRepairClassifier
+from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
 
-__all__ = ["QuantileRepair", "QuantileRepairClassifier"]
+__all__ = ["OnlineRepairState", "QuantileRepair", "QuantileRepairClassifier", "TableRepair"]

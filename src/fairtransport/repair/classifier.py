@@ -21,7 +21,8 @@ from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair._small_groups import check_small_groups
-from fairtransport.repair.quantile import QuantileRepair, describe_small_groups, groups_to_repair
+from fairtransport.repair.group_checks import groups_to_repair
+from fairtransport.repair.quantile import QuantileRepair, describe_small_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -68,10 +68,11 @@ def repair_file(
     Parameters
     ----------
     repair : QuantileRepair
-        Fitted to counts: `QuantileRepair.fit_counts` or ``fit_table``.
+        Fitted to counts: `QuantileRepair.fit_counts`.
     table : FileTable
     columns : Columns
-        ``score`` and ``sensitive``, in the order of the fit; ``label`` and ``weight`` for ``before`` and ``after``.
+        ``score`` and ``sensitive_features``, in the order of the fit; ``label`` and ``weight`` for ``before`` and
+        ``after``.
     path : path
         Its end says the format.
     output : str
@@ -89,7 +90,7 @@ def repair_file(
 
     Notes
     -----
-    The same map as `QuantileRepair.transform_table`, which joins on the engine of the user. A join does not keep the
+    The same map as `TableRepair.transform`, which joins on the engine of the user. A join does not keep the
     order of rows; here each part is moved in memory, by the compiled loop of `QuantileRepair.transform`.
     """
     table.check_new(output)
@@ -103,7 +104,7 @@ def repair_file(
         write = stack.enter_context(writing(path, schema))
         for rows, used in batches:
             scores = _floats(used[columns.score])
-            codes = mover.codes([used[name] for name in columns.sensitive])
+            codes = mover.codes([used[name] for name in columns.sensitive_features])
             kept = mover.count(scores, codes, counts)
             before, after = mover.move(scores[kept], codes[kept])
             images = np.full(scores.size, np.nan)

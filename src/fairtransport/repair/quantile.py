@@ -1,9 +1,8 @@
-"""DPP on scores: carry every group's scores to one distribution."""
+"""Quantile repair of scores: every group is mapped to one target distribution."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,27 +15,25 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_weights
-from fairtransport.groups import MIN_GROUP_SIZE, Groups, make_groups
-from fairtransport.repair._small_groups import MapSources, check_small_groups
-from fairtransport.repair._tables import RepairsTables
-from fairtransport.repair.online import RepairsStreams
-from fairtransport.transport.line import QuantileMap, Sample, quantile_map
+from fairtransport.groups import MIN_GROUP_SIZE, Groups
+from fairtransport.histograms import Grid
+from fairtransport.repair.group_checks import check_histograms, groups_to_repair, require_groups, with_dropped_labels
+from fairtransport.repair.group_maps import GroupMaps, MapOptions
+from fairtransport.repair.online import OnlineRepairState
+from fairtransport.tables import RepairLookup
 from fairtransport.transport.many_maps import move_by_code
-from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, resolve_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["QuantileRepair", "describe_small_groups", "groups_to_repair"]
+    from fairtransport.tables import TableCounts
+
+__all__ = ["QuantileRepair", "describe_small_groups"]
 
 _OUTPUTS = ("default", "pandas", "polars")
 
 
-class QuantileRepair(  # type: ignore[call-arg]
-    RepairsTables, RepairsStreams, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
-):
+class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
 
     Parameters
@@ -153,7 +150,7 @@ class QuantileRepair(  # type: ignore[call-arg]
     def fit(
         self,
         scores: ArrayLike,
-        y: Any = None,  # noqa: ARG002 - the place scikit-learn gives to labels; repair needs none
+        y: Any = None,  # noqa: ARG002 - scikit-learn's signature
         *,
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
@@ -165,7 +162,7 @@ class QuantileRepair(  # type: ignore[call-arg]
         scores : array-like of shape (n,) or (n, 1)
             Scores within [0, 1].
         y : ignored
-            Here for scikit-learn's sake.
+            Present for compatibility with scikit-learn.
         sensitive_features : column, table or Groups
             At least two groups; several columns are crossed.
         sample_weight : array-like of shape (n,), optional
@@ -187,21 +184,150 @@ class QuantileRepair(  # type: ignore[call-arg]
                 f"All {values.size} scores are equal, so there is nothing to repair: check that the model that "
                 "made them was able to learn."
             )
-
-        n_kept, groups = len(groups), _with_dropped_labels(groups)
-
-        def sample_of(members: tuple[int, ...]) -> Sample:
-            rows: Any = slice(None) if len(members) == len(groups) else groups.rows[members[0]]
-            if 1 < len(members) < len(groups):
-                rows = np.concatenate([groups.rows[group] for group in members])
-            return Sample.from_values(values[rows], None if weights is None else weights[rows])
-
-        sizes = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
-        counts = np.where(np.arange(len(groups)) < n_kept, groups.counts, 0)
-        self._learn(sample_of, lambda _, sample: _ties(sample.values), sizes, counts, groups)
+        self._set_maps(GroupMaps.from_scores(values, groups, weights, self._map_options()), grid=None, set_aside={})
         self._warn_if_all_small()
-        self.grid_, self.set_aside_ = None, {}
         return self
+
+    def fit_counts(self, counts: TableCounts) -> Self:
+        """Find the target and the map of each group from the counts of a table.
+
+        Parameters
+        ----------
+        counts : TableCounts
+            As `fairtransport.tables.count_table` returns them. Rows that were set aside there have no part in the
+            maps.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        TableRepair : Counts a table, fits this repair to the counts, and repairs tables.
+        """
+        self._check_parameters()
+        check_histograms(counts.histograms)
+        maps = GroupMaps.from_histograms(counts.histograms, self._map_options())
+        self._set_maps(maps, grid=counts.histograms.grid, set_aside=counts.set_aside)
+        self._warn_if_all_small()
+        return self
+
+    def partial_fit(
+        self,
+        scores: ArrayLike,
+        y: Any = None,  # noqa: ARG002 - scikit-learn's signature
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Update the maps with one batch of a stream; no labels are needed.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, 1)
+            Scores before repair, of one or more rows; within [0, 1], or within the range of the table that the repair
+            was fitted to.
+        y : ignored
+            Present for compatibility with scikit-learn.
+        sensitive_features : column, table or Groups
+            The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is added: see
+            ``new_groups``.
+        sample_weight : array-like of shape (n,), optional
+            Weight k equals k copies of a row.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first batch needs what ``fit`` needs: rows of two groups.
+
+        Notes
+        -----
+        Scores are counted at 1,025 nodes (at those of the table that the repair was fitted to, if it was), and a row
+        counts half after ``half_life`` further rows. The target and the maps are those of these counts; `TableRepair`
+        states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its image move by no
+        more than two bins and one, where every bin has rows.
+
+        A group keeps at least the weight of ten rows, however long it is absent. A group that is added starts with
+        ten rows that are distributed like the target. A group gets a map of its own when ``min_group_size`` of its
+        rows have been seen, however old they are; until then ``small_groups`` says which map it uses.
+
+        A repair that was fitted before continues from the rows that its maps were computed from; a group without a map
+        of its own continues from as many rows as it had (at least ten), distributed like those that its map was
+        computed from. All together they count as no more rows than an endless stream would leave:
+        ``half_life / log(2)``.
+        """
+        self._check_parameters()
+        if hasattr(self, "maps_"):
+            state = self.online_state()
+            return self.resume(state.update(scores, sensitive_features=sensitive_features, sample_weight=sample_weight))
+        values = Grid().check(scores)
+        weights = check_weights(sample_weight, size=values.size)
+        groups = self._groups_of(sensitive_features, values.size, weights)
+        return self.resume(
+            OnlineRepairState.from_first_batch(
+                values,
+                groups=groups,
+                sample_weight=weights,
+                options=self._map_options(),
+                half_life=self.half_life,
+                new_groups=self.new_groups,
+            )
+        )
+
+    def online_state(self) -> OnlineRepairState:
+        """Return the state that the next ``partial_fit`` continues from.
+
+        Returns
+        -------
+        OnlineRepairState
+            That of the stream, or else one of the rows that the repair was fitted to.
+        """
+        check_is_fitted(self)
+        maps = GroupMaps(self.maps_, self.rows_at_knots_, self.own_map_, self.target_, self.groups_, self.group_sizes_)
+        options = self._map_options()
+        if hasattr(self, "counted_"):
+            return OnlineRepairState(self.counted_, maps, options, self.half_life, self.new_groups)
+        return OnlineRepairState.from_maps(
+            maps, grid=self.grid_, options=options, half_life=self.half_life, new_groups=self.new_groups
+        )
+
+    def resume(self, state: OnlineRepairState) -> Self:
+        """Use the maps of a state, from which the next ``partial_fit`` continues.
+
+        Parameters
+        ----------
+        state : OnlineRepairState
+
+        Returns
+        -------
+        self
+        """
+        self._set_maps(state.maps, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
+        self.counted_ = state.histograms
+        return self
+
+    def lookup(self) -> RepairLookup:
+        """Return the repair as a small table, which SQL or another program can apply.
+
+        Returns
+        -------
+        RepairLookup
+            With ``to_frame``, ``to_sql`` and ``to_parquet``.
+
+        Raises
+        ------
+        ValueError
+            After ``fit``, whose maps have a knot for each training score. Maps of a table or of a stream have one for
+            each bin.
+        """
+        check_is_fitted(self)
+        if self.grid_ is None:
+            raise ValueError(
+                "This repair was fitted to arrays; a lookup table needs maps of counts, as TableRepair and fit_counts "
+                "compute them."
+            )
+        amount = check_real(self.amount, name="amount", most=1.0)
+        return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
     @property
     def small_groups_(self) -> tuple[Any, ...]:
@@ -210,7 +336,7 @@ class QuantileRepair(  # type: ignore[call-arg]
 
     def _check_parameters(self) -> None:
         check_real(self.amount, name="amount", most=1.0)
-        check_small_groups(self.small_groups, self.min_group_size)
+        self._map_options().check()
         check_stream_parameters(self.half_life, self.new_groups)
 
     def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
@@ -218,58 +344,20 @@ class QuantileRepair(  # type: ignore[call-arg]
             sensitive_features, n_rows=n_rows, grouping=self.grouping, missing=self.missing, weights=weights
         )
 
-    def _learn(
-        self,
-        sample_of: Callable[[tuple[int, ...]], Sample],
-        rows_at_knots: Callable[[tuple[int, ...], Sample], NDArray[np.int64]],
-        sizes: Any,
-        counts: NDArray[np.int64],
-        groups: Groups,
-    ) -> None:
-        """Make the target and the maps.
+    def _map_options(self) -> MapOptions:
+        return MapOptions(self.target, self.small_groups, self.min_group_size)
 
-        ``sample_of`` returns the distribution of the rows of some groups together, and ``rows_at_knots`` how many of
-        these rows share each knot; ``sizes`` weigh the groups, and ``counts`` are their numbers of rows.
-        """
-        by_size = isinstance(self.target, str) and self.target == "barycenter_w2"
-        sources = MapSources.choose(counts, self.small_groups, self.min_group_size, by_size=by_size)
-        everyone = tuple(range(len(groups)))
-        samples = {members: sample_of(members) for members in {*sources.maps, *sources.target}}
-        target = self._find_target(sample_of, samples, sources.target, np.asarray(sizes, dtype=np.float64), groups)
-        maps = {members: _map_with_ties(samples[members], target).prepare() for members in {*sources.maps}}
-        rows = {members: rows_at_knots(members, samples[members]) for members in maps}
-        self.maps_ = tuple(maps[sources.maps[group]] for group in everyone)
-        self.rows_at_knots_ = tuple(rows[sources.maps[group]] for group in everyone)
-        self.own_map_ = sources.own_map
-        self.target_ = target.equal_mass(TARGET_SIZE)
-        self.groups_ = Groups.from_spec(groups.to_spec())
-        self.group_sizes_ = counts
+    def _set_maps(self, fitted: GroupMaps, *, grid: Grid | None, set_aside: dict[str, int]) -> None:
+        self.grid_, self.set_aside_ = grid, set_aside
+        self.maps_ = fitted.maps
+        self.rows_at_knots_ = fitted.rows_at_knots
+        self.own_map_ = fitted.own_map
+        self.target_ = fitted.target
+        self.groups_ = fitted.groups
+        self.group_sizes_ = fitted.group_sizes
         self.n_features_in_ = 1
-        if hasattr(self, "counted_"):  # by a stream before this
+        if hasattr(self, "counted_"):  # of a stream before this fit
             del self.counted_
-
-    def _find_target(
-        self,
-        sample_of: Callable[[tuple[int, ...]], Sample],
-        samples: dict[tuple[int, ...], Sample],
-        compared: tuple[tuple[int, ...], ...],
-        sizes: NDArray[np.float64],
-        groups: Groups,
-    ) -> Sample:
-        everyone = tuple(range(len(groups)))
-        if isinstance(self.target, str) and self.target in TARGET_WORDS:
-            if self.target == "pooled":
-                return sample_of(everyone)
-            masses = [sizes[list(members)].sum() for members in compared]
-            return resolve_target(self.target, [samples[members] for members in compared], masses)
-        filled = [group for group in everyone if sizes[group] > 0]
-        return resolve_target(
-            self.target,
-            [samples.get((group,)) or sample_of((group,)) for group in filled],
-            sizes[filled],
-            labels=[groups.labels[group] for group in filled],
-            names=[groups.names[group] for group in filled],
-        )
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
@@ -303,9 +391,9 @@ class QuantileRepair(  # type: ignore[call-arg]
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
         values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
-        _require_given(sensitive_features)
+        require_groups(sensitive_features)
         given = sensitive_features
-        groups = self.groups_.encode(_with_dropped_labels(given) if isinstance(given, Groups) else given)
+        groups = self.groups_.encode(with_dropped_labels(given) if isinstance(given, Groups) else given)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         codes, n_threads = groups.memberships[0], config.NUMBA_NUM_THREADS
         return self._as_asked(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
@@ -361,34 +449,6 @@ class QuantileRepair(  # type: ignore[call-arg]
         return tags
 
 
-def groups_to_repair(
-    sensitive_features: Any,
-    *,
-    n_rows: int,
-    grouping: str,
-    missing: str,
-    weights: NDArray[np.float64] | None = None,
-) -> Groups:
-    """Make the groups of all rows, and check that each can be repaired from its rows with weight."""
-    _require_given(sensitive_features)
-    groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-    check_length(range(groups.n_rows), size=n_rows, name="sensitive_features")
-    if groups.overlapping:
-        raise ValueError(
-            "Quantile repair needs groups that do not overlap, and with grouping='each' a row belongs to one "
-            f"group of each of {len(groups.columns)} columns and would have as many maps. Use grouping='crossed'."
-        )
-    if weights is not None:
-        n_empty = sum(not weights[rows].any() for rows in groups.rows)
-        if n_empty:
-            raise ValueError(
-                f"{n_empty} of {len(groups)} groups have total sample_weight 0; drop their rows or weigh them."
-            )
-    counted = groups if weights is None else groups.select(weights > 0)
-    counted.require(min_size=1, at_least=2)
-    return groups
-
-
 def describe_small_groups(repair: Any) -> list[str]:
     """Say how many groups of a fitted repair did not get a map of their own; nothing where all did.
 
@@ -407,45 +467,3 @@ def describe_small_groups(repair: Any) -> list[str]:
     if few == 1:
         return [f"1 of {every} groups has fewer than {limit} rows and no map of its own"]
     return [f"{few} of {every} groups have fewer than {limit} rows and no maps of their own"]
-
-
-def _with_dropped_labels(groups: Groups) -> Groups:
-    """Return the groups with the labels that `Groups.settle` dropped behind the others.
-
-    Rows of dropped groups have the code behind the last group and so become those of the first dropped label. Which
-    of these labels a row had is not known, and not needed: all of them use the common map.
-    """
-    if not groups.dropped:
-        return groups
-    spec = {name: value for name, value in groups.to_spec().items() if name != "dropped"}
-    labels = [list(label) if isinstance(label, tuple) else label for label in groups.dropped]
-    return replace(Groups.from_spec(spec | {"labels": [*spec["labels"], *labels]}), memberships=groups.memberships)
-
-
-def _require_given(sensitive_features: Any) -> None:
-    if sensitive_features is None:
-        raise ValueError(
-            "Quantile repair needs sensitive_features, at prediction too: each group has a map of its own."
-        )
-
-
-def _ties(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How often each distinct one of ascending values occurs."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    return np.diff(np.append(starts, values.size))
-
-
-def _map_with_ties(source: Sample, target: Sample) -> QuantileMap:
-    """Map the source to the target, where scores that differ by rounding only share one image.
-
-    Equal rows can get scores that differ in the last bits: libraries add in another order in a batch of another
-    size, or on another thread. Taken as different, two such scores would split the mass of a tie between them,
-    and their images could lie far apart. The tolerance follows the rounding error of a logistic function.
-    """
-    values = source.values
-    slack = 1e-12 * values * (1.0 - values) + 16 * np.finfo(np.float64).eps * values
-    starts = np.append(True, np.diff(values) > slack[1:])
-    tie = np.cumsum(starts) - 1
-    merged = quantile_map(Sample(values[starts][tie], source.levels), target)
-    distinct = np.append(True, values[1:] != values[:-1])
-    return QuantileMap(values[distinct], merged.images[tie[distinct]])

@@ -1,4 +1,4 @@
-"""Quantile repair as a small table, for any engine, and to hand on: as SQL, as a file."""
+"""Quantile repair as a small table, to join with on any engine, and to export: as a DataFrame, SQL or a file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 
 from fairtransport._columns import say_columns
+from fairtransport._validation import check_choice
 from fairtransport.histograms import SLACK, Grid
 from fairtransport.storage import write_atomically
 
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RepairLookup", "free_name"]
 
-_A_STATEMENT = 500  # rows of one INSERT
+_ROWS_PER_INSERT = 500
 
 
 @dataclass(frozen=True, eq=False)
 class RepairLookup:
-    """The repaired score at each node of each group; between two nodes the repair is linear.
+    """The repaired score of each group at each node of a grid; between two nodes the repair is linear.
+
+    `QuantileRepair.lookup` and `TableRepair.lookup` return it.
 
     Parameters
     ----------
@@ -57,15 +61,15 @@ class RepairLookup:
         if any(None in (label if isinstance(label, tuple) else (label,)) for label in groups.labels):
             raise ValueError(
                 f"A group of {say_columns(groups.columns)} is that of missing values, and a join does not find these; "
-                "fill them with a value of their own before fit_table."
+                "fill them with a value of their own before the fit."
             )
         nodes = grid.nodes
-        images = np.array([(1.0 - amount) * nodes + amount * one(nodes) for one in maps])
+        images = np.array([(1.0 - amount) * nodes + amount * carry(nodes) for carry in maps])
         return cls(grid, groups, images)
 
     @property
     def names(self) -> list[str]:
-        """What the columns ``bin``, ``start``, ``base`` and ``slope`` are called: so, unless a column of groups is."""
+        """Names of the columns ``bin``, ``start``, ``base`` and ``slope``; none is that of a column of groups."""
         return [free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
     def values(self) -> dict[str, list[Any]]:
@@ -73,7 +77,7 @@ class RepairLookup:
         labels = [label if isinstance(label, tuple) else (label,) for label in self.groups.labels]
         if self.groups.grouping == "each":
             labels = [(label[1],) for label in labels]
-        return {name: [label[place] for label in labels] for place, name in enumerate(self.groups.columns)}
+        return {name: [label[index] for label in labels] for index, name in enumerate(self.groups.columns)}
 
     def columns(self) -> dict[str, Any]:
         """Return the table as plain columns: those of the groups, and then `names`."""
@@ -81,7 +85,7 @@ class RepairLookup:
         before = np.maximum(np.arange(n_nodes) - 1, 0)
         rise = np.diff(self.images, axis=1, prepend=self.images[:, :1])
         step = np.diff(nodes, prepend=nodes[0] - self.grid.width)
-        keys = {name: [value for value in own for _ in range(n_nodes)] for name, own in self.values().items()}
+        keys = {name: [value for value in column for _ in range(n_nodes)] for name, column in self.values().items()}
         numbers = (
             np.tile(np.arange(n_nodes), len(self.groups)),
             np.tile(nodes[before], len(self.groups)),
@@ -90,31 +94,83 @@ class RepairLookup:
         )
         return {**keys, **dict(zip(self.names, numbers, strict=True))}
 
-    # --------------------------------------------------------------------------------------------------- hand it on
+    # --------------------------------------------------------------------------------------------------- export
 
-    def to_sql(self, *, table: str, rows: str, score: str, sensitive: Sequence[str], output: str) -> str:
-        """Return statements that make and fill the table, and one that uses it; see `QuantileRepair.to_sql`."""
-        held = self.columns()
-        names = [_quoted(name) for name in held]
-        place, start, base, slope = (f"r.{_quoted(name)}" for name in self.names)
-        kinds = [*(_sql_type(held[name], name) for name in self.groups.columns), "INTEGER", *["DOUBLE PRECISION"] * 3]
-        made = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-        lines = [f"CREATE TABLE {_quoted(table)} ({made});"]
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return the table as a DataFrame.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, default="pandas"
+
+        Returns
+        -------
+        DataFrame
+            One row for each group and bin: the columns of the groups, and then ``bin``, ``start``, ``base`` and
+            ``slope``; see `RepairLookup`.
+        """
+        backend: Any = check_choice(library, ("pandas", "polars", "pyarrow"), name="library")
+        return nw.from_dict(self.columns(), backend=backend).to_native()
+
+    def to_sql(
+        self,
+        *,
+        score: str,
+        sensitive_features: str | Sequence[str] | None = None,
+        rows: str = "scores",
+        table: str = "repair",
+        output: str = "repaired",
+    ) -> str:
+        """Return the repair as standard SQL, to apply it in a database.
+
+        Parameters
+        ----------
+        score : str
+            Column of the scores in the table ``rows``.
+        sensitive_features : str or list of str, optional
+            Columns of the groups there; those of the fit when omitted.
+        rows : str, default="scores"
+            Table that holds the scores.
+        table : str, default="repair"
+            Table to create: one row for each group and bin.
+        output : str, default="repaired"
+            Name of the new column.
+
+        Returns
+        -------
+        str
+            Statements that create and fill the table, and last the query that uses it. Where the score or the group is
+            NULL, or the group was not seen in the fit, the result is NULL; scores outside the fitted range are clamped.
+        """
+        if sensitive_features is None:
+            keys: Sequence[str] = self.groups.columns
+        else:
+            keys = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features
+        columns = self.columns()
+        names = [_quoted(name) for name in columns]
+        bin_, start, base, slope = (f"r.{_quoted(name)}" for name in self.names)
+        types = [
+            *(_sql_type(columns[name], name) for name in self.groups.columns),
+            "INTEGER",
+            *["DOUBLE PRECISION"] * 3,
+        ]
+        definitions = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
+        lines = [f"CREATE TABLE {_quoted(table)} ({definitions});"]
         values = [
             f"({', '.join(map(_sql_value, row))})"
-            for row in zip(*(np.asarray(one).tolist() for one in held.values()), strict=True)
+            for row in zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
         ]
-        parts = (values[start : start + _A_STATEMENT] for start in range(0, len(values), _A_STATEMENT))
+        parts = (values[first : first + _ROWS_PER_INSERT] for first in range(0, len(values), _ROWS_PER_INSERT))
         lines.extend(f"INSERT INTO {_quoted(table)} VALUES\n" + ",\n".join(part) + ";" for part in parts)
         low, high, scale = self.grid.low, self.grid.high, self.grid.scale
-        given = f"s.{_quoted(score)}"
-        value = f"CASE WHEN {given} < {low!r} THEN {low!r} WHEN {given} > {high!r} THEN {high!r} ELSE {given} END"
-        keys = [f"r.{name} = s.{_quoted(own)}" for name, own in zip(names[: len(sensitive)], sensitive, strict=True)]
-        keys.append(f"{place} = CAST(CEIL((({value}) - {low!r}) * {scale!r} - {SLACK!r}) AS INTEGER)")
+        raw = f"s.{_quoted(score)}"
+        value = f"CASE WHEN {raw} < {low!r} THEN {low!r} WHEN {raw} > {high!r} THEN {high!r} ELSE {raw} END"
+        conditions = [f"r.{name} = s.{_quoted(key)}" for name, key in zip(names[: len(keys)], keys, strict=True)]
+        conditions.append(f"{bin_} = CAST(CEIL((({value}) - {low!r}) * {scale!r} - {SLACK!r}) AS INTEGER)")
         image = f"{base} + (({value}) - {start}) * {slope}"
         lines.append(
             f"SELECT s.*, {image} AS {_quoted(output)}\nFROM {_quoted(rows)} AS s\n"
-            f"LEFT JOIN {_quoted(table)} AS r ON " + "\n  AND ".join(keys) + ";"
+            f"LEFT JOIN {_quoted(table)} AS r ON " + "\n  AND ".join(conditions) + ";"
         )
         return "\n".join(lines) + "\n"
 

@@ -44,36 +44,41 @@ class _Task:
         schema: Mapping[str, nw.dtypes.DType],
         *,
         score: str,
-        sensitive: str | Sequence[str],
+        sensitive_features: str | Sequence[str],
         output: str = "",
     ) -> _Task:
-        columns = Columns.named(score=score, sensitive=sensitive)
+        columns = Columns.named(score=score, sensitive_features=sensitive_features)
         check_columns(schema, columns)
-        if len(columns.sensitive) != len(lookup.groups.columns):
+        if len(columns.sensitive_features) != len(lookup.groups.columns):
             raise ValueError(
-                f"sensitive names {len(columns.sensitive)} columns; the repair was fitted with "
+                f"sensitive_features names {len(columns.sensitive_features)} columns; the repair was fitted with "
                 f"{say_columns(lookup.groups.columns)}."
             )
-        known = zip(columns.sensitive, lookup.values().values(), strict=True)
+        known = zip(columns.sensitive_features, lookup.values().values(), strict=True)
         kinds = tuple(common_kind(name, schema[name], values) for name, values in known)
         return cls(columns, kinds, lookup.grid, output)
 
     def renamed(self, own: Mapping[str, str]) -> _Task:
         """Return the task for a table whose columns have other names."""
-        score, sensitive = own[self.columns.score], tuple(own[name] for name in self.columns.sensitive)
-        return replace(self, columns=Columns(score, sensitive))
+        score, sensitive_features = (
+            own[self.columns.score],
+            tuple(own[name] for name in self.columns.sensitive_features),
+        )
+        return replace(self, columns=Columns(score, sensitive_features))
 
 
 # --------------------------------------------------------------------------------------------------------- repaired
 
 
-def repair_rows(lookup: RepairLookup, frame: Any, *, score: str, sensitive: str | Sequence[str], output: str) -> Any:
-    """Return the table with one more column, as lazily as the engine is; see `QuantileRepair.transform_table`."""
+def repair_rows(
+    lookup: RepairLookup, frame: Any, *, score: str, sensitive_features: str | Sequence[str], output: str
+) -> Any:
+    """Return the table with one more column, as lazily as the engine is; see `fairtransport.TableRepair`."""
     table = open_table(frame)
     schema = schema_of(table)
     if taken(output, table, schema):
         raise ValueError(f"The table has a column {output!r} already; name another with output=.")
-    task = _Task.of(lookup, schema, score=score, sensitive=sensitive, output=output)
+    task = _Task.of(lookup, schema, score=score, sensitive_features=sensitive_features, output=output)
     if table.implementation.is_dask():
         return each(table, partial(_repair_eager, task=task), lookup)
     if isinstance(nw.from_native(frame), nw.DataFrame):
@@ -99,7 +104,7 @@ def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.L
     taken_names = table.collect_schema().names()
     place, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
     value, keys = _clamped(nw.col(task.columns.score), task.grid), dict(zip(free, task.kinds, strict=True))
-    passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive, strict=True)}
+    passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
     placed = table.with_columns(place_of(value, task.grid).alias(place), **passing)
     held = dict(zip((*keys, place, start, base, slope), lookup.columns().values(), strict=True))
     image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
@@ -118,10 +123,12 @@ def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
 # ---------------------------------------------------------------------------------------------------------- checked
 
 
-def check_rows(lookup: RepairLookup, frame: Any, *, score: str, sensitive: str | Sequence[str]) -> dict[str, int]:
+def check_rows(
+    lookup: RepairLookup, frame: Any, *, score: str, sensitive_features: str | Sequence[str]
+) -> dict[str, int]:
     """Count the rows that are clamped, and those that get no repaired score; one pass on the engine."""
     table = open_table(frame)
-    task = _Task.of(lookup, schema_of(table), score=score, sensitive=sensitive)
+    task = _Task.of(lookup, schema_of(table), score=score, sensitive_features=sensitive_features)
     count = partial(_count_states, task=task, known=list(lookup.values().values()))
     if table.implementation.is_dask():
         found = collect(add_up(table.select(*task.columns), count, keys=["state", "unknown"]))
@@ -143,9 +150,9 @@ def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any
     value = column(table, task.columns.score).cast(nw.Float64)
     state = _which((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
     keys = {f"key{place}": kind for place, kind in enumerate(task.kinds)}
-    passing = {key: column(table, name) for key, name in zip(keys, task.columns.sensitive, strict=True)}
+    passing = {key: column(table, name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
     # A comparison with what is missing is missing on some engines: the outermost questions are whether it is.
-    for name, group in zip(task.columns.sensitive, passing.values(), strict=True):
+    for name, group in zip(task.columns.sensitive_features, passing.values(), strict=True):
         state = _which(group.is_null(), _NO_GROUP, state)
         if schema[name].is_float():
             state = _which(group.is_nan(), _NO_GROUP, state)

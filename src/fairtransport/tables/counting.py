@@ -43,7 +43,7 @@ class TableCounts:
     histograms : GroupHistograms
     strata : mapping of str to GroupHistograms
         The same rows by stratum, without the groups that have no rows there; each is made when it is asked for. Empty
-        without ``by``.
+        without ``strata``.
     set_aside : dict of str to int
         Rows that were not counted, by reason; the first one where a row has several.
     weight : str or None
@@ -65,9 +65,9 @@ def count_table(
     frame: Any,
     *,
     score: str,
-    sensitive: str | Sequence[str],
+    sensitive_features: str | Sequence[str],
     label: str | None = None,
-    by: str | Sequence[str] | None = None,
+    strata: str | Sequence[str] | None = None,
     weight: str | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
@@ -84,12 +84,12 @@ def count_table(
         Of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
     score : str
         Column of the scores, within ``range``.
-    sensitive : str or list of str
+    sensitive_features : str or list of str
         Columns of the groups; several are crossed.
     label : str, optional
         Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
         positive one.
-    by : str or list of str, optional
+    strata : str or list of str, optional
         Columns of the strata; a missing value is a stratum of its own.
     weight : str, optional
         Column of the rows' weights; 1 when omitted.
@@ -121,7 +121,7 @@ def count_table(
     --------
     >>> import polars as pl
     >>> table = pl.LazyFrame({"s": [0.25, 0.5, None, 1.0], "sex": ["F", "F", "F", "M"]})
-    >>> counts = count_table(table, score="s", sensitive="sex", n_bins=4)
+    >>> counts = count_table(table, score="s", sensitive_features="sex", n_bins=4)
     >>> counts.histograms.by_group
     array([[0., 1., 1., 0., 0.],
            [0., 0., 0., 0., 1.]])
@@ -129,7 +129,9 @@ def count_table(
     {'no score': 1}
     """
     grid = Grid.over(range, n_bins)
-    columns = Columns.named(score=score, sensitive=sensitive, label=label, by=by, weight=weight)
+    columns = Columns.named(
+        score=score, sensitive_features=sensitive_features, label=label, strata=strata, weight=weight
+    )
     check_choice(grouping, ("crossed", "each"), name="grouping")
     check_choice(missing, ("set_aside", "group"), name="missing")
     check_count(max_groups, name="max_groups")
@@ -139,7 +141,9 @@ def count_table(
     entries = _Entries.of(_group(table, columns, grid), columns)
     _check_scores(entries, columns, grid)
     kept, set_aside = _set_aside(entries, groups_too=missing == "set_aside")
-    groups = _groups(kept.keys("g", columns.sensitive), "sensitive", grouping=grouping, max_groups=max_groups)
+    groups = _groups(
+        kept.keys("g", columns.sensitive_features), "sensitive_features", grouping=grouping, max_groups=max_groups
+    )
     positive = None if label is None else _positive(kept, label, pos_label)
 
     def count(at: Any = slice(None), *, labelled: bool = True) -> GroupHistograms:
@@ -154,11 +158,11 @@ def count_table(
             labels=positive[at] if positive is not None and labelled else None,
         )
 
-    strata: Mapping[str, GroupHistograms] = {}
-    if columns.by:
-        layers = _groups(kept.keys("b", columns.by), "by", grouping="crossed", max_groups=max_groups)
-        strata = _Strata(layers, lambda at: count(at, labelled=False))
-    return TableCounts(count(), strata, set_aside, weight)
+    by_stratum: Mapping[str, GroupHistograms] = {}
+    if columns.strata:
+        layers = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_groups)
+        by_stratum = _Strata(layers, lambda at: count(at, labelled=False))
+    return TableCounts(count(), by_stratum, set_aside, weight)
 
 
 class _Strata(Mapping[str, "GroupHistograms"]):

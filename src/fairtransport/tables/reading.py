@@ -35,17 +35,17 @@ class Columns:
     Parameters
     ----------
     score : str
-    sensitive : tuple of str
+    sensitive_features : tuple of str
     label : str or None
-    by : tuple of str
+    strata : tuple of str
         Columns of the strata.
     weight : str or None
     """
 
     score: str
-    sensitive: tuple[str, ...]
+    sensitive_features: tuple[str, ...]
     label: str | None = None
-    by: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
     weight: str | None = None
 
     @classmethod
@@ -53,29 +53,29 @@ class Columns:
         cls,
         *,
         score: str,
-        sensitive: str | Sequence[str],
+        sensitive_features: str | Sequence[str],
         label: str | None = None,
-        by: str | Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
         weight: str | None = None,
     ) -> Self:
-        """Return what users call ``score=``, ``sensitive=`` and so on, checked as names."""
+        """Return what users call ``score=``, ``sensitive_features=`` and so on, checked as names."""
         return cls(
             _name(score, "score"),
-            _names(sensitive, "sensitive"),
+            _names(sensitive_features, "sensitive_features"),
             None if label is None else _name(label, "label"),
-            () if by is None else _names(by, "by"),
+            () if strata is None else _names(strata, "strata"),
             None if weight is None else _name(weight, "weight"),
         )
 
     def __iter__(self) -> Iterator[str]:
         """Every name once, in the order of the parameters."""
-        names = (self.score, *self.sensitive, self.label, *self.by, self.weight)
+        names = (self.score, *self.sensitive_features, self.label, *self.strata, self.weight)
         return iter(dict.fromkeys(name for name in names if name is not None))
 
     def keys(self) -> dict[str, str]:
         """Return the columns that rows are grouped by, under the names that the counts have them: g0, b0, label."""
-        named = {f"g{number}": name for number, name in enumerate(self.sensitive)}
-        named |= {f"b{number}": name for number, name in enumerate(self.by)}
+        named = {f"g{number}": name for number, name in enumerate(self.sensitive_features)}
+        named |= {f"b{number}": name for number, name in enumerate(self.strata)}
         return named if self.label is None else {**named, "label": self.label}
 
 
@@ -129,7 +129,7 @@ def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> No
                 f"Column {name!r} holds {kind}, not numbers. If its text shows numbers, cast it first; otherwise name "
                 "another column."
             )
-    for name in filter(None, (*columns.sensitive, *columns.by, columns.label)):
+    for name in filter(None, (*columns.sensitive_features, *columns.strata, columns.label)):
         if schema[name].is_nested():
             kind = type(schema[name]).__name__
             raise TypeError(f"Column {name!r} holds {kind}: lists and structs cannot be compared as groups.")
@@ -151,9 +151,9 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
     Missing values are no groups here; after the group-by, the number is checked exactly.
     """
     questions: list[tuple[str, tuple[str, ...]]] = []
-    for role, chosen in (("sensitive", columns.sensitive), ("by", columns.by)):
+    for role, chosen in (("sensitive_features", columns.sensitive_features), ("strata", columns.strata)):
         questions += [(role, (name,)) for name in chosen]
-        if len(chosen) > 1 and (crossed or role == "by"):
+        if len(chosen) > 1 and (crossed or role == "strata"):
             questions.append((role, chosen))
     if columns.label is not None:
         questions.append(("label", (columns.label,)))
@@ -207,7 +207,7 @@ def check_most(n_groups: int, role: str, columns: Sequence[str], max_groups: int
     """Raise when there are more groups or strata than ``max_groups``."""
     if n_groups > max_groups:
         told = f"at least {n_groups}" if probed else f"{n_groups}"
-        what = "groups" if role == "sensitive" else "strata"
+        what = "groups" if role == "sensitive_features" else "strata"
         raise ValueError(
             f"{role} has {told} {what} in {say_columns(columns)}; max_groups is {max_groups}. If a column is an "
             "identifier or continuous, drop it or cut it into ranges; if not, raise max_groups=."

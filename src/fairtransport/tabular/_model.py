@@ -45,7 +45,7 @@ class TableRows:
         Their features.
     positive : ndarray of int
         1 where they have the positive label; empty where no labels were asked for.
-    sensitive : dict of str to ndarray
+    sensitive_features : dict of str to ndarray
         Their groups: words, column by column.
     set_aside : dict of str to int
         Rows that are not among them, by reason.
@@ -54,7 +54,7 @@ class TableRows:
     kept: NDArray[np.bool_]
     X: Any
     positive: NDArray[np.int64]
-    sensitive: dict[str, NDArray[Any]]
+    sensitive_features: dict[str, NDArray[Any]]
     set_aside: dict[str, int]
 
 
@@ -86,7 +86,7 @@ class TableModel(BaseEstimator):
         `fairtransport.QuantileRepairClassifier` around a classifier, or a classifier of scikit-learn.
     label : str
         Column of the labels, two in all.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns of the groups. They are no features, unless ``aware``.
     positive : str, optional
         The label whose probability is the score; the larger one by default.
@@ -129,7 +129,7 @@ class TableModel(BaseEstimator):
     >>> table = {"sex": sex, "hours": rng.normal(35, 5, 2000) + 3 * (sex == "M"), "job": rng.choice(["a", "b"], 2000)}
     >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
     >>> estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
-    >>> model = TableModel(estimator, label="hired", sensitive=["sex"]).fit(table)
+    >>> model = TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
     >>> model.columns, model.needs_groups
     (['hours', 'job'], False)
     >>> found = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
@@ -142,7 +142,7 @@ class TableModel(BaseEstimator):
         estimator: Any,
         *,
         label: str,
-        sensitive: Sequence[str],
+        sensitive_features: Sequence[str],
         positive: str | None = None,
         aware: bool = False,
         drop: Sequence[str] = (),
@@ -154,7 +154,7 @@ class TableModel(BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.label = label
-        self.sensitive = sensitive
+        self.sensitive_features = sensitive_features
         self.positive = positive
         self.aware = aware
         self.drop = drop
@@ -188,7 +188,7 @@ class TableModel(BaseEstimator):
         if not chosen.size:
             told = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
             raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {told}.")
-        not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive)}
+        not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive_features)}
         features = {n: take_rows(c, chosen) for n, c in columns.items() if n not in not_features}
         if not features:
             raise ValueError("No column is left for the features: all are labels, groups or dropped.")
@@ -227,9 +227,13 @@ class TableModel(BaseEstimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.label, str):
             raise TypeError(f"label must be the name of a column; got a {type(self.label).__name__}.")
-        if isinstance(self.sensitive, str) or not self.sensitive or len({*self.sensitive}) < len(self.sensitive):
-            raise ValueError("sensitive must name at least one column, and each once, in a list.")
-        if self.label in self.sensitive:
+        if (
+            isinstance(self.sensitive_features, str)
+            or not self.sensitive_features
+            or len({*self.sensitive_features}) < len(self.sensitive_features)
+        ):
+            raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
+        if self.label in self.sensitive_features:
             raise ValueError(f"Column {self.label!r} is the label and cannot be a group as well.")
         check_flag(self.aware, name="aware")
         check_choice(self.missing, ("set_aside", "group"), name="missing")
@@ -241,8 +245,13 @@ class TableModel(BaseEstimator):
                 )
 
     def _check_columns(self, columns: dict[str, Any]) -> None:
-        for role, names in (("label", [self.label]), ("sensitive", self.sensitive), ("drop", self.drop),
-                            ("categorical", self.categorical)):  # fmt: skip
+        roles = {
+            "label": [self.label],
+            "sensitive_features": self.sensitive_features,
+            "drop": self.drop,
+            "categorical": self.categorical,
+        }
+        for role, names in roles.items():
             absent = [name for name in names if name not in columns]
             if absent:
                 raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
@@ -259,7 +268,7 @@ class TableModel(BaseEstimator):
     def columns(self) -> list[str]:
         """Columns that scoring needs."""
         check_is_fitted(self)
-        return list(dict.fromkeys([*self.encoder_.names, *(self.sensitive if self.needs_groups else ())]))
+        return list(dict.fromkeys([*self.encoder_.names, *(self.sensitive_features if self.needs_groups else ())]))
 
     def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
         """Return the rows of a raw table as the classifier takes them: to measure it, or to adjust it.
@@ -280,7 +289,7 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self)
         columns = read_table(table)
-        needed = [*self.sensitive, *([self.label] if labelled else [])]
+        needed = [*self.sensitive_features, *([self.label] if labelled else [])]
         absent = [name for name in needed if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
@@ -301,14 +310,17 @@ class TableModel(BaseEstimator):
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
         return TableRows(kept, X, positive[kept] if labelled else positive, self._groups(columns, kept), set_aside)
 
-    def score_rows(self, table: Any, *, sensitive: Sequence[str] | None = None) -> RowScores:
+    def score_rows(self, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
         """Return a score for each row of a raw table; see `score_rows`."""
         check_is_fitted(self)
         columns = read_table(table)
-        if sensitive is not None:
-            if len(sensitive) != len(self.sensitive):
-                raise ValueError(f"The model has {len(self.sensitive)} sensitive columns; {len(sensitive)} are named.")
-            renamed = dict(zip(self.sensitive, sensitive, strict=True))
+        if sensitive_features is not None:
+            if len(sensitive_features) != len(self.sensitive_features):
+                raise ValueError(
+                    f"The model has {len(self.sensitive_features)} sensitive columns; {len(sensitive_features)} "
+                    "are named."
+                )
+            renamed = dict(zip(self.sensitive_features, sensitive_features, strict=True))
             columns |= {own: columns[given] for own, given in renamed.items() if given in columns}
         absent = [name for name in self.columns if name not in columns]
         if absent:
@@ -339,7 +351,7 @@ class TableModel(BaseEstimator):
         self, columns: dict[str, Any], given: NDArray[np.bool_], *, known: Groups | None = None
     ) -> tuple[NDArray[np.bool_], dict[str, int]]:
         """Return the rows with a group that may be used, among those given, and count the others by reason."""
-        words = [words_of(columns[name], name) for name in self.sensitive]
+        words = [words_of(columns[name], name) for name in self.sensitive_features]
         has_group = np.ones(given.size, dtype=bool)
         if self.missing == "set_aside":
             for _, codes in words:
@@ -356,13 +368,13 @@ class TableModel(BaseEstimator):
     def _groups(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
         """Return the words of the sensitive columns; a missing one is the word "missing"."""
         found = {}
-        for name in self.sensitive:
+        for name in self.sensitive_features:
             words, codes = words_of(columns[name], name)
             found[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
         return found
 
 
-def score_rows(model: Any, table: Any, *, sensitive: Sequence[str] | None = None) -> RowScores:
+def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
     """Score the rows of a raw table with a model that ``fairtransport train`` made.
 
     Parameters
@@ -372,7 +384,7 @@ def score_rows(model: Any, table: Any, *, sensitive: Sequence[str] | None = None
     table : table
         A batch of rows: of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in any order;
         labels are not needed, sensitive columns only where ``model.needs_groups`` or they are features.
-    sensitive : sequence of str, optional
+    sensitive_features : sequence of str, optional
         What the sensitive columns are called in this table, in the order of training.
 
     Returns
@@ -386,7 +398,7 @@ def score_rows(model: Any, table: Any, *, sensitive: Sequence[str] | None = None
             f"A {type(model).__name__} does not know what becomes of raw columns; one that `fairtransport train` or "
             "TableModel made does."
         )
-    return model.score_rows(table, sensitive=sensitive)
+    return model.score_rows(table, sensitive_features=sensitive_features)
 
 
 def _knows_groups(estimator: Any) -> bool:

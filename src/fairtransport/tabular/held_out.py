@@ -67,7 +67,7 @@ class HeldOut:
 
 
 def split_table(
-    table: Any, share: float, *, label: str, sensitive: Sequence[str], random_state: int = 0
+    table: Any, share: float, *, label: str, sensitive_features: Sequence[str], random_state: int = 0
 ) -> tuple[Any, Any]:
     """Split a table into training and held-out rows, every group with its labels in proportion.
 
@@ -77,7 +77,7 @@ def split_table(
         Of pandas, polars or pyarrow, or a dict of columns.
     share : float
         Of the rows that are held out, above 0 and below 1.
-    label, sensitive : str and sequence of str
+    label, sensitive_features : str and sequence of str
         Columns of the labels and of the groups.
     random_state : int, default 0
 
@@ -89,7 +89,7 @@ def split_table(
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
     cells: NDArray[np.int64] = np.zeros(len(columns[label]), dtype=np.int64)
-    for name in (label, *sensitive):
+    for name in (label, *sensitive_features):
         words, codes = words_of(columns[name], name)
         cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
     rng = np.random.default_rng(random_state)
@@ -127,7 +127,11 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     rows = models[last].read_rows(table)
     if not rows.positive.size:
         raise ValueError("No held-out row has a label and a group that the training rows have.")
-    sensitive, set_aside, compared = rows.sensitive, dict(rows.set_aside), np.ones(rows.positive.size, dtype=bool)
+    sensitive, set_aside, compared = (
+        rows.sensitive_features,
+        dict(rows.set_aside),
+        np.ones(rows.positive.size, dtype=bool),
+    )
     known = models[last].known_groups
     groups = make_groups(sensitive)
     if known is not None and (known.pooled or known.dropped):  # as they were in training
@@ -138,7 +142,7 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
     positive, scored = rows.positive[compared], {}
     for name, model in models.items():
-        options = {"sensitive_features": rows.sensitive} if model.needs_groups else {}
+        options = {"sensitive_features": rows.sensitive_features} if model.needs_groups else {}
         scored[name] = model_scores(model.estimator_, rows.X, **options)[compared]
     figures = {name: _figures(scores, positive, groups) for name, scores in scored.items()}
     n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}

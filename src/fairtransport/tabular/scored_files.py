@@ -48,7 +48,7 @@ def score_file(
     output: str = "score",
     decision: str | None = None,
     threshold: float = 0.5,
-    sensitive: Sequence[str] | None = None,
+    sensitive_features: Sequence[str] | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> dict[str, int]:
     """Write a table with one or two more columns; rows keep their order.
@@ -65,7 +65,7 @@ def score_file(
     decision : str, optional
         Name of a column that is 1 where the score is above the threshold, 0 where not.
     threshold : float, default 0.5
-    sensitive : sequence of str, optional
+    sensitive_features : sequence of str, optional
         What the sensitive columns are called here; see `fairtransport.tabular.score_rows`.
     tell : callable, optional
         Takes the share of the table that is done.
@@ -77,7 +77,7 @@ def score_file(
     """
     arrow: Any = import_module("pyarrow")
     check_real(threshold, name="threshold", most=1.0)
-    given = dict(zip(model.sensitive, sensitive or model.sensitive, strict=False))
+    given = dict(zip(model.sensitive_features, sensitive_features or model.sensitive_features, strict=False))
     absent = [name for name in model.columns if name not in table.names and given.get(name) not in table.names]
     if absent:
         close = f" {say_close(absent[0], list(table.names))}" if len(absent) == 1 else ""
@@ -93,7 +93,7 @@ def score_file(
     counts = {"rows": 0, "scored": 0, **({"positive": 0} if decision is not None else {})}
     with open_output(schema) as write:
         for rows in _telling(batches, table, tell):
-            found = model.score_rows(arrow.Table.from_batches([rows]), sensitive=sensitive)
+            found = model.score_rows(arrow.Table.from_batches([rows]), sensitive_features=sensitive_features)
             gone = np.isnan(found.scores)
             added = [arrow.array(found.scores, mask=gone)]
             counts["rows"] += gone.size

@@ -37,6 +37,8 @@ class Recipe:
     before_saving : callable, optional
         Takes the object and how many people a point must stand for, and returns values to store instead of some of
         its own, with the changes this makes: ``{attribute or parameter: (value, change)}``.
+    stored_names : dict of str to str
+        Parameters that have another name in model files than in the class.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Recipe:
     needed: tuple[str, ...] = ()
     check: Check | None = None
     before_saving: Callable[[Any, int], dict[str, tuple[Any, Change]]] | None = None
+    stored_names: Mapping[str, str] = field(default_factory=dict)
 
     def load_class(self) -> type:
         """Import the class."""

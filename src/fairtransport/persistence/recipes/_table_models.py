@@ -70,13 +70,13 @@ def _is_encoder_whole(encoder: Any) -> bool:
 
 
 def _is_model_whole(model: Any) -> bool:
-    names = (model.label, *model.sensitive)
-    if isinstance(model.sensitive, str) or not all(isinstance(name, str) for name in names):
+    names = (model.label, *model.sensitive_features)
+    if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
         return False
     two = model.classes_.size == 2 and all(isinstance(word, str) for word in model.classes_.tolist())
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
     known = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
-    fits = known is None or tuple(known.columns) == tuple(model.sensitive)
+    fits = known is None or tuple(known.columns) == tuple(model.sensitive_features)
     return bool(two and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width)
 
 
@@ -109,5 +109,6 @@ add_recipe(
         },
         ("classes_", "encoder_", "estimator_"),
         _is_model_whole,
+        stored_names={"sensitive_features": "sensitive"},
     )
 )

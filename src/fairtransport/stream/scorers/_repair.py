@@ -1,16 +1,15 @@
-"""Repairs in a stream."""
+"""Quantile repairs in a stream."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
 from fairtransport.histograms import Grid
 from fairtransport.repair import QuantileRepairClassifier
-from fairtransport.repair.online import widened_counts
 from fairtransport.stream.scorers._base import Scorer
 from fairtransport.transport.line import QuantileMap
 
@@ -21,68 +20,68 @@ if TYPE_CHECKING:
 
 __all__ = ["RepairScorer"]
 
-_SHORTENED = 500.0  # rows that the memory of a repair is worth after an alarm
+_ROWS_AFTER_ALARM = 500.0  # total weight of the counts of a repair after an alarm
 
 
 class RepairScorer(Scorer):
-    """`QuantileRepair` on a column of scores, and `QuantileRepairClassifier`.
+    """Scorer of `QuantileRepair`, for a column of scores, and of `QuantileRepairClassifier`.
 
     Notes
     -----
-    `distance` is the mean change of the repaired scores of the rows remembered, as a share of the range, in the group
-    where it is largest. At the border of the trust region scores are mixed with those of the centre.
+    `distance` is the mean absolute change of the repaired scores over the counted rows, relative to the range of the
+    scores, in the group where it is largest. `project` mixes the repaired scores with those of the center.
     """
 
-    radius = 0.2
+    default_radius = 0.2
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self._centre: RepairScorer | None = None
-        self._share = 1.0
+        self._center: RepairScorer | None = None
+        self._weight = 1.0  # of the model against the center
 
     @property
     def repair(self) -> Any:
-        """The repair itself."""
+        """The `QuantileRepair`."""
         return self.model.repair_ if isinstance(self.model, QuantileRepairClassifier) else self.model
 
     @property
     def groups(self) -> Groups:
-        """Those of the model."""
+        """Groups that the model knows, without rows."""
         return self.repair.groups_
 
     @property
     def grid(self) -> Grid:
-        """The range of the scores."""
+        """Range of the scores."""
         return Grid() if self.repair.grid_ is None else self.repair.grid_
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores."""
-        return self._carried(self._given(X), groups)
+        """Return the scores of rows of known groups."""
+        return self._repaired(self._raw_scores(X), groups)
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
-        """Take a batch up."""
+        """Learn from a batch; any number of updates above 0 has the same effect."""
         if updates:
-            self.repair.partial_fit(self._given(X), sensitive_features=groups)
+            self.repair.partial_fit(self._raw_scores(X), sensitive_features=groups)
 
-    def take_up(self, X: Any, groups: Groups) -> None:
-        """Learn a batch that brings new groups."""
+    def learn_new_groups(self, X: Any, groups: Groups) -> None:
+        """Learn from a batch with new groups."""
         self.learn(X, groups, 1)
 
-    def hurry(self) -> None:
-        """Forget faster, once."""
+    def discount_past(self) -> None:
+        """Reduce the weight of rows before an alarm."""
         counted = vars(self.repair).get("counted_")
         if counted is not None:
-            share = min(1.0, _SHORTENED / float(counted.weights.sum()))
-            self.repair.follow_counts(counted.forget(share))
+            share = min(1.0, _ROWS_AFTER_ALARM / float(counted.weights.sum()))
+            self.repair.resume(self.repair.online_state().forget(share))
 
-    def widen(self, groups: Groups) -> None:
-        """Know these groups, too."""
+    def add_groups(self, groups: Groups) -> None:
+        """Add the groups that the model does not know, without learning from rows."""
         n_new = len(groups) - len(self.groups)
         if n_new == 0:
             return
         counted = vars(self.repair).get("counted_")
         if counted is not None:
-            self.repair.follow_counts(widened_counts(counted, groups, self.repair.target_))
+            self.repair.resume(self.repair.online_state().add_groups(groups))
             return
         ends = np.array([self.grid.low, self.grid.high])
         stay = QuantileMap(ends, ends).prepare()
@@ -95,7 +94,7 @@ class RepairScorer(Scorer):
         self.repair.groups_ = groups
 
     def distance(self, other: RepairScorer) -> float:
-        """How far it is from another state."""
+        """Return the distance to another state of the same model."""
         counted = vars(self.repair).get("counted_")
         if counted is None:
             return 0.0
@@ -103,61 +102,61 @@ class RepairScorer(Scorer):
         codes = np.repeat(np.arange(n_groups, dtype=np.uint16), nodes.size)
         groups = replace(self.groups, memberships=(codes,))
         scores = np.tile(nodes, n_groups)
-        change = np.abs(self._carried(scores, groups) - other._carried(scores, groups))
+        change = np.abs(self._repaired(scores, groups) - other._repaired(scores, groups))
         shares = counted.by_group / counted.by_group.sum(axis=1, keepdims=True)
         means = (change.reshape(n_groups, -1) * shares).sum(axis=1)
         return float(means.max() / (counted.grid.high - counted.grid.low))
 
-    def hold(self, centre: RepairScorer, radius: float) -> bool:
-        """Go back into the trust region."""
-        self._centre, self._share = None, 1.0
-        far = self.distance(centre)
-        if far <= radius:
+    def project(self, center: RepairScorer, radius: float) -> bool:
+        """Move the model into the trust region; return whether it was outside."""
+        self._center, self._weight = None, 1.0
+        distance = self.distance(center)
+        if distance <= radius:
             return False
-        self._centre, self._share = centre, radius / far
+        self._center, self._weight = center, radius / distance
         return True
 
     def target(self) -> None:
-        """Return the fixed target, if there is one."""
-        return  # it follows the groups
+        """Return None: the target of a repair follows the groups."""
 
-    def settle(self, centre: RepairScorer, radius: float) -> None:
-        """Mix as `hold` did."""
-        self.hold(centre, radius)
+    def restore_projection(self, center: RepairScorer, radius: float) -> None:
+        """Repeat the last `project`: a file does not store the mixture."""
+        self.project(center, radius)
 
-    def frozen(self) -> Any:
-        """Return a copy that will not learn."""
-        made = self.copy()
-        vars(made.repair).pop("counted_", None)
-        if self._centre is not None:  # what is mixed becomes one map
-            made.repair.maps_ = tuple(self._mixed_map(place) for place in range(len(self.groups)))
-        return made
+    def frozen(self) -> RepairScorer:
+        """Return a copy with the same scores that does not learn."""
+        frozen = self.copy()
+        vars(frozen.repair).pop("counted_", None)
+        if self._center is not None:
+            frozen.repair.maps_ = tuple(self._mixed_map(group) for group in range(len(self.groups)))
+        return frozen
 
-    def _mixed_map(self, place: int) -> QuantileMap:
-        knots = self.repair.maps_[place].knots
-        codes = np.full(knots.size, place, dtype=np.uint16)
+    def _mixed_map(self, group: int) -> QuantileMap:
+        """Return the map of a group from raw scores to the mixture."""
+        knots = self.repair.maps_[group].knots
+        codes = np.full(knots.size, group, dtype=np.uint16)
         amount = float(self.repair.amount)
-        mixed = self._carried(knots, replace(self.groups, memberships=(codes,)))
+        mixed = self._repaired(knots, replace(self.groups, memberships=(codes,)))
         images = knots if amount == 0.0 else (mixed - (1.0 - amount) * knots) / amount
         return QuantileMap(knots, np.maximum.accumulate(images)).prepare()
 
     @classmethod
-    def unpack(cls, content: bytes) -> Any:
-        """Undo `pack`."""
-        made = super().unpack(content)
-        counted = vars(made.repair).get("counted_")
-        if counted is not None:  # a file holds maps summed up; those of the counts are exact
-            made.repair.follow_counts(counted)
-        return made
+    def unpack(cls, content: bytes) -> Self:
+        """Invert `pack`."""
+        scorer = super().unpack(content)
+        counted = vars(scorer.repair).get("counted_")
+        if counted is not None:  # a file stores summaries of the maps; those of the counts are exact
+            scorer.repair.resume(scorer.repair.online_state().refit())
+        return scorer
 
-    def _given(self, X: Any) -> NDArray[np.float64]:
+    def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before repair."""
         if self.model is self.repair:
             return np.asarray(X, dtype=np.float64).reshape(-1)
         return np.asarray(self.model.estimator_.predict_proba(X)[:, 1], dtype=np.float64)
 
-    def _carried(self, scores: NDArray[np.float64], groups: Groups) -> NDArray[np.float64]:
-        own = np.asarray(self.repair.transform(scores, sensitive_features=groups))
-        if self._centre is None:
-            return own
-        return self._share * own + (1.0 - self._share) * self._centre._carried(scores, groups)  # noqa: SLF001 - its own class
+    def _repaired(self, scores: NDArray[np.float64], groups: Groups) -> NDArray[np.float64]:
+        repaired = np.asarray(self.repair.transform(scores, sensitive_features=groups))
+        if self._center is None:
+            return repaired
+        return self._weight * repaired + (1.0 - self._weight) * self._center._repaired(scores, groups)  # noqa: SLF001

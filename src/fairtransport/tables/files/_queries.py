@@ -25,7 +25,7 @@ def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool) ->
         chosen = []
         for place in wanted:
             name, column = layout.names[place], quoted(layout.engine_names[place])
-            if as_text and name in columns.sensitive:
+            if as_text and name in columns.sensitive_features:
                 column = f"CAST({column} AS VARCHAR)"
             chosen.append(f"{column} AS {quoted(name)}")
         parts.append(_select(chosen, layout.source(wanted)))
@@ -55,7 +55,7 @@ def _cast(columns: Columns, own: Mapping[str, str], *, as_text: bool) -> Iterato
         if name in {columns.score, columns.weight}:
             yield f"CAST({own[name]} AS DOUBLE)"
         else:
-            yield f"CAST({own[name]} AS VARCHAR)" if as_text and name in columns.sensitive else own[name]
+            yield f"CAST({own[name]} AS VARCHAR)" if as_text and name in columns.sensitive_features else own[name]
 
 
 def _select(chosen: Sequence[str], source: str) -> str:
@@ -74,7 +74,7 @@ def _types(layouts: Sequence[Layout], layout: Layout, columns: Columns) -> dict[
         return wanted
     if columns.label is not None:
         wanted[layout.names.index(columns.label)] = guessed_type(layouts, columns.label)
-    for name in (*columns.sensitive, *columns.by):
+    for name in (*columns.sensitive_features, *columns.strata):
         if layout.kind(name) in _WORDS:
             wanted[layout.names.index(name)] = "VARCHAR"
     for name in filter(None, (columns.score, columns.weight)):

@@ -89,7 +89,7 @@ def open_files(
     >>> _ = path.write_text("s;sex\n0.25;F\n0.5;M\n")
     >>> with open_files([path]) as table:
     ...     print(table.names)
-    ...     table.run(count_table, Columns.named(score="s", sensitive="sex")).histograms
+    ...     table.run(count_table, Columns.named(score="s", sensitive_features="sex")).histograms
     ('s', 'sex')
     GroupHistograms(2 rows in 2 groups at 16385 nodes)
     >>> folder.cleanup()
@@ -204,7 +204,7 @@ class FileTable:
         ----------
         work : callable
             Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, and ``score``,
-            ``sensitive``, ``label``, ``by`` and ``weight`` where they are named.
+            ``sensitive_features``, ``label``, ``strata`` and ``weight`` where they are named.
         columns : Columns
         title : str
             What the bar says.

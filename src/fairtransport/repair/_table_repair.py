@@ -1,0 +1,206 @@
+"""Quantile repair of tables: fitted to counts and applied by a join, on the engine that holds the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._columns import say_columns
+from fairtransport._validation import check_choice
+from fairtransport.histograms import DEFAULT_BINS
+from fairtransport.repair.quantile import QuantileRepair
+from fairtransport.tables import check_rows, count_table, repair_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from fairtransport.tables import RepairLookup
+
+__all__ = ["TableRepair"]
+
+
+class TableRepair(BaseEstimator):
+    """Quantile repair of a column of scores, on whatever engine holds the table.
+
+    Rows stay where they are: ``fit`` asks the engine for histograms, and ``transform`` adds the repaired scores by a
+    join with a small table and one linear interpolation.
+
+    Parameters
+    ----------
+    repair : QuantileRepair, optional
+        What to repair to, and how much; ``QuantileRepair()`` when omitted. ``fit`` fits a clone of it. A repair that
+        was fitted to a table before, such as one from a file, is used as it is where ``fit`` is not called.
+    score : str
+        Column of the scores, within [0, 1] or within ``range``.
+    sensitive_features : str or list of str
+        Columns of the groups; several are crossed.
+    weight : str, optional
+        Column of the weights of the rows; used by ``fit``.
+    range : pair of float, optional
+        Lowest and highest score that there may be; [0, 1] when omitted.
+    n_bins : int, default=16384
+        Resolution of the histograms that the maps are computed from.
+    max_groups : int, default=1000
+        More groups are refused, since a column with so many values is probably an identifier.
+
+    Attributes
+    ----------
+    repair_ : QuantileRepair
+        The fitted repair. It repairs arrays too (``transform``), follows streams (``partial_fit``), and can be saved;
+        its ``amount`` may be changed.
+    set_aside_ : dict of str to int
+        Rows that ``fit`` could not count, by reason.
+
+    See Also
+    --------
+    QuantileRepair : The same for arrays.
+    fairtransport.audit_table : Audits such a table.
+
+    Notes
+    -----
+    Tables are those of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask and PySpark.
+
+    Scores are counted at the first node of a grid that is not below them. With T the map that `QuantileRepair.fit`
+    would compute from the rows and h the width of a bin, the map T' of the counts has
+
+        T(a - h) <= T'(s) <= T(b) + h,
+
+    where a < s <= b are the nearest nodes with rows of the group: where every bin has some, the score and its image
+    move by no more than two bins and one. For scores on the grid T' is T.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fairtransport import QuantileRepair, TableRepair
+    >>> table = pl.DataFrame({"s": [0.1, 0.3, 0.5, 0.7], "sex": ["F", "F", "M", "M"]})
+    >>> repair = TableRepair(QuantileRepair(min_group_size=1), score="s", sensitive_features="sex").fit(table)
+    >>> repair.transform(table)["repaired"].round(3).to_list()
+    [0.3, 0.5, 0.3, 0.5]
+    >>> repair.check(table)["unknown group"]
+    0
+    """
+
+    def __init__(
+        self,
+        repair: QuantileRepair | None = None,
+        *,
+        score: str,
+        sensitive_features: str | Sequence[str],
+        weight: str | None = None,
+        range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
+        n_bins: int = DEFAULT_BINS,
+        max_groups: int = 1000,
+    ) -> None:
+        self.repair = repair
+        self.score = score
+        self.sensitive_features = sensitive_features
+        self.weight = weight
+        self.range = range
+        self.n_bins = n_bins
+        self.max_groups = max_groups
+
+    def fit(self, table: Any) -> Self:
+        """Find the target and the map of each group, without collecting the rows.
+
+        Parameters
+        ----------
+        table : table
+            Rows without a score are set aside: ``set_aside_``.
+
+        Returns
+        -------
+        self
+        """
+        repair = QuantileRepair() if self.repair is None else clone(self.repair)
+        check_choice(repair.missing, ("error", "group"), name="missing")
+        counts = count_table(
+            table,
+            score=self.score,
+            sensitive_features=self.sensitive_features,
+            weight=self.weight,
+            range=self.range,
+            n_bins=self.n_bins,
+            grouping=repair.grouping,
+            missing="group" if repair.missing == "group" else "set_aside",
+            max_groups=self.max_groups,
+        )
+        if counts.set_aside.get("no group"):
+            raise ValueError(
+                f"{counts.set_aside['no group']} rows have missing values in "
+                f"{say_columns(counts.histograms.groups.columns)}. Drop these rows, fill them, or make them a group of "
+                'their own with QuantileRepair(missing="group").'
+            )
+        self.repair_ = repair.fit_counts(counts)
+        self.set_aside_ = dict(counts.set_aside)
+        return self
+
+    def transform(
+        self,
+        table: Any,
+        *,
+        score: str | None = None,
+        sensitive_features: str | Sequence[str] | None = None,
+        output: str = "repaired",
+    ) -> Any:
+        """Return the table with the repaired scores in one more column.
+
+        Parameters
+        ----------
+        table : table
+            It need not be of the engine of ``fit``. Scores outside the fitted range are clamped. A group that was not
+            seen in ``fit``, a missing group and a missing score give a missing result; `check` counts these rows.
+        score : str, optional
+            Column of the scores, where it has another name in this table.
+        sensitive_features : str or list of str, optional
+            Columns of the groups, in the order of ``fit``, where they have other names in this table.
+        output : str, default="repaired"
+            Name of the new column.
+
+        Returns
+        -------
+        table
+            Of the same library. A lazy table stays lazy, and its rows may come in another order. Other tables keep
+            the order of the rows; Dask keeps its partitions and index, too.
+        """
+        score, columns = self._columns(score, sensitive_features)
+        return repair_rows(self.lookup(), table, score=score, sensitive_features=columns, output=output)
+
+    def check(
+        self, table: Any, *, score: str | None = None, sensitive_features: str | Sequence[str] | None = None
+    ) -> dict[str, int]:
+        """Count the rows that `transform` clamps and those that it leaves without a repaired score.
+
+        Parameters
+        ----------
+        table, score, sensitive_features
+            As in `transform`.
+
+        Returns
+        -------
+        dict of str to int
+            ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group``, which get no
+            repaired score.
+        """
+        score, columns = self._columns(score, sensitive_features)
+        return check_rows(self.lookup(), table, score=score, sensitive_features=columns)
+
+    def lookup(self) -> RepairLookup:
+        """Return the repair as a small table, with ``to_frame``, ``to_sql`` and ``to_parquet``."""
+        repair = vars(self).get("repair_", self.repair)
+        if repair is None:
+            raise NotFittedError("This TableRepair is not fitted yet: call fit, or give a fitted QuantileRepair.")
+        check_is_fitted(repair)
+        return repair.lookup()
+
+    def _columns(
+        self, score: str | None, sensitive_features: str | Sequence[str] | None
+    ) -> tuple[str, str | Sequence[str]]:
+        columns = self.sensitive_features if sensitive_features is None else sensitive_features
+        return (self.score if score is None else score), columns
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "repair_") or hasattr(self.repair, "maps_")
