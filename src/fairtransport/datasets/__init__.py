@@ -1,6 +1,6 @@
-"""The paper's three data sets, shipped with the package, and a way to change their class rates.
+"""The paper's three data sets, which come with the package, and subsampling to other class rates.
 
-Everything here works offline. Each loader returns new objects at every call.
+Nothing is downloaded. Each call of a loader returns new objects.
 """
 
 from __future__ import annotations

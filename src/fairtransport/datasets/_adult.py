@@ -10,10 +10,9 @@ from fairtransport.datasets._base import (
     LICENCE,
     DatasetInfo,
     choose_library,
-    integers,
     pack,
+    parse_columns,
     read_columns,
-    words,
 )
 
 __all__ = ["INFO", "load_adult"]
@@ -40,9 +39,9 @@ def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     Parameters
     ----------
     as_frame : bool, default=True
-        Return data frames: of pandas, or of polars where pandas is not installed. False: NumPy arrays.
+        Return pandas data frames, or polars ones where pandas is not installed; False for NumPy arrays.
     return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+        Return ``(data, target)`` instead of a ``Bunch``.
 
     Returns
     -------
@@ -83,14 +82,14 @@ def load_adult(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     library = choose_library(as_frame=as_frame)
     columns = read_columns("adult")
     split, income = np.array(columns.pop("split")), np.array(columns.pop("income"))
-    features = {name: integers(values) if name in _NUMERIC else words(values) for name, values in columns.items()}
-    bunch = pack(
+    features = parse_columns(columns, numeric=_NUMERIC)
+    return pack(
         INFO,
         features=features,
         target=(income == ">50K").astype(np.int64),
         target_names=["<=50K", ">50K"],
         sensitive={name: features[name] for name in INFO.sensitive},
         library=library,
+        return_X_y=return_X_y,
         split=split,
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch

@@ -1,4 +1,4 @@
-"""What the three loaders share: reading a shipped file, and packing frames or arrays into a ``Bunch``."""
+"""Functions that the three loaders share: reading the package's files, and packing frames or arrays as a ``Bunch``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -27,28 +27,29 @@ __all__ = [
     "decimals",
     "integers",
     "pack",
+    "parse_columns",
     "read_columns",
-    "words",
+    "strings",
 ]
 
 LICENCE = "CC BY 4.0"
 
-# The kind of table to return; None: plain NumPy arrays.
+# The library of the tables to return; None for NumPy arrays.
 Library = Literal["pandas", "polars"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetInfo:
-    """One data set in a few words.
+    """Name, size, columns and source of a data set.
 
     Attributes
     ----------
     name : str
-        What the files and the commands call it.
+        Name in file names and commands.
     title : str
         UCI's name for it.
     rows, columns : int
-        Size of ``data``; the label and the identifiers are not among the columns.
+        Size of ``data``, which has neither the label nor the identifiers.
     label : str
         Name of ``target``.
     sensitive : tuple of str
@@ -70,32 +71,37 @@ class DatasetInfo:
 
 
 def read_columns(name: str) -> dict[str, list[str]]:
-    """Read a shipped file: one line a column, its name first; an empty field is a missing value."""
-    packed = files(__package__).joinpath("data", f"{name}.csv.gz").read_bytes()
+    """Read a file of the package: each line is a column, its name first; an empty field is a missing value."""
+    compressed = files(__package__).joinpath("data", f"{name}.csv.gz").read_bytes()
     columns = {}
-    for line in gzip.decompress(packed).decode("utf-8").splitlines():
+    for line in gzip.decompress(compressed).decode("utf-8").splitlines():
         heading, *values = line.split(",")
         columns[heading] = values
     return columns
 
 
-def words(values: Iterable[str]) -> NDArray[np.object_]:
-    """Turn fields into an array of strings, with None where a value is missing."""
+def strings(values: Iterable[str]) -> NDArray[np.object_]:
+    """Return fields as an array of strings, with None where a value is missing."""
     return np.array([value or None for value in values], dtype=object)
 
 
 def integers(values: Iterable[str]) -> NDArray[np.int64]:
-    """Turn fields into an array of whole numbers; none may be missing."""
+    """Return fields as an array of integers; none may be missing."""
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
 def decimals(values: Iterable[str]) -> NDArray[np.float64]:
-    """Turn fields into an array of numbers, with NaN where a value is missing."""
+    """Return fields as an array of floats, with NaN where a value is missing."""
     return np.array([float(value) if value else np.nan for value in values], dtype=np.float64)
 
 
+def parse_columns(columns: Mapping[str, Iterable[str]], *, numeric: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns named in ``numeric`` as integers and the others as strings."""
+    return {name: integers(values) if name in numeric else strings(values) for name, values in columns.items()}
+
+
 def choose_library(*, as_frame: bool) -> Library:
-    """Choose pandas when it is installed, else polars; None when arrays were asked for."""
+    """Return pandas if it is installed and polars otherwise; None for arrays."""
     if not isinstance(as_frame, bool):
         raise TypeError(f"as_frame must be True or False; got {type(as_frame).__name__}.")
     if not as_frame:
@@ -114,7 +120,7 @@ def choose_library(*, as_frame: bool) -> Library:
 
 
 def as_table(columns: Mapping[str, NDArray[Any]], library: Library) -> Any:
-    """Return a data frame, or a matrix: of floats when every column is, else of objects."""
+    """Return a data frame, or a matrix: of floats if every column is, otherwise of objects."""
     if library is not None:
         cells = {name: _cells(values, library) for name, values in columns.items()}
         return nw.from_dict(cells, backend=library).to_native()
@@ -135,9 +141,9 @@ def as_column(name: str, values: NDArray[Any], library: Library) -> Any:
 
 
 def _cells(values: NDArray[Any], library: Library) -> Any:
-    """Spell a missing word the way ``library`` does: null in polars, NaN in pandas.
+    """Represent missing strings as ``library`` does: null in polars, NaN in pandas.
 
-    In arrays too it is NaN, which scikit-learn's imputers look for.
+    In arrays they are NaN as well, which scikit-learn's imputers look for.
     """
     if values.dtype != object:
         return values if library else values.tolist()
@@ -154,18 +160,22 @@ def pack(
     target_names: list[str],
     sensitive: Mapping[str, NDArray[Any]],
     library: Library,
+    return_X_y: bool,
     **extra: Any,
-) -> Bunch:
-    """Pack a data set as scikit-learn's loaders do; ``extra`` entries are added as they are."""
+) -> Any:
+    """Return a data set as scikit-learn's loaders do; ``extra`` entries are added as they are."""
     if library is None:
         frame, data = None, as_table(features, library)
     else:
         frame = as_table({**features, info.label: target}, library)
         data = nw.from_native(frame, eager_only=True).select(*features).to_native()
     folder = files(__package__)
+    labels = as_column(info.label, target, library)
+    if return_X_y:
+        return data, labels
     return Bunch(
         data=data,
-        target=as_column(info.label, target, library),
+        target=labels,
         sensitive_features=as_table(sensitive, library),
         frame=frame,
         feature_names=list(features),

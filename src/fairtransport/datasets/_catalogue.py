@@ -1,4 +1,4 @@
-"""What data sets there are, in a few words each."""
+"""The list of data sets that come with the package."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from fairtransport.datasets._base import (
     integers,
     pack,
     read_columns,
-    words,
+    strings,
 )
 
 __all__ = ["INFO", "load_communities"]
@@ -50,9 +50,9 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     Parameters
     ----------
     as_frame : bool, default=True
-        Return data frames: of pandas, or of polars where pandas is not installed. False: NumPy arrays.
+        Return pandas data frames, or polars ones where pandas is not installed; False for NumPy arrays.
     return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+        Return ``(data, target)`` instead of a ``Bunch``.
 
     Returns
     -------
@@ -96,12 +96,12 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     """
     library = choose_library(as_frame=as_frame)
     columns = read_columns("communities")
-    codes = {name: words(columns.pop(name)) for name in _CODES}
+    codes = {name: strings(columns.pop(name)) for name in _CODES}
     fold = integers(columns.pop("fold"))
     rate = decimals(columns.pop(_RATE))
     features = {name: decimals(values) for name, values in columns.items()}
     shares = {name: features[column] for name, column in _SHARES.items()}
-    bunch = pack(
+    return pack(
         INFO,
         features=features,
         target=(rate > np.percentile(rate, 70)).astype(np.int64),
@@ -110,8 +110,8 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
             name: np.where(share > np.median(share), "high", "low").astype(object) for name, share in shares.items()
         },
         library=library,
+        return_X_y=return_X_y,
         split=None,
         rate=as_column(_RATE, rate, library),
         identifiers=as_table({**codes, "fold": fold}, library),
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch

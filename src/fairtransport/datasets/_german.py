@@ -10,10 +10,9 @@ from fairtransport.datasets._base import (
     LICENCE,
     DatasetInfo,
     choose_library,
-    integers,
     pack,
+    parse_columns,
     read_columns,
-    words,
 )
 
 __all__ = ["INFO", "load_german"]
@@ -35,7 +34,7 @@ INFO = DatasetInfo(
 _NUMERIC = frozenset(
     {"duration", "amount", "installment_rate", "present_residence", "age", "number_credits", "people_liable"}
 )
-# Attribute 9 tells the sex together with the marital status. A95, single women, has no rows.
+# Attribute 9 combines sex and marital status. No row has A95, single women.
 _FEMALE = ("A92", "A95")
 
 
@@ -45,9 +44,9 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     Parameters
     ----------
     as_frame : bool, default=True
-        Return data frames: of pandas, or of polars where pandas is not installed. False: NumPy arrays.
+        Return pandas data frames, or polars ones where pandas is not installed; False for NumPy arrays.
     return_X_y : bool, default=False
-        Return ``(data, target)`` only.
+        Return ``(data, target)`` instead of a ``Bunch``.
 
     Returns
     -------
@@ -83,9 +82,9 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     library = choose_library(as_frame=as_frame)
     columns = read_columns("german")
     label = np.array(columns.pop("label"))
-    features = {name: integers(values) if name in _NUMERIC else words(values) for name, values in columns.items()}
+    features = parse_columns(columns, numeric=_NUMERIC)
     female = np.isin(columns["personal_status_sex"], _FEMALE)
-    bunch = pack(
+    return pack(
         INFO,
         features=features,
         target=(label == "1").astype(np.int64),
@@ -95,6 +94,6 @@ def load_german(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
             "sex": np.where(female, "female", "male").astype(object),
         },
         library=library,
+        return_X_y=return_X_y,
         split=None,
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch

@@ -1,4 +1,4 @@
-"""Other worlds from the same rows: subsample a data set so that its groups have given class rates."""
+"""Subsampling of a data set to given class rates of its groups."""
 
 from __future__ import annotations
 
@@ -27,42 +27,41 @@ def shift_class_rate(
     size: int | Mapping[Any, int] | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Subsample a data set so that a group's share of positive labels becomes a given rate.
+    """Subsample a data set so that groups have given rates of positive labels.
 
     Parameters
     ----------
     dataset : sklearn.utils.Bunch
-        What a loader of this package returned, with frames or arrays; ``target`` holds 0 and 1.
+        As returned by a loader of this package, with frames or arrays; ``target`` holds 0 and 1.
     rates : mapping of group to float
         P(target = 1 | group) to reach, in [0, 1]. Groups that are not named keep all their rows.
     by : str
         The column of ``sensitive_features`` whose values are the groups.
     size : int or mapping of group to int, default=None
-        Rows to keep of each named group. None, or a group that the mapping leaves out: as many as the rate
-        allows.
+        Number of rows to keep of each named group. None, or a group that is not in the mapping, keeps as many as
+        the rate allows.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Seeds the choice and the order of the rows.
+        Determines the choice and the order of the rows.
 
     Returns
     -------
     sklearn.utils.Bunch
-        A new one with the same entries, those with a row per row of ``data`` all cut alike, plus ``indices``:
-        the positions of the kept rows in ``dataset``, in random order. No row appears twice. Frames of pandas
-        keep their row labels.
+        A new one with the same entries, each with the kept rows only, and ``indices``: the positions of the kept
+        rows in ``dataset``, in random order. No row appears twice. Pandas frames keep their row labels.
 
     Raises
     ------
     ValueError
-        When a column or a group is unknown, a rate is outside [0, 1], a rate needs a class that the group
-        lacks, or a size is larger than the rate allows.
+        If a column or a group is unknown, a rate is outside [0, 1], a rate requires a class that the group
+        does not have, or a size is larger than the rate allows.
 
     Notes
     -----
-    A group with p positives and q negatives, brought to rate r, keeps the whole of the class that is too
-    rare, and of the other as many as come closest to r. With a size n, floor(r n + 1/2) of the n rows are
-    positive. Either way the rate is met to within half a row. Within group and class the rows are a uniform
-    sample without replacement, so p(X | A, Y) stays what it was. This is how the paper ("Changing Level of
-    Unfairness") makes the level of unfairness change.
+    A group that is brought to rate r keeps all rows of the class that is too rare, and as many of the other
+    class as come closest to r. With a size n, floor(r n + 1/2) of the n rows are positive. Either way the rate
+    is met to within half a row. Within group and class the rows are a uniform sample without replacement, so
+    that p(X | A, Y) is unchanged. The paper changes the level of unfairness in this way (section "Changing
+    Level of Unfairness").
 
     Examples
     --------
@@ -81,7 +80,7 @@ def shift_class_rate(
     generator = _generator(random_state)
 
     kept = [np.flatnonzero([group not in rates for group in groups.tolist()])]
-    for group in filter(rates.__contains__, known):  # in this order, so that equal mappings give equal draws
+    for group in filter(rates.__contains__, known):  # sorted, so that the order of the mapping does not matter
         member = groups == group
         positives, negatives = np.flatnonzero(member & (target == 1)), np.flatnonzero(member & (target == 0))
         rate = check_real(rates[group], name=f"the rate of {group!r}", most=1.0)
@@ -92,23 +91,23 @@ def shift_class_rate(
 
 
 def _counts(group: Any, rate: float, positives: int, negatives: int, *, size: int | None) -> tuple[int, int]:
-    """Say how many positives and negatives to keep."""
-    for lacking, word in ((rate > 0 and not positives, "positive"), (rate < 1 and not negatives, "negative")):
+    """Return how many positive and negative rows to keep."""
+    for lacking, label in ((rate > 0 and not positives, "positive"), (rate < 1 and not negatives, "negative")):
         if lacking:
-            raise ValueError(f"the rate of {group!r} cannot become {rate:g}: the group has no {word} label.")
+            raise ValueError(f"the rate of {group!r} cannot become {rate:g}: the group has no {label} label.")
     totals = np.arange(1, positives + negatives + 1)
-    wanted = np.floor(rate * totals + 0.5).astype(np.int64)
-    # Both counts never fall as the total grows, so what fits is every total up to the largest.
-    fits = (wanted <= positives) & (totals - wanted <= negatives)
-    most = int(totals[fits][-1])
+    n_positives = np.floor(rate * totals + 0.5).astype(np.int64)
+    # Both counts grow with the total, so that every total up to the largest is possible.
+    possible = (n_positives <= positives) & (totals - n_positives <= negatives)
+    most = int(totals[possible][-1])
     if size is None:
-        whole = fits & ((wanted == positives) | (totals - wanted == negatives))
-        miss = np.where(whole, np.abs(wanted / totals - rate), np.inf)
+        whole = possible & ((n_positives == positives) | (totals - n_positives == negatives))
+        miss = np.where(whole, np.abs(n_positives / totals - rate), np.inf)
         size = int(totals[miss <= miss.min() + 1e-12][-1])
     elif size > most:
-        raise ValueError(f"size asks for {size} rows of {group!r}; at a rate of {rate:g} it has at most {most}.")
-    n_positive = int(wanted[size - 1])
-    return n_positive, size - n_positive
+        raise ValueError(f"size asks for {size} rows of {group!r}; at a rate of {rate:g} at most {most} are possible.")
+    chosen = int(n_positives[size - 1])
+    return chosen, size - chosen
 
 
 def _labels(dataset: Bunch) -> NDArray[Any]:
@@ -125,7 +124,7 @@ def _labels(dataset: Bunch) -> NDArray[Any]:
 
 
 def _column(dataset: Bunch, by: str, *, rows: int) -> NDArray[np.object_]:
-    """Return one sensitive column as an array of objects."""
+    """Return a sensitive column as an array of objects."""
     table = dataset.sensitive_features
     if isinstance(table, np.ndarray):
         if "sensitive_names" not in dataset:
@@ -143,43 +142,45 @@ def _column(dataset: Bunch, by: str, *, rows: int) -> NDArray[np.object_]:
 
 
 def _check_groups(rates: Mapping[Any, float], known: list[Any], *, by: str) -> None:
-    """Raise unless every named group is a value of the column."""
+    """Raise an error unless every named group is a value of the column."""
     if not isinstance(rates, Mapping):
         raise TypeError(f"rates must map groups to rates, such as {{'Female': 0.4}}; got {type(rates).__name__}.")
     if not rates:
-        raise ValueError("rates names no group; give at least one, such as {'Female': 0.4}.")
+        raise ValueError("rates is empty; give the rate of at least one group, such as {'Female': 0.4}.")
     for group in rates:
         if group not in known:
-            raise ValueError(f"rates names the group {group!r}, which column {by!r} lacks; it has {len(known)} others.")
+            raise ValueError(
+                f"rates has the group {group!r}, which is none of the {len(known)} groups of column {by!r}."
+            )
 
 
 def _sizes(size: int | Mapping[Any, int] | None, rates: Mapping[Any, float]) -> dict[Any, int]:
-    """Return the requested rows of each group that has a request."""
+    """Return the number of rows of each group that has one."""
     if size is None:
         return {}
     if not isinstance(size, Mapping):
         return dict.fromkeys(rates, check_count(size, name="size"))
     for group in size:
         if group not in rates:
-            raise ValueError(f"size names the group {group!r}, for which rates gives no rate.")
+            raise ValueError(f"size has the group {group!r}, which is not in rates.")
     return {group: check_count(rows, name=f"the size of {group!r}") for group, rows in size.items()}
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    """Return a generator; scikit-learn's older kind seeds a new one."""
+    """Return a NumPy generator; a ``RandomState`` seeds a new one."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
     return np.random.default_rng(random_state)
 
 
 def _take(dataset: Bunch, indices: NDArray[np.intp], *, rows: int) -> Bunch:
-    """Cut every entry that has as many rows as the target; the others pass as they are."""
+    """Select rows of every entry that has as many as the target; the other entries stay as they are."""
 
-    def cut(name: str, value: Any) -> Any:
+    def select(name: str, value: Any) -> Any:
         if name in _NAME_LISTS or getattr(value, "shape", ())[:1] != (rows,):
             return value
         if isinstance(value, np.ndarray):
             return value[indices]
         return nw.from_native(value, eager_only=True, allow_series=True)[indices].to_native()
 
-    return Bunch(**{name: cut(name, value) for name, value in dataset.items()} | {"indices": indices})
+    return Bunch(**{name: select(name, value) for name, value in dataset.items()} | {"indices": indices})
