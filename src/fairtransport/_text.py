@@ -1,21 +1,36 @@
-"""Names and numbers as people read them: one line each, nothing that a terminal or a page would act on."""
+"""Names and numbers formatted for terminals and pages, without control characters."""
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 
-__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "score_text", "shorten", "three_digits"]
+__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "score_text", "shorten", "three_digits", "wrap"]
 
-_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 
 def one_line(text: object) -> str:
-    r"""Return text as one line, without control characters, escapes or changes of direction.
+    r"""Return text as one line, without control characters, escape sequences or direction marks.
 
     Parameters
     ----------
     text : object
-        Anything; ``str`` of it is taken.
+        Converted by ``str``.
 
     Returns
     -------
@@ -23,27 +38,27 @@ def one_line(text: object) -> str:
 
     Notes
     -----
-    Characters of the Unicode classes "other" (control, format, surrogate, private, unassigned) and the line
-    and paragraph separators become spaces, and neighbouring spaces one.
+    Characters of the Unicode categories "other" (control, format, surrogate, private use, unassigned) and "separator"
+    become spaces, and runs of spaces become one.
 
     Examples
     --------
     >>> one_line("two\nlines, \x1b[31mred")
     'two lines, [31mred'
     """
-    seen = (" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in str(text))
-    return " ".join("".join(seen).split())
+    safe = (" " if unicodedata.category(character)[0] in "CZ" else character for character in str(text))
+    return " ".join("".join(safe).split())
 
 
 def shorten(text: object, width: int) -> str:
-    """Return text as one line of at most ``width`` signs.
+    """Return text as one line of at most ``width`` characters.
 
     Parameters
     ----------
     text : object
-        Anything.
+        Converted by ``str``.
     width : int
-        How many signs there is room for.
+        The largest number of characters, including the ellipsis.
 
     Returns
     -------
@@ -58,59 +73,43 @@ def shorten(text: object, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip(" ,") + "…"
 
 
-def count_word(number: int) -> str:
-    """Spell a count up to twelve: ``"four"``, and ``"13"`` beyond.
+def wrap(text: str, width: int = 80) -> list[str]:
+    """Return text as lines of at most ``width`` characters, broken between words.
 
     Parameters
     ----------
-    number : int
-        Zero or more.
+    text : str
+    width : int, default=80
 
     Returns
     -------
-    str
+    list of str
+
+    Examples
+    --------
+    >>> wrap("Continuous optimal transport", 20)
+    ['Continuous optimal', 'transport']
     """
-    return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+def count_word(number: int) -> str:
+    """Spell out a non-negative count up to twelve: ``"four"``, but ``"13"``."""
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
 
 
 def three_digits(value: float) -> str:
-    """Write a metric with three decimals, as every table here does.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
-    """
+    """Format a metric with three decimals: ``"0.125"``."""
     return f"{value:.3f}"
 
 
 def percent(share: float) -> str:
-    """Write a share as per cent with one decimal: ``"12.5%"``.
-
-    Parameters
-    ----------
-    share : float
-
-    Returns
-    -------
-    str
-    """
+    """Format a share as a percentage with one decimal: ``"12.5%"``."""
     return f"{100 * share:.1f}%"
 
 
 def score_text(value: float) -> str:
-    """Write a score: three decimals for shares, fewer for large numbers.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
+    """Format a score: three decimals for small numbers, fewer for large ones.
 
     Examples
     --------
@@ -121,30 +120,22 @@ def score_text(value: float) -> str:
 
 
 def isolated(name: object, width: int = 40) -> str:
-    """Return a name for use inside a sentence, between the signs that keep its direction of writing to itself.
+    """Return a name for use in a sentence, isolated from the sentence's writing direction.
 
     Parameters
     ----------
     name : object
     width : int, default=40
+        The largest number of characters.
 
     Returns
     -------
     str
-        One line, between U+2068 and U+2069; a page turns these into ``<bdi>``, `plain` leaves them out.
+        One line between U+2068 and U+2069. Pages turn these into ``<bdi>``; `plain` removes them.
     """
     return f"\u2068{shorten(name, width)}\u2069"
 
 
 def plain(text: str) -> str:
-    """Return a sentence without the signs of `isolated`.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-    """
+    """Return a sentence without the direction marks of `isolated`."""
     return text.replace("\u2068", "").replace("\u2069", "")

@@ -1,6 +1,6 @@
-"""Checks of what users hand in, with errors written for the person who reads them.
+"""Validation of arguments.
 
-No message holds a score, a group value or a row: only names, counts and shapes.
+Error messages contain names, counts and shapes, never a score, a group value or a row.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_choice",
+    "check_column",
     "check_count",
     "check_flag",
     "check_length",
@@ -31,11 +32,8 @@ def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must hold numbers; it could not be read as an array of floats.") from None
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; it has shape {array.shape}.")
+        raise TypeError(f"{name} must contain numbers; it could not be read as an array of floats.") from None
+    array = check_column(array, name=name)
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one value is needed.")
     bad = int(array.size - np.count_nonzero(np.isfinite(array)))
@@ -44,10 +42,19 @@ def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
     return array
 
 
+def check_column(array: NDArray[Any], *, name: str) -> NDArray[Any]:
+    """Return a vector, or a matrix of one column as a vector."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; it has shape {array.shape}.")
+    return array
+
+
 def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
     """Return ``scores`` as a finite vector within [0, 1].
 
-    The paper's metrics average over thresholds in [0, 1], so a score must be a probability.
+    The metrics of the paper are averages over thresholds in [0, 1].
     """
     array = check_vector(scores, name=name)
     outside = int(np.count_nonzero((array < 0) | (array > 1)))
@@ -60,7 +67,7 @@ def check_scores(scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float
 
 
 def check_weights(weights: ArrayLike | None, *, size: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
-    """Return non-negative weights with a positive sum, or None when none were given."""
+    """Return weights that are non-negative with a positive sum; None stays None."""
     if weights is None:
         return None
     array = check_vector(weights, name=name)
@@ -74,13 +81,13 @@ def check_weights(weights: ArrayLike | None, *, size: int, name: str = "sample_w
 
 
 def check_length(array: Any, *, size: int, name: str) -> None:
-    """Raise when ``array`` does not have ``size`` rows."""
+    """Raise ValueError unless ``array`` has ``size`` rows."""
     if len(array) != size:
         raise ValueError(f"{name} has {len(array)} rows, but the scores or features have {size}.")
 
 
 def check_choice(value: Any, allowed: Collection[str], *, name: str) -> str:
-    """Return ``value`` when it is one of the ``allowed`` words."""
+    """Return ``value`` if it is one of the ``allowed`` strings."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
         raise ValueError(f"{name} must be one of {words}; got {value!r}.")
@@ -97,7 +104,7 @@ def check_count(value: Any, *, name: str, least: int = 1) -> int:
 
 
 def check_flag(value: Any, *, name: str) -> bool:
-    """Return ``value`` when it is True or False."""
+    """Return ``value`` if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {type(value).__name__}.")
     return bool(value)

@@ -367,7 +367,7 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"scores": [CANARY]}, ValueError, "scores has 1 rows, but sensitive_features has 4"),
         ({"scores": [CANARY, np.nan, 0.1, 0.2]}, ValueError, "scores has 1 NaN or infinite"),
         ({"scores": [CANARY, 3, 0.1, 0.2]}, ValueError, "1 of 4 values outside [0, 1]; give the range"),
-        ({"scores": ["x"] * 4}, TypeError, "scores must hold numbers"),
+        ({"scores": ["x"] * 4}, TypeError, "scores must contain numbers"),
         ({"scores": []}, ValueError, "scores is empty"),
         ({"scores": [CANARY, 3, 0.1, 0.2], "range": (0, 2)}, ValueError, "1 of 4 values outside [0, 2]"),
         ({"sensitive_features": ["secret"] * 4}, ValueError, "1 group(s)"),

@@ -118,12 +118,12 @@ def test_refusals(pair):
     fewer = ft.audit(scores[kept], labels[kept], sensitive_features=groups[kept], **QUICK)
     with pytest.raises(ValueError, match="3 and 2 groups, 2 of them in both"):
         ft.compare(before, fewer)
-    with pytest.raises(ValueError, match=r"different ranges, \[0, 1\] and \[0, 2\]"):
+    with pytest.raises(ValueError, match=r"different ranges of scores, \[0, 1\] and \[0, 2\]"):
         ft.compare(before, ft.audit(scores, sensitive_features=groups, range=(0, 2), **QUICK))
-    with pytest.raises(ValueError, match=r"different confidence, 0\.95 and 0\.9"):
+    with pytest.raises(ValueError, match=r"different confidence levels, 0\.95 and 0\.9"):
         ft.compare(before, ft.audit(scores, sensitive_features=groups, confidence=0.9, **QUICK))
     with pytest.raises(TypeError, match="after must be an Audit"):
         ft.compare(before, scores)
-    with pytest.raises(TypeError, match="names must be two texts"):
+    with pytest.raises(TypeError, match="names must be two strings"):
         ft.compare(before, before, names=("one",))
     assert isinstance(ft.compare(before, before), AuditComparison)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from fairtransport.auditing._coarse_histograms import MOST_NODES, thin
-from fairtransport.auditing._confidence_intervals import Block
-from fairtransport.auditing._disparity_norms import METRICS, make_yardsticks
-from fairtransport.auditing._estimation import read_blocks
+from fairtransport.auditing._coarse_histograms import MAX_NODES, coarsen
+from fairtransport.auditing._confidence_intervals import Stratum
+from fairtransport.auditing._disparity_norms import METRICS, make_norms
+from fairtransport.auditing._disparity_readings import disparity_readings
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing.options import Options
 from fairtransport.histograms import count_scores
@@ -69,10 +69,10 @@ def simulate(seed, n_groups, n_rows, apart, metrics, n_worlds=N_WORLDS, *, weigh
         world = draw_world(rng, n_groups, n_rows, apart)
         truth = true_disparities(*world)
         counted = count_world(rng, *world, weighted=weighted)
-        yardsticks = tuple(one for one in make_yardsticks(counted, "barycenter") if one.name in metrics)
-        block = Block(thin(counted, n_bins), yardsticks)
-        floors = noise_floors([block], OPTIONS.n_permutations, rng)
-        for name, found in read_blocks([block], [counted.disparities()], floors, OPTIONS, rng).items():
+        norms = tuple(one for one in make_norms(counted, "barycenter") if one.name in metrics)
+        stratum = Stratum(coarsen(counted, n_bins), norms)
+        floors = noise_floors([stratum], OPTIONS.n_permutations, rng)
+        for name, found in disparity_readings([stratum], [counted.disparities()], floors, OPTIONS, rng).items():
             where[name][int(truth[name] >= found.low - 1e-9) + int(truth[name] > found.high + 1e-9)] += 1 / n_worlds
     return where
 
@@ -99,7 +99,7 @@ def test_small_differences_are_covered_too(n_groups):
 @pytest.mark.parametrize("n_rows", [200, 20_000])
 @pytest.mark.parametrize("n_groups", [2, 6])
 def test_intervals_of_all_disparities_cover(n_groups, n_rows, apart):
-    for below, within, above in simulate(2, n_groups, n_rows, apart, METRICS, n_bins=MOST_NODES).values():
+    for below, within, above in simulate(2, n_groups, n_rows, apart, METRICS, n_bins=MAX_NODES).values():
         assert within >= 0.91  # 0.92, less what 1,000 worlds leave open
         assert below < 0.055
         assert above < 0.055
@@ -121,8 +121,8 @@ def test_without_a_difference_p_values_are_uniform(n_groups, n_rows):
     p_values = []
     for _ in range(N_WORLDS if n_rows == 200 and n_groups == 2 else 300):
         counted = count_world(rng, *draw_world(rng, n_groups, n_rows, 0.0))
-        block = Block(thin(counted), make_yardsticks(counted, "barycenter")[2:])
-        p_values.append(noise_floors([block], 99, rng)[SPDD].p_value)
+        stratum = Stratum(coarsen(counted), make_norms(counted, "barycenter")[2:])
+        p_values.append(noise_floors([stratum], 99, rng)[SPDD].p_value)
     # p = (1 + reaching) / 100 is uniform on 0.01, ..., 1; spread over its step it is uniform on [0, 1].
     assert kstest(np.array(p_values) - 0.01 * rng.random(len(p_values)), "uniform").pvalue > 0.001
     assert np.mean(np.array(p_values) <= 0.05) == pytest.approx(0.05, abs=0.04)

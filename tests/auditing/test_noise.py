@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fairtransport import metrics
-from fairtransport.auditing._coarse_histograms import thin
-from fairtransport.auditing._confidence_intervals import Block, find_truths
-from fairtransport.auditing._disparity_norms import METRICS, Yardstick, make_yardsticks
+from fairtransport.auditing._coarse_histograms import coarsen
+from fairtransport.auditing._confidence_intervals import Stratum, confidence_distributions
+from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.histograms import count_scores
@@ -23,8 +23,8 @@ def rows_at_random(seed=0, n=3000, n_groups=5):
     return rng.beta(2, 3, n) * (1 - 0.2 * groups / n_groups), groups
 
 
-def block_of(counted, target="barycenter", most=128):
-    return Block(thin(counted, most), make_yardsticks(counted, target))
+def stratum_of(counted, target="barycenter", most=128):
+    return Stratum(coarsen(counted, most), make_norms(counted, target))
 
 
 # -------------------------------------------------------------------------------------------------- few bins
@@ -37,28 +37,28 @@ def test_disparities_survive_the_thinning(target, n):
     scores, groups = rows_at_random(n=n)
     counted = count_scores(scores, sensitive_features=groups)
     exact = counted.disparities(target)
-    block = block_of(counted, target)
-    for name, floor in noise_floors([block], 20, np.random.default_rng(0)).items():
+    stratum = stratum_of(counted, target)
+    for name, floor in noise_floors([stratum], 20, np.random.default_rng(0)).items():
         if n == 60 and (name != METRICS[0] or target in {"barycenter", "pooled"}):  # fewer scores than bins
             assert floor.observed == pytest.approx(exact[name], abs=1e-12)
         assert floor.observed == pytest.approx(exact[name], rel=0.015)
-    assert block.thinned.nodes.size <= 130
+    assert stratum.histograms.nodes.size <= 130
 
 
 def test_averages_of_a_distribution_function():
     scores, groups = rows_at_random()
-    thinned = thin(count_scores(scores, sensitive_features=groups))
+    coarse = coarsen(count_scores(scores, sensitive_features=groups))
     other = Sample.from_values(np.random.default_rng(1).random(50))
-    averages = thinned.average_cdf(other)
+    averages = coarse.average_cdf(other)
     for place in (1, 40, averages.size - 1):
-        points = np.linspace(thinned.nodes[place - 1], thinned.nodes[place], 20_001)[:-1]
+        points = np.linspace(coarse.nodes[place - 1], coarse.nodes[place], 20_001)[:-1]
         assert averages[place] == pytest.approx(other.cdf(points).mean(), abs=1e-4)
 
 
 def test_the_bins_do_not_know_the_groups():
     scores, groups = rows_at_random()
     shuffled = np.random.default_rng(1).permutation(groups)
-    one, other = (thin(count_scores(scores, sensitive_features=codes)) for codes in (groups, shuffled))
+    one, other = (coarsen(count_scores(scores, sensitive_features=codes)) for codes in (groups, shuffled))
     assert np.array_equal(one.nodes, other.nodes)
     assert np.array_equal(one.centres, other.centres)
 
@@ -68,15 +68,15 @@ def test_norms_are_sums_of_distances(n_groups):
     scores, groups = rows_at_random(n=40 * n_groups, n_groups=n_groups)
     scores = np.round(scores, 2)
     counted = count_scores(scores, sensitive_features=groups, n_bins=100)
-    thinned = thin(counted)
-    curves, widths = thinned.curves(), thinned.widths
+    coarse = coarsen(counted)
+    curves, widths = coarse.curves(), coarse.widths
     samples = counted.samples()
     exact = counted.disparities()
-    assert Yardstick("x", "median").total(curves, widths)[0] == pytest.approx(exact[METRICS[0]])
-    assert Yardstick("x", "everyone").total(curves, widths)[0] == pytest.approx(exact[METRICS[1]])
-    assert Yardstick("x", "pairs").total(curves, widths)[0] == pytest.approx(exact[METRICS[2]])
+    assert DisparityNorm("x", "median").total(curves, widths)[0] == pytest.approx(exact[METRICS[0]])
+    assert DisparityNorm("x", "everyone").total(curves, widths)[0] == pytest.approx(exact[METRICS[1]])
+    assert DisparityNorm("x", "pairs").total(curves, widths)[0] == pytest.approx(exact[METRICS[2]])
     to_first = sum(wasserstein(sample, samples[0]) for sample in samples)
-    assert Yardstick("x", "group", group=0).total(curves, widths)[0] == pytest.approx(to_first)
+    assert DisparityNorm("x", "group", group=0).total(curves, widths)[0] == pytest.approx(to_first)
 
 
 # ------------------------------------------------------------------------------------------------ noise floors
@@ -86,7 +86,7 @@ def test_norms_are_sums_of_distances(n_groups):
 def test_floors_are_those_of_shuffled_rows(n):
     rng = np.random.default_rng(0)
     scores, groups = rng.beta(2, 3, n), rng.integers(0, 3, n)
-    found = noise_floors([block_of(count_scores(scores, sensitive_features=groups))], 1000, rng)
+    found = noise_floors([stratum_of(count_scores(scores, sensitive_features=groups))], 1000, rng)
     for name in METRICS:
         slow = metrics.noise_floor(
             getattr(metrics, name), scores, sensitive_features=groups, n_shuffles=150, random_state=1
@@ -99,12 +99,12 @@ def test_floors_are_those_of_shuffled_rows(n):
 def test_floors_of_weights_are_those_of_effective_rows():
     rng = np.random.default_rng(0)
     scores, groups = rng.random(2000), rng.integers(0, 2, 2000)
-    plain = noise_floors([block_of(count_scores(scores, sensitive_features=groups))], 500, rng)
+    plain = noise_floors([stratum_of(count_scores(scores, sensitive_features=groups))], 500, rng)
     weights = np.where(rng.random(2000) < 0.5, 1.0, 3.0)
     counted = count_scores(scores, sensitive_features=groups, sample_weight=weights)
-    block = block_of(counted)
-    assert not block.thinned.can_shuffle
-    found = noise_floors([block], 500, rng)
+    stratum = stratum_of(counted)
+    assert not stratum.histograms.can_permute
+    found = noise_floors([stratum], 500, rng)
     effective = (1 + 3) ** 2 / (2 * (1 + 9))  # of a row
     for name in METRICS:
         assert found[name].mean == pytest.approx(plain[name].mean / np.sqrt(effective), rel=0.1)
@@ -115,7 +115,7 @@ def test_a_thousand_million_rows_have_a_floor():
     many = counted
     for _ in range(29):
         many = many + many
-    floors = noise_floors([block_of(many)], 50, np.random.default_rng(0))
+    floors = noise_floors([stratum_of(many)], 50, np.random.default_rng(0))
     assert 0 < floors[METRICS[2]].mean < 1e-4
     assert floors[METRICS[2]].p_value == 1 / 51
 
@@ -125,7 +125,7 @@ def test_overlapping_groups_are_shuffled_with_their_overlap():
     table = {"race": rng.choice(["B", "W"], 500), "sex": rng.choice(["F", "M"], 500)}
     scores = rng.random(500)
     counted = count_scores(scores, sensitive_features=table, grouping="each")
-    found = noise_floors([block_of(counted)], 600, rng)[METRICS[2]]
+    found = noise_floors([stratum_of(counted)], 600, rng)[METRICS[2]]
     slow = metrics.noise_floor(
         metrics.strong_pairwise_disparity,
         scores,
@@ -146,27 +146,27 @@ def test_truths_lie_around_a_clear_reading(target):
     scores = np.clip(scores * (1 - 0.1 * groups), 0, 1)
     counted = count_scores(scores, sensitive_features=groups)
     exact = counted.disparities(target)
-    for name, found in find_truths([block_of(counted, target)], 200, np.random.default_rng(0)).items():
+    for name, found in confidence_distributions([stratum_of(counted, target)], 200, np.random.default_rng(0)).items():
         low, high = found.interval(0.95)
         assert low < exact[name] * 1.01
         assert high > exact[name] * 0.99
         assert high - low < 0.3 * exact[name]
-        assert found.middle == pytest.approx(exact[name], rel=0.05)
+        assert found.median == pytest.approx(exact[name], rel=0.05)
 
 
 def test_many_groups_are_done_in_pieces_and_two_blocks_add_up():
     rng = np.random.default_rng(0)
     scores, groups = rng.random(4000), rng.integers(0, 40, 4000)
     counted = count_scores(scores, sensitive_features=groups)
-    found = find_truths([block_of(counted, most=32)], 60, rng)[METRICS[2]]
+    found = confidence_distributions([stratum_of(counted, most=32)], 60, rng)[METRICS[2]]
     assert found.values.shape == (60,)
-    half = Block(thin(counted), make_yardsticks(counted, "barycenter"), weight=0.5)
-    both = find_truths([half, half], 60, rng)
-    alone = find_truths([block_of(counted)], 60, rng)
-    assert both[METRICS[1]].middle <= alone[METRICS[1]].middle + 0.2
+    half = Stratum(coarsen(counted), make_norms(counted, "barycenter"), weight=0.5)
+    both = confidence_distributions([half, half], 60, rng)
+    alone = confidence_distributions([stratum_of(counted)], 60, rng)
+    assert both[METRICS[1]].median <= alone[METRICS[1]].median + 0.2
     clear = count_scores(np.repeat([0.2, 0.8], 500), sensitive_features=np.repeat(["a", "b"], 500))
-    part = Block(thin(clear), make_yardsticks(clear, "barycenter"), weight=0.5)
-    assert find_truths([part, part], 60, rng)[METRICS[2]].middle == pytest.approx(0.6, abs=0.01)
+    part = Stratum(coarsen(clear), make_norms(clear, "barycenter"), weight=0.5)
+    assert confidence_distributions([part, part], 60, rng)[METRICS[2]].median == pytest.approx(0.6, abs=0.01)
 
 
 def test_the_bias_is_taken_off():
@@ -176,7 +176,7 @@ def test_the_bias_is_taken_off():
     for _ in range(20):
         counted = count_scores(rng.beta(2, 3, 180), sensitive_features=np.repeat(np.arange(6), 30))
         readings.append(counted.disparities()[METRICS[2]])
-        middles.append(find_truths([block_of(counted)], 99, rng)[METRICS[2]].middle)
+        middles.append(confidence_distributions([stratum_of(counted)], 99, rng)[METRICS[2]].median)
     assert np.mean(middles) < 0.45 * np.mean(readings)
     assert np.min(middles) == 0
 
@@ -195,15 +195,15 @@ def test_margins_by_hand():
         "group": radius.sum(),
     }
     for kind, expected in kinds.items():
-        found = distribution_free_margins([Yardstick("x", kind, group=0)], sizes, weights, 0.9)
+        found = distribution_free_margins([DisparityNorm("x", kind, group=0)], sizes, weights, 0.9)
         assert found["x"] == pytest.approx(expected)
 
 
 def test_margins_hold_for_any_distribution():
     rng = np.random.default_rng(0)
-    yardsticks = make_yardsticks(count_scores([0.0, 1.0], sensitive_features=[0, 1]), "barycenter")
+    norms = make_norms(count_scores([0.0, 1.0], sensitive_features=[0, 1]), "barycenter")
     for draw in (rng.random, lambda n: (rng.random(n) < 0.5) * 1.0):  # the truth is 0
-        margin = distribution_free_margins(yardsticks, np.array([50.0, 50.0]), np.ones(2), 0.95)[METRICS[2]]
+        margin = distribution_free_margins(norms, np.array([50.0, 50.0]), np.ones(2), 0.95)[METRICS[2]]
         found = [
             metrics.strong_pairwise_disparity(draw(100), sensitive_features=np.repeat([0, 1], 50)) for _ in range(200)
         ]

@@ -31,7 +31,7 @@ def by_rows(**options):
 def by_table(**options):
     scores, group, y, region = people()
     table = pl.DataFrame({"s": scores, "g": group, "y": y, "region": region})
-    return ft.audit_table(table, score="s", sensitive="g", label="y", by="region", **QUICK, **options)
+    return ft.audit_table(table, score="s", sensitive_features="g", label="y", strata="region", **QUICK, **options)
 
 
 EITHER = pytest.mark.parametrize("make", [by_rows, by_table])

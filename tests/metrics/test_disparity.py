@@ -427,7 +427,7 @@ def test_input_is_left_alone():
         ([CANARY, -1e-9], ["secret", "b"], {}, ValueError, "scores has 1 of 2 values outside [0, 1]"),
         ([CANARY, np.nan], ["secret", "b"], {}, ValueError, "scores has 1 NaN or infinite values"),
         ([], [], {}, ValueError, "scores is empty"),
-        (["x", CANARY], ["secret", "b"], {}, TypeError, "scores must hold numbers"),
+        (["x", CANARY], ["secret", "b"], {}, TypeError, "scores must contain numbers"),
         (
             [[CANARY, 0.5]],
             ["secret", "b"],

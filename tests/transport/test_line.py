@@ -346,7 +346,7 @@ def test_a_large_map_is_exact():
             ValueError,
             "values must have one dimension; it has shape (1, 2)",
         ),
-        (lambda: Sample.from_values(["x"]), TypeError, "values must hold numbers"),
+        (lambda: Sample.from_values(["x"]), TypeError, "values must contain numbers"),
         (lambda: Sample.from_values([CANARY], [-CANARY]), ValueError, "weights has 1 negative values"),
         (lambda: Sample.from_values([CANARY], [0]), ValueError, "weights sums to zero"),
         (lambda: Sample.from_values([CANARY], [1, 2]), ValueError, "weights has 2 rows"),

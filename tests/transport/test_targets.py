@@ -330,7 +330,7 @@ def test_an_unknown_name_lists_the_words_and_repeats_nothing(three, target):
         ),
         (lambda s: resolve_target([np.nan], s, [2, 2, 1]), ValueError, "target has 1 NaN"),
         (lambda s: resolve_target([], s, [2, 2, 1]), ValueError, "target is empty"),
-        (lambda s: resolve_target([[CANARY], [1, 0]], s, [2, 2, 1]), TypeError, "target must hold numbers"),
+        (lambda s: resolve_target([[CANARY], [1, 0]], s, [2, 2, 1]), TypeError, "target must contain numbers"),
         (lambda _: w1_barycenter([]), ValueError, "samples is empty"),
         (lambda s: w2_barycenter(s, [1, 2]), ValueError, "weights has 2 values for 3 samples"),
         (lambda s: pooled(s, [1, -2, 1]), ValueError, "weights has 1 negative values"),

@@ -1,11 +1,22 @@
-"""Arrays, tables or histograms -> Audit: how far apart groups are, for whom, where, and how sure that is."""
+"""Audits of scores: the differences between groups, with confidence intervals.
+
+Rows, tables or histograms become evidence (`_evidence`); from it all figures are estimated (`_estimation`) and
+collected in an `Audit`, which is printed by `_audit_text`.
+"""
 
 from fairtransport.auditing._audit import audit, audit_histograms
 from fairtransport.auditing._audit_table import audit_counts, audit_table
 from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
-from fairtransport.auditing._pair_summary import PairSummary
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.auditing.result import Audit, GroupSummary, Reading, Settings, StratumSummary, ThresholdSummary
+from fairtransport.auditing.records import (
+    GroupSummary,
+    PairSummary,
+    Reading,
+    Settings,
+    StratumSummary,
+    ThresholdSummary,
+)
+from fairtransport.auditing.result import Audit
 
 __all__ = [
     "Audit",

@@ -1,4 +1,4 @@
-"""``compare``: two audits of the same groups, and which differences are more than noise."""
+"""``compare``: the differences between two audits of the same groups, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import render
-from fairtransport.auditing._audit_text import TITLES, one_line, short, wrap
+from fairtransport._text import one_line, shorten, wrap
+from fairtransport.auditing._audit_text import MAX_GROUPS_SHOWN, METRIC_TITLES
 from fairtransport.auditing.result import Audit, plain_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.result import Reading
+    from fairtransport.auditing.records import Reading, ThresholdSummary
 
 __all__ = ["AuditComparison", "Change", "ThresholdChange", "compare"]
 
-_MOST_GROUPS = 40
+_NAME_WIDTH = 23
 
 
 @dataclass(frozen=True)
 class Change:
-    """A figure before and after.
+    """The change of a figure between two audits.
 
     Parameters
     ----------
     before, after : float
-        As read.
+        The observed values.
     value : float
-        ``after`` less ``before``.
+        ``after`` minus ``before``.
     low, high : float
-        Interval of the difference of the truths, with the confidence of the audits. For disparities it allows for
-        what small groups add to them, so ``value`` may lie outside.
+        Confidence interval of the difference between the true values, at the confidence level of the audits. For
+        disparities it corrects for the upward bias of small groups, so ``value`` may lie outside.
     beyond_noise : bool
-        Whether the interval is on one side of 0.
+        Whether the interval excludes 0.
     """
 
     before: float
@@ -48,17 +49,17 @@ class Change:
 
 @dataclass(frozen=True)
 class ThresholdChange:
-    """What happened at a threshold that both audits have.
+    """The changes at a threshold that both audits have.
 
     Parameters
     ----------
     threshold : float
     rates : tuple of Change
-        Share selected, by group.
+        Selection rate of each group.
     ratios : pair of float or None
-        Lowest over highest rate, before and after; None where nobody is selected.
+        Ratio of the lowest to the highest rate, before and after; None where nobody is selected.
     errors : tuple of Change, or None
-        Share decided wrongly, by group, where both have labels.
+        Error rate of each group; None unless both audits have labels.
     """
 
     threshold: float
@@ -69,21 +70,25 @@ class ThresholdChange:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditComparison:
-    """Two audits side by side, made by `compare`. ``print(comparison)`` shows it.
+    """Two audits side by side, as returned by `compare`. ``print(comparison)`` shows it as text.
 
     Parameters
     ----------
     before, after : Audit
     names : pair of str
-        What the two are called.
+        Names of the two audits.
     places : tuple of int
-        Where each group of ``before`` stands in ``after``.
+        Index in ``after`` of each group of ``before``.
     changes : dict of str to Change
-        The metrics that both have and that mean the same.
+        The metrics that both audits have, with the same definition.
     auc : Change or None
-        Of everyone, where both have labels.
+        Of all rows; None unless both audits have labels.
     thresholds : tuple of ThresholdChange
-        Those that both have.
+        The thresholds that both audits have.
+
+    See Also
+    --------
+    compare : Compare two audits.
     """
 
     before: Audit
@@ -95,7 +100,7 @@ class AuditComparison:
     thresholds: tuple[ThresholdChange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both audits and their differences as plain values that JSON can hold."""
+        """Return both audits and their differences as plain values that JSON can represent."""
         return plain_values(
             {
                 "names": self.names,
@@ -109,45 +114,49 @@ class AuditComparison:
         )
 
     def to_html(self, path: Any = None, **options: Any) -> Any:
-        """Write both as one page; needs the extra ``report``. Options as in `Audit.to_html`."""
+        """Write both audits as one HTML page; requires the extra ``report``. Options as in `Audit.to_html`."""
         return render("comparison_to_html", self, path=path, **options)
 
     def __repr__(self) -> str:
         change = self.changes["strong_pairwise_disparity"]
-        told = f"{len(self.before.groups)} groups, pairwise disparity {change.before:.3f} to {change.after:.3f}"
-        return f"AuditComparison({told}, {'beyond' if change.beyond_noise else 'within'} noise)"
+        text = f"{len(self.before.groups)} groups, pairwise disparity {change.before:.3f} to {change.after:.3f}"
+        return f"AuditComparison({text}, {'beyond' if change.beyond_noise else 'within'} noise)"
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
 def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", "After")) -> AuditComparison:
-    r"""Put two audits of the same groups side by side.
+    r"""Compare two audits of the same groups.
 
     Parameters
     ----------
     before, after : Audit
         Of the same groups and the same range of scores: one model before and after repair, two models, two months.
     names : pair of str, default ("Before", "After")
-        What to call them.
+        Names of the two audits.
 
     Returns
     -------
     AuditComparison
 
+    See Also
+    --------
+    fairtransport.audit : Audit arrays of scores.
+
     Notes
     -----
-    The interval of a difference is what the intervals of the two figures imply when their noise is independent (Donner
-    and Zou's MOVER): with estimates e and intervals [l, u],
+    The confidence interval of a difference is derived from the intervals of the two figures, assuming independent
+    errors (the MOVER method of Donner and Zou): with estimates :math:`e_i` and intervals :math:`[l_i, u_i]`,
 
     .. math:: e_2 - e_1 - \sqrt{(e_2 - l_2)^2 + (u_1 - e_1)^2}
               \quad\text{to}\quad e_2 - e_1 + \sqrt{(u_2 - e_2)^2 + (e_1 - l_1)^2} .
 
-    Scores of the same rows before and after mostly err in the same direction; then the interval is wider than it need
-    be, and what is called beyond noise is so all the more. Differences are judged one by one: of many groups, a few may
-    seem to change by chance.
+    The errors of two sets of scores of the same rows are usually positively correlated; the interval is then
+    conservative. Intervals are not adjusted for multiple comparisons: among many groups, a few may seem to change by
+    chance.
 
-    The distance to the target is left out where the two audits have different targets.
+    The distance to the target is omitted where the two audits have different targets.
 
     Examples
     --------
@@ -157,17 +166,17 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     >>> group = np.repeat(["a", "b"], 500)
     >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
     >>> repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
-    >>> found = [ft.audit(one, sensitive_features=group, random_state=0) for one in (scores, repaired)]
-    >>> ft.compare(*found)
+    >>> before, after = (ft.audit(s, sensitive_features=group, random_state=0) for s in (scores, repaired))
+    >>> ft.compare(before, after)
     AuditComparison(2 groups, pairwise disparity 0.328 to 0.000, beyond noise)
     """
     for audit, name in ((before, "before"), (after, "after")):
         if not isinstance(audit, Audit):
-            raise TypeError(f"{name} must be an Audit, as fairtransport.audit makes it; got a {type(audit).__name__}.")
-    told = tuple(names)
-    if len(told) != 2 or not all(isinstance(name, str) for name in told):
-        raise TypeError("names must be two texts, such as ('Before', 'After').")
-    places = _places(before, after)
+            raise TypeError(f"{name} must be an Audit, as returned by fairtransport.audit; got {type(audit).__name__}.")
+    titles = tuple(names)
+    if len(titles) != 2 or not all(isinstance(name, str) for name in titles):
+        raise TypeError("names must be two strings, such as ('Before', 'After').")
+    positions = _match_groups(before, after)
     changes = {
         name: _reading_change(reading, after.readings[name])
         for name, reading in before.readings.items()
@@ -178,27 +187,28 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     auc = None
     if before.auc is not None and after.auc is not None:
         auc = _estimate_change(before.auc, after.auc)
-    return AuditComparison(before, after, told, places, changes, auc, tuple(_thresholds(before, after, places)))
+    thresholds = tuple(_threshold_changes(before, after, positions))
+    return AuditComparison(before, after, titles, positions, changes, auc, thresholds)
 
 
-def _places(before: Audit, after: Audit) -> tuple[int, ...]:
-    """Return where the groups of the first audit stand in the second."""
+def _match_groups(before: Audit, after: Audit) -> tuple[int, ...]:
+    """Return the index in the second audit of each group of the first, after checking that they are comparable."""
     if before.settings.range != after.settings.range:
         one, other = (f"[{audit.settings.range[0]:g}, {audit.settings.range[1]:g}]" for audit in (before, after))
-        raise ValueError(f"The audits have scores of different ranges, {one} and {other}; bring them to one range.")
+        raise ValueError(f"The audits have different ranges of scores, {one} and {other}; use the same range=.")
     if before.settings.confidence != after.settings.confidence:
         raise ValueError(
-            f"The audits have intervals of different confidence, {before.settings.confidence:g} and "
-            f"{after.settings.confidence:g}; make them with one confidence=."
+            f"The audits have different confidence levels, {before.settings.confidence:g} and "
+            f"{after.settings.confidence:g}; use the same confidence=."
         )
-    ours, theirs = before.histograms.groups.labels, after.histograms.groups.labels
-    shared = set(ours) & set(theirs)
-    if len(shared) < len(ours) or len(shared) < len(theirs):
+    labels_before, labels_after = before.histograms.groups.labels, after.histograms.groups.labels
+    shared = set(labels_before) & set(labels_after)
+    if len(shared) < len(labels_before) or len(shared) < len(labels_after):
         raise ValueError(
-            f"The audits have {len(ours)} and {len(theirs)} groups, {len(shared)} of them in both. Sums over groups "
-            "can only be compared for the same groups: leave the others' rows out, or merge them, in both audits."
+            f"The audits have {len(labels_before)} and {len(labels_after)} groups, {len(shared)} of them in both. Sums "
+            "over groups are only comparable for the same groups: drop or merge the other groups in both audits."
         )
-    return tuple(theirs.index(label) for label in ours)
+    return tuple(labels_after.index(label) for label in labels_before)
 
 
 def _reading_change(one: Reading, other: Reading) -> Change:
@@ -211,65 +221,67 @@ def _estimate_change(one: Estimate, other: Estimate) -> Change:
     return _change((one.value, other.value), (one.value, one.low, one.high), (other.value, other.low, other.high))
 
 
+def _estimate_changes(before: Sequence[Estimate], after: Sequence[Estimate]) -> tuple[Change, ...]:
+    return tuple(_estimate_change(one, other) for one, other in zip(before, after, strict=True))
+
+
 def _change(values: tuple[float, float], one: tuple[float, float, float], other: tuple[float, float, float]) -> Change:
+    """Return the change from ``one`` to ``other``, each an estimate with its interval; see the Notes of `compare`."""
     middle = other[0] - one[0]
     low = middle - math.hypot(max(0.0, other[0] - other[1]), max(0.0, one[2] - one[0]))
     high = middle + math.hypot(max(0.0, other[2] - other[0]), max(0.0, one[0] - one[1]))
     return Change(values[0], values[1], values[1] - values[0], low, high, low > 0 or high < 0)
 
 
-def _thresholds(before: Audit, after: Audit, places: tuple[int, ...]) -> Iterator[ThresholdChange]:
-    known = {threshold.threshold: threshold for threshold in after.thresholds}
+def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) -> Iterator[ThresholdChange]:
+    later = {threshold.threshold: threshold for threshold in after.thresholds}
     for one in before.thresholds:
-        other = known.get(one.threshold)
+        other = later.get(one.threshold)
         if other is None:
             continue
         errors = None
         if one.errors is not None and other.errors is not None:
-            wrong = [other.errors[place] for place in places]
-            errors = tuple(_estimate_change(*pair) for pair in zip(one.errors, wrong, strict=True))
-        rates = [other.rates[place] for place in places]
+            errors = _estimate_changes(one.errors, [other.errors[i] for i in positions])
         yield ThresholdChange(
             threshold=one.threshold,
-            rates=tuple(_estimate_change(*pair) for pair in zip(one.rates, rates, strict=True)),
+            rates=_estimate_changes(one.rates, [other.rates[i] for i in positions]),
             ratios=(_ratio(one), _ratio(other)),
             errors=errors,
         )
 
 
-def _ratio(threshold: Any) -> float | None:
+def _ratio(threshold: ThresholdSummary) -> float | None:
     return None if threshold.four_fifths is None else float(threshold.ratio.value)
 
 
-# ---------------------------------------------------------------------------------------------------------- as text
-
-
-def _lines(found: AuditComparison) -> Iterator[str]:
-    one, other = (short(name, 10) for name in found.names)
+def _lines(comparison: AuditComparison) -> Iterator[str]:
+    before, after, names = comparison.before, comparison.after, comparison.names
+    columns = ", ".join(map(one_line, before.settings.columns))
     yield from wrap(
-        f"{one_line(found.names[0])}: {found.before.rows:,} rows; {one_line(found.names[1])}: {found.after.rows:,} "
-        f"rows; {len(found.before.groups)} groups ({', '.join(map(one_line, found.before.settings.columns))})"
+        f"{one_line(names[0])}: {before.rows:,} rows; {one_line(names[1])}: {after.rows:,} "
+        f"rows; {len(before.groups)} groups ({columns})"
     )
     yield ""
-    interval = f"{found.before.settings.confidence:.0%} interval"
-    yield f"{'':<23}{one:>10}{other:>10}{'change':>9}{interval:>18}"
-    for name, change in found.changes.items():
-        yield _row(TITLES[name], 23, change)
-    if found.auc is not None:
-        yield _row("AUC", 23, found.auc)
-    for threshold in found.thresholds:
+    one, other = (shorten(name, 9) for name in names)
+    interval = f"{before.settings.confidence:.0%} interval"
+    yield f"{'':<{_NAME_WIDTH}}{one:>10}{other:>10}{'change':>9}{interval:>18}"
+    for name, change in comparison.changes.items():
+        yield _row(METRIC_TITLES[name], change)
+    if comparison.auc is not None:
+        yield _row("AUC", comparison.auc)
+    for threshold in comparison.thresholds:
         yield ""
         ratios = " to ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
-        yield from wrap(f"Selected above {threshold.threshold:g}; lowest over highest rate {ratios}")
-        for group, change in list(zip(found.before.groups, threshold.rates, strict=True))[:_MOST_GROUPS]:
-            yield _row(short(group.name, 23), 23, change) + (" ?" if group.unsure else "")
-        if len(threshold.rates) > _MOST_GROUPS:
-            yield f"... and {len(threshold.rates) - _MOST_GROUPS} more groups"
+        yield from wrap(f"Selected above {threshold.threshold:g}; ratio of lowest to highest rate: {ratios}")
+        for group, change in list(zip(before.groups, threshold.rates, strict=True))[:MAX_GROUPS_SHOWN]:
+            yield _row(shorten(group.name, _NAME_WIDTH - 1), change) + (" ?" if group.unsure else "")
+        if len(threshold.rates) > MAX_GROUPS_SHOWN:
+            yield f"... and {len(threshold.rates) - MAX_GROUPS_SHOWN} more groups"
     yield ""
-    yield "* beyond noise: the interval of the change does not hold 0."
+    yield "* beyond noise: the interval of the change does not include 0."
 
 
-def _row(title: str, width: int, change: Change) -> str:
+def _row(title: str, change: Change) -> str:
     interval = f"{change.low:+.3f} to {change.high:+.3f}"
-    line = f"{title:<{width}}{change.before:>10.3f}{change.after:>10.3f}{change.value:>+9.3f}{interval:>18}"
+    line = f"{title:<{_NAME_WIDTH}}{change.before:>10.3f}{change.after:>10.3f}{change.value:>+9.3f}{interval:>18}"
     return line + (" *" if change.beyond_noise else "")

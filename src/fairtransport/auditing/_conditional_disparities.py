@@ -1,18 +1,18 @@
-"""The disparities within strata: among people who are alike in something that may count."""
+"""The disparities within strata."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.auditing._disparity_norms import METRICS, make_yardsticks
-from fairtransport.auditing._estimation import make_block, read_blocks
+from fairtransport.auditing._disparity_norms import METRICS
+from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing._permutation_test import noise_floors
-from fairtransport.auditing.result import Reading, StratumSummary
+from fairtransport.auditing.records import StratumSummary
 from fairtransport.metrics import NoiseFloor
 from fairtransport.transport.line import wasserstein
 from fairtransport.transport.targets import resolve_target
@@ -20,24 +20,34 @@ from fairtransport.transport.targets import resolve_target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fairtransport.auditing._confidence_intervals import Block
+    from fairtransport.auditing._confidence_intervals import Stratum
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.options import Options
+    from fairtransport.auditing.records import Reading
 
-__all__ = ["read_strata"]
+__all__ = ["conditional_disparities"]
 
 
-def read_strata(
+class _Measured(NamedTuple):
+    """A stratum whose groups can be compared."""
+
+    stratum: Stratum
+    total_weight: float
+    values: dict[str, float]
+    floors: dict[str, NoiseFloor]
+
+
+def conditional_disparities(
     strata: Iterable[tuple[str, Evidence]], n_strata: int, options: Options, rng: np.random.Generator
 ) -> tuple[tuple[StratumSummary, ...], dict[str, Reading]]:
-    """Measure each stratum, and their mean.
+    """Return the disparities within each stratum, and their mean over strata.
 
     Parameters
     ----------
     strata : iterable of (name, Evidence)
-        Groups without rows may be among theirs; they are left out.
+        Groups without rows in a stratum are ignored.
     n_strata : int
-        How many there are.
+        Number of strata.
     options : Options
     rng : numpy.random.Generator
 
@@ -45,80 +55,73 @@ def read_strata(
     -------
     summaries : tuple of StratumSummary
     readings : dict of str to Reading
-        The mean over strata, by weight; empty where none can be compared. Noise is drawn and groups are shuffled
+        The mean over strata, by weight; empty where no stratum can be compared. Rows are resampled and groups permuted
         within each stratum.
 
     Notes
     -----
-    A stratum with fewer than two groups, or without the group that is the target, says nothing about differences
-    between groups. It is listed and set aside.
+    A stratum with fewer than two groups, or without the group that is the target, has no information about differences
+    between groups. It is listed but set aside.
     """
-    seen: list[tuple[StratumSummary, float, Block | None, dict[str, float], dict[str, NoiseFloor]]] = []
+    results: list[tuple[StratumSummary, _Measured | None]] = []
     for name, evidence in strata:
         histograms = evidence.histograms
-        here = histograms.effective_sizes[histograms.weights > 0]
-        blank = StratumSummary(
-            name, int(histograms.rows.sum()), 0.0, here.size, int((here < options.unsure_below).sum()), {}, {}, {}
-        )
-        block = _block(evidence, options, n_strata) if here.size >= 2 else None
-        if block is None:
-            seen.append((blank, 0.0, None, {}, {}))
-            continue
-        values = _disparities(evidence, options.target)
-        floors = noise_floors([block], options.n_permutations, rng)
-        seen.append((blank, float(histograms.everyone.sum()), block, values, floors))
-    total = sum(weight for _, weight, *_ in seen)
-    summaries, blocks, all_values, all_floors = [], [], [], []
-    for blank, weight, block, values, floors in seen:
-        if block is None:
-            summaries.append(blank)
-            continue
-        blocks.append(replace(block, weight=weight / total))
-        all_values.append(values)
-        all_floors.append(floors)
-        means, p_values = ({name: getattr(floors[name], word) for name in METRICS} for word in ("mean", "p_value"))
-        summaries.append(
-            replace(blank, share=weight / total, metrics=values, floors=means, p_values=p_values),
-        )
-    if not blocks:
-        return tuple(summaries), {}
-    weights = [block.weight for block in blocks]
-    floors = {name: _sum_floors(weights, [one[name] for one in all_floors]) for name in METRICS}
-    return tuple(summaries), read_blocks(blocks, all_values, floors, options, rng)
+        sizes = histograms.effective_sizes[histograms.weights > 0]
+        n_unsure = int((sizes < options.unsure_below).sum())
+        summary = StratumSummary(name, int(histograms.rows.sum()), 0.0, sizes.size, n_unsure, {}, {}, {})
+        results.append((summary, _measure(evidence, options, n_strata, rng) if sizes.size >= 2 else None))
+    measured = [each for _, each in results if each is not None]
+    total = sum(each.total_weight for each in measured)
+    summaries = tuple(
+        summary if each is None else _fill(summary, each, each.total_weight / total) for summary, each in results
+    )
+    if not measured:
+        return summaries, {}
+    weighted = [replace(each.stratum, weight=each.total_weight / total) for each in measured]
+    weights = [stratum.weight for stratum in weighted]
+    floors = {name: _combine_floors(weights, [each.floors[name] for each in measured]) for name in METRICS}
+    return summaries, disparity_readings(weighted, [each.values for each in measured], floors, options, rng)
 
 
-def _sum_floors(weights: Sequence[float], floors: Sequence[NoiseFloor]) -> NoiseFloor:
-    """Add up what was read and what the shuffles read; shuffles of different strata are independent."""
+def _measure(evidence: Evidence, options: Options, n_strata: int, rng: np.random.Generator) -> _Measured | None:
+    """Return the disparities of a stratum; None where the group that is the target has no rows."""
+    try:
+        stratum = make_stratum(evidence.histograms.filled(), options.target, n_strata=n_strata)
+    except ValueError:
+        return None
+    values = _disparities(evidence, options.target)
+    floors = noise_floors([stratum], options.n_permutations, rng)
+    return _Measured(stratum, float(evidence.histograms.everyone.sum()), values, floors)
+
+
+def _fill(summary: StratumSummary, measured: _Measured, share: float) -> StratumSummary:
+    floors = {name: measured.floors[name].mean for name in METRICS}
+    p_values = {name: measured.floors[name].p_value for name in METRICS}
+    return replace(summary, share=share, metrics=measured.values, floors=floors, p_values=p_values)
+
+
+def _combine_floors(weights: Sequence[float], floors: Sequence[NoiseFloor]) -> NoiseFloor:
+    """Return the weighted sum of noise floors; permutations of different strata are independent."""
     observed = sum(weight * floor.observed for weight, floor in zip(weights, floors, strict=True))
     return NoiseFloor(observed, np.tensordot(weights, [floor.values for floor in floors], 1))
 
 
-def _block(evidence: Evidence, options: Options, n_strata: int) -> Block | None:
-    """Return the block of a stratum; None where the group that is the target has no rows."""
-    histograms = evidence.histograms.filled()
-    try:
-        yardsticks = make_yardsticks(histograms, options.target)
-    except ValueError:
-        return None
-    return make_block(histograms, yardsticks, n_blocks=n_strata)
-
-
 def _disparities(evidence: Evidence, target: Any) -> dict[str, float]:
-    """Return the three disparities of the groups that have rows, from their distributions one by one."""
+    """Return the three disparities of the groups that have rows."""
     histograms = evidence.histograms
     weights = histograms.weights
-    places = np.flatnonzero(weights > 0)
-    samples, everyone = [evidence.sample(place) for place in places.tolist()], evidence.sample(EVERYONE)
-    aim = resolve_target(
+    present = np.flatnonzero(weights > 0).tolist()
+    samples, everyone = [evidence.sample(group) for group in present], evidence.sample(EVERYONE)
+    resolved = resolve_target(
         histograms.unit_target(target),
         samples,
-        weights[places],
-        labels=[histograms.groups.labels[place] for place in places],
-        names=[histograms.groups.names[place] for place in places],
+        weights[present],
+        labels=[histograms.groups.labels[group] for group in present],
+        names=[histograms.groups.names[group] for group in present],
         everyone=everyone,
     )
     return {
-        METRICS[0]: sum(wasserstein(sample, aim) for sample in samples),
+        METRICS[0]: sum(wasserstein(sample, resolved) for sample in samples),
         METRICS[1]: sum(wasserstein(sample, everyone) for sample in samples),
         METRICS[2]: sum(wasserstein(one, other) for one, other in combinations(samples, 2)),
     }

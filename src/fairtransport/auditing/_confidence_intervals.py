@@ -1,24 +1,24 @@
-r"""Intervals for disparities, which chance can only push up.
+r"""Confidence intervals of disparities, by inversion of the bootstrap.
 
-A disparity of samples is biased upward: two samples of one distribution never agree. The percentiles of a bootstrap
-move the wrong way (they add the bias once more) and cover far too rarely, in the extreme never. So an interval here
-holds the disparities under which a reading such as this one would not be unusual.
+A disparity of samples is biased upward: two samples of one distribution never agree exactly. Percentile bootstrap
+intervals double this bias and have poor coverage, in the extreme none. The intervals here are obtained by inversion
+instead: they consist of the true disparities under which the observed one would not be unusual.
 
-Let D be the groups' deviations from their common curve as they were read, h the noise of a bootstrap replicate and
-:math:`\|\cdot\|` the disparity, which is a norm of such deviations. Truths are sought along the line
-:math:`\lambda D`, from no difference (0) through what was read (1) and beyond. A truth :math:`\lambda` reads
-:math:`\|\lambda D + h\|` when the noise is h. Each replicate is solved for the truth that would have read what was
-read,
+Let D be the observed deviations of the groups' curves from their common curve, h the noise of a bootstrap replicate and
+:math:`\|\cdot\|` the disparity, which is a norm of such deviations. The true deviations are taken to be a multiple
+:math:`\lambda D` of the observed ones, from no difference (0) through the observed difference (1) and beyond. With the
+noise h they would be observed as :math:`\|\lambda D + h\|`. For each replicate, the equation
 
 .. math:: \|\lambda_b D + h_b\| = \|D\|, \qquad \theta_b = \lambda_b \|D\|,
 
-and the interval is made of the quantiles of these truths. Where noise alone reads as much, the truth is 0, so the
-interval reaches down to 0 when the data do not show a difference; an audit makes sure of that with the permutation
-test, which is exact.
+is solved for the true disparity :math:`\theta_b` that would have been observed as it was. The quantiles of the
+:math:`\theta_b` are the confidence limits. Where noise alone exceeds the observed disparity, :math:`\theta_b` is 0, so
+the interval includes 0 when the data show no difference; an audit ensures this with the permutation test, which is
+exact.
 
-D itself is rough: it carries noise. Its part that is not a plain shift of the scores is shrunk (James and Stein) by as
-much as noise explains it. A reading below the median of what chance alone gives is luck; the upper end is then taken
-as if it had been that median.
+D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
+noise explains. If the observed disparity is below the median under the null hypothesis, the upper limit is that of an
+observation at this median.
 """
 
 from __future__ import annotations
@@ -34,219 +34,234 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._coarse_histograms import Thinned
-    from fairtransport.auditing._disparity_norms import Yardstick
+    from fairtransport.auditing._coarse_histograms import CoarseHistograms
+    from fairtransport.auditing._disparity_norms import DisparityNorm
 
-__all__ = ["Block", "Truths", "find_truths"]
+__all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions"]
 
-_MOST_NUMBERS = 1 << 21  # in the curves that are held at a time
-_CACHED = 1 << 16  # in the curves that are solved at a time
-_STEPS = 12
-_CLOSE = 1e-3  # of the reading: far below what replicates tell apart
+_MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
+_CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
+_MAX_ITER = 12
+_TOL = 1e-3  # relative to the observed disparity; far below the spread of the replicates
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Histograms whose disparities count with a weight: all rows (weight 1), or one stratum of several.
+class Stratum:
+    """Histograms whose disparities count with a weight: one stratum of several, or all rows with weight 1.
 
     Parameters
     ----------
-    thinned : Thinned
-    yardsticks : tuple of Yardstick
-        What is measured; the same names in all blocks.
+    histograms : CoarseHistograms
+    norms : tuple of DisparityNorm
+        The disparities to measure; the same names in all strata.
     weight : float
     """
 
-    thinned: Thinned
-    yardsticks: tuple[Yardstick, ...]
+    histograms: CoarseHistograms
+    norms: tuple[DisparityNorm, ...]
     weight: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Truths:
-    """The truths that replicates are solved for.
+class ConfidenceDistribution:
+    """The true disparities that solve each replicate; their quantiles are confidence limits.
 
     Parameters
     ----------
     values : array of shape (n_replicates,)
-        Given what was read.
+        For the observed disparity.
     upper : array of shape (n_replicates,)
-        The same, for a reading that is at least the median of noise alone.
+        For the observed disparity or the median under the null hypothesis, whichever is larger.
     """
 
     values: NDArray[np.float64]
     upper: NDArray[np.float64]
 
     @property
-    def middle(self) -> float:
-        """The median: the reading without its bias."""
+    def median(self) -> float:
+        """The median: the observed disparity after correction for its bias."""
         return float(np.median(self.values))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the central interval."""
+        """Return the central confidence interval."""
         tail = (1 - confidence) / 2
         low = np.quantile(self.values, tail, method="weibull")
         return float(low), float(np.quantile(self.upper, 1 - tail, method="weibull"))
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """One yardstick on one block: the line of truths, and what a replicate needs to be measured."""
+class _Component:
+    """One norm on one stratum: its observed deviations, and their direction after shrinkage."""
 
-    yardstick: Yardstick
-    block: Block
+    norm: DisparityNorm
+    stratum: Stratum
     widths: NDArray[np.float64]
-    read: NDArray[np.float64]
-    shape: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    direction: NDArray[np.float64]
 
     def total(self, curves: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.block.weight * self.yardstick.total(curves, self.widths)
+        return self.stratum.weight * self.norm.total(curves, self.widths)
 
     def noise(self, drawn: NDArray[np.float64], source: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far replicates are off what they were drawn from, for small groups a little farther.
+        """Return the deviations of replicates from their source, inflated for small groups.
 
-        Rows vary by n / (n - 1) more around the truth than around themselves, and how much they vary is itself read
+        The variance of n rows around the truth is n / (n - 1) times that around their mean, and it is itself estimated
         from n rows, for which Student's t has the variance (n - 1) / (n - 3): together n / (n - 3).
         """
-        prepare, thinned = self.yardstick.prepare, self.block.thinned
-        noise = prepare(drawn, thinned) - prepare(source, thinned)
-        sizes = np.maximum(thinned.effective_sizes, 4.0)
+        prepare, histograms = self.norm.prepare, self.stratum.histograms
+        noise = prepare(drawn, histograms) - prepare(source, histograms)
+        sizes = np.maximum(histograms.effective_sizes, 4.0)
         noise[:-1] *= np.sqrt(sizes / (sizes - 3))[:, None, None]
         return noise
 
 
-def find_truths(blocks: Sequence[Block], n_replicates: int, rng: np.random.Generator) -> dict[str, Truths]:
-    """Solve every replicate for the truth behind the reading, for each disparity.
+def confidence_distributions(
+    strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator
+) -> dict[str, ConfidenceDistribution]:
+    """Solve bootstrap replicates for the true disparities behind the observed ones.
 
     Parameters
     ----------
-    blocks : sequence of Block
+    strata : sequence of Stratum
+        Disparities are summed over strata, by weight.
     n_replicates : int
     rng : numpy.random.Generator
 
     Returns
     -------
-    dict of str to Truths
-        Under the names of the yardsticks.
+    dict of str to ConfidenceDistribution
+        By the names of the norms.
     """
-    size = sum(block.thinned.masses.size for block in blocks)
-    most = max(1, min(n_replicates, _MOST_NUMBERS // size))
-    chunks = [most] * (n_replicates // most) + [n_replicates % most] * (n_replicates % most > 0)
-    lines: dict[str, list[_Piece]] = {}
-    floors: dict[str, float] = {}
-    found: defaultdict[str, list[Truths]] = defaultdict(list)
-    for chunk in chunks:
-        draws = [block.thinned.bootstrap(rng, chunk) for block in blocks]
-        for column in zip(*(block.yardsticks for block in blocks), strict=True):
-            name = column[0].name
-            if name not in lines:
-                lines[name] = [_make_piece(*each) for each in zip(column, blocks, draws, strict=True)]
-            pieces = lines[name]
-            noise = [piece.noise(*draw) for piece, draw in zip(pieces, draws, strict=True)]
-            reading = sum(float(piece.total(piece.read)[0]) for piece in pieces)
-            if name not in floors:
-                floors[name] = float(np.median(_measure(pieces, noise)))
-            truths = _solve(pieces, noise, reading)
-            upper = truths if reading >= floors[name] else _solve(pieces, noise, floors[name])
-            found[name].append(Truths(truths, upper))
+    size = sum(stratum.histograms.masses.size for stratum in strata)
+    chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
+    chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
+    components: dict[str, list[_Component]] = {}
+    null_medians: dict[str, float] = {}
+    parts: defaultdict[str, list[ConfidenceDistribution]] = defaultdict(list)
+    for n_drawn in chunks:
+        draws = [stratum.histograms.bootstrap(rng, n_drawn) for stratum in strata]
+        for norms in zip(*(stratum.norms for stratum in strata), strict=True):
+            name = norms[0].name
+            if name not in components:
+                components[name] = [_make_component(*each) for each in zip(norms, strata, draws, strict=True)]
+            terms = components[name]
+            noise = [term.noise(*draw) for term, draw in zip(terms, draws, strict=True)]
+            observed = sum(float(term.total(term.observed)[0]) for term in terms)
+            if name not in null_medians:
+                null_medians[name] = float(np.median(_measure(terms, noise)))
+            values = _solve(terms, noise, observed)
+            upper = values if observed >= null_medians[name] else _solve(terms, noise, null_medians[name])
+            parts[name].append(ConfidenceDistribution(values, upper))
     return {
-        name: Truths(np.concatenate([part.values for part in parts]), np.concatenate([part.upper for part in parts]))
-        for name, parts in found.items()
+        name: ConfidenceDistribution(
+            np.concatenate([part.values for part in each]), np.concatenate([part.upper for part in each])
+        )
+        for name, each in parts.items()
     }
 
 
-def _make_piece(yardstick: Yardstick, block: Block, draw: tuple[NDArray[np.float64], NDArray[np.float64]]) -> _Piece:
-    thinned = block.thinned
-    curves = yardstick.prepare(thinned.curves(), thinned)
-    deviations = curves - yardstick.centre(curves, thinned)
-    widths = yardstick.widths(thinned)
-    piece = _Piece(yardstick, block, widths, deviations, deviations)
-    noise = piece.noise(*draw)
-    if yardstick.target is None:
+def _make_component(
+    norm: DisparityNorm, stratum: Stratum, draw: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> _Component:
+    histograms = stratum.histograms
+    curves = norm.prepare(histograms.curves(), histograms)
+    deviations = curves - norm.centre(curves, histograms)
+    widths = norm.widths(histograms)
+    component = _Component(norm, stratum, widths, deviations, deviations)
+    noise = component.noise(*draw)
+    if norm.target is None:
         noise = noise - noise[-1]
-    middle = thinned.curves()[-1, 0]
-    # How a small shift moves a curve: most where most scores are. For quantile functions, everywhere alike.
-    mode = np.ones(widths.size) if yardstick.kind == "mean" else middle * (1 - middle)
-    shape = _smooth(deviations, noise, mode, widths)
-    if float(piece.total(shape)[0]) <= 1e-9:
-        shape = _any_shift(len(shape), thinned.group_shares, mode)
-    return _Piece(yardstick, block, widths, deviations, shape)
+    pooled = histograms.curves()[-1, 0]
+    # The effect of a small shift of the scores on a curve: largest where scores are dense; constant on quantiles.
+    shift = np.ones(widths.size) if norm.kind == "mean" else pooled * (1 - pooled)
+    direction = _shrink(deviations, noise, shift, widths)
+    if float(component.total(direction)[0]) <= 1e-9:
+        direction = _alternating_shift(len(direction), histograms.group_shares, shift)
+    return _Component(norm, stratum, widths, deviations, direction)
 
 
-def _smooth(
-    deviations: NDArray[np.float64], noise: NDArray[np.float64], mode: NDArray[np.float64], widths: NDArray[np.float64]
+def _shrink(
+    deviations: NDArray[np.float64], noise: NDArray[np.float64], shift: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Shrink what is not a shift by as much as noise explains it."""
-    if not mode @ widths > 0:
+    """Shrink the part of the deviations that is not a shift by the share that noise explains."""
+    if not shift @ widths > 0:
         return deviations
-    own, rough = _split(deviations, mode, widths)
-    _, noisy = _split(noise, mode, widths)
-    energy = float(np.sum((rough[:-1] ** 2) @ widths))
-    expected = float(np.sum(((noisy[:-1] ** 2) @ widths).mean(axis=1)))
-    kept = max(0.0, 1.0 - expected / energy) if energy > 0 else 0.0
-    return own + kept * rough
+    shifted, remainder = _split_shift(deviations, shift, widths)
+    _, noise_remainder = _split_shift(noise, shift, widths)
+    energy = float(np.sum((remainder[:-1] ** 2) @ widths))
+    noise_energy = float(np.sum(((noise_remainder[:-1] ** 2) @ widths).mean(axis=1)))
+    factor = max(0.0, 1.0 - noise_energy / energy) if energy > 0 else 0.0
+    return shifted + factor * remainder
 
 
-def _split(
-    curves: NDArray[np.float64], mode: NDArray[np.float64], widths: NDArray[np.float64]
+def _split_shift(
+    curves: NDArray[np.float64], shift: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Part of each curve that a shift explains (it has the same area), and the rest."""
-    shift = (curves @ widths / (mode @ widths))[..., None] * mode
-    return shift, curves - shift
+    """Split each curve into a multiple of ``shift`` with the same area, and the remainder."""
+    shifted = (curves @ widths / (shift @ widths))[..., None] * shift
+    return shifted, curves - shifted
 
 
-def _any_shift(n_curves: int, shares: NDArray[np.float64], mode: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shift every other group: the truths that are tried where groups were read as equal."""
+def _alternating_shift(n_curves: int, shares: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return deviations that shift every other group, as the direction where the groups are observed to be equal."""
     signs = np.where(np.arange(n_curves - 1) % 2, 1.0, -1.0)
     signs -= shares @ signs
-    shape = np.zeros((n_curves, 1, mode.size))
-    shape[:-1, 0] = 1e-3 * signs[:, None] * mode
-    return shape
+    direction = np.zeros((n_curves, 1, shift.size))
+    direction[:-1, 0] = 1e-3 * signs[:, None] * shift
+    return direction
 
 
 def _measure(
-    pieces: Sequence[_Piece], noise: Sequence[NDArray[np.float64]], truth: NDArray[np.float64] | None = None
+    components: Sequence[_Component],
+    noise: Sequence[NDArray[np.float64]],
+    multiples: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Read each replicate at its truth (none: noise alone)."""
-    if truth is None:
-        parts = [piece.total(one) for piece, one in zip(pieces, noise, strict=True)]
+    """Return the disparity of each replicate at its multiple of the direction; None for noise alone."""
+    if multiples is None:
+        parts = [component.total(one) for component, one in zip(components, noise, strict=True)]
     else:
-        times = truth[None, :, None]
-        parts = [piece.total(times * piece.shape + one) for piece, one in zip(pieces, noise, strict=True)]
+        factors = multiples[None, :, None]
+        parts = [
+            component.total(factors * component.direction + one)
+            for component, one in zip(components, noise, strict=True)
+        ]
     total: NDArray[np.float64] = np.sum(parts, axis=0)
     return total
 
 
-def _solve(pieces: Sequence[_Piece], noise: Sequence[NDArray[np.float64]], reading: float) -> NDArray[np.float64]:
-    r"""Find the largest :math:`\lambda \ge 0` that reads as was read, for each replicate; 0 where none does.
+def _solve(
+    components: Sequence[_Component], noise: Sequence[NDArray[np.float64]], observed: float
+) -> NDArray[np.float64]:
+    r"""Return the true disparity at the largest root :math:`\lambda \ge 0` for each replicate; 0 where there is none.
 
-    What is read is a convex function of lambda with slopes of at most the norm of the shape. A secant through two
-    points to the right of a convex function's last root meets 0 between that root and them. So the steps come down
-    from the right and never pass the root.
+    The disparity is a convex function of lambda whose slope is at most the norm of the direction. A secant through two
+    points to the right of the last root of a convex function crosses 0 between that root and those points, so the
+    iterates decrease and never pass the root.
     """
-    scale = sum(float(piece.total(piece.shape)[0]) for piece in pieces)
+    scale = sum(float(component.total(component.direction)[0]) for component in components)
     size = noise[0].shape[1]
     if not scale > 0:
         return np.zeros(size)
-    # A few replicates at a time: what the processor's cache holds is measured several times faster.
-    few = max(1, _CACHED // sum(one.shape[0] * one.shape[2] for one in noise))
-    slices = [slice(start, start + few) for start in range(0, size, few)]
-    return np.concatenate([_solve_few(pieces, [one[:, at] for one in noise], reading, scale) for at in slices])
+    # Few replicates at a time: arrays that fit into the processor's cache are several times faster.
+    step = max(1, _CACHE_ENTRIES // sum(one.shape[0] * one.shape[2] for one in noise))
+    slices = [slice(start, start + step) for start in range(0, size, step)]
+    return np.concatenate([_secant(components, [one[:, at] for one in noise], observed, scale) for at in slices])
 
 
-def _solve_few(
-    pieces: Sequence[_Piece], noise: Sequence[NDArray[np.float64]], reading: float, scale: float
+def _secant(
+    components: Sequence[_Component], noise: Sequence[NDArray[np.float64]], observed: float, scale: float
 ) -> NDArray[np.float64]:
-    at = (reading + _measure(pieces, noise)) / scale  # by the triangle inequality this reads too much
-    above = _measure(pieces, noise, at) - reading
+    at = (observed + _measure(components, noise)) / scale  # right of the root, by the triangle inequality
+    excess = _measure(components, noise, at) - observed
     slope = np.full_like(at, scale)
-    for _ in range(_STEPS):
-        new = np.maximum(at - above / slope, 0.0)
-        new_above = _measure(pieces, noise, new) - reading
-        moved = at - new
-        risen = np.divide(above - new_above, moved, out=np.zeros_like(at), where=moved > 1e-12 * (1 + at))
-        slope = np.where(risen > 0, np.minimum(risen, slope), np.where(moved > 1e-12 * (1 + at), 1e-6 * scale, slope))
-        at, above = new, new_above
-        if not np.any((at > 0) & (np.abs(above) > _CLOSE * reading)):
+    for _ in range(_MAX_ITER):
+        new = np.maximum(at - excess / slope, 0.0)
+        new_excess = _measure(components, noise, new) - observed
+        step = at - new
+        moved = step > 1e-12 * (1 + at)
+        secant = np.divide(excess - new_excess, step, out=np.zeros_like(at), where=moved)
+        slope = np.where(secant > 0, np.minimum(secant, slope), np.where(moved, 1e-6 * scale, slope))
+        at, excess = new, new_excess
+        if not np.any((at > 0) & (np.abs(excess) > _TOL * observed)):
             break
     return at * scale

@@ -1,7 +1,7 @@
-"""What is measured, as a norm of curves, so that thousands of resampled histograms can be measured at once.
+"""The disparities as norms of curves, evaluated for thousands of resampled histograms at once.
 
-A curve is a distribution function averaged over a few bins, or a quantile function at a few levels. An array of curves
-has the groups first and everyone last, then replicates, then bins: shape (n_groups + 1, n_replicates, n_bins).
+A curve is a distribution function averaged over bins, or a quantile function at equally spaced levels. An array of
+curves has the shape (n_groups + 1, n_replicates, n_bins): the groups come first, the curve of all rows is the last.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from fairtransport.transport.targets import TARGET_WORDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._coarse_histograms import Thinned
+    from fairtransport.auditing._coarse_histograms import CoarseHistograms
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["METRICS", "Yardstick", "make_yardsticks"]
+__all__ = ["METRICS", "DisparityNorm", "make_norms"]
 
 METRICS = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pairwise_disparity")
 
 Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean"]
 
-_LEVELS = 128  # at which quantile functions are read
+_N_LEVELS = 128  # of the quantile functions
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
-    """A disparity: a sum of areas between curves.
+class DisparityNorm:
+    """A disparity as a sum of areas between curves.
 
     Parameters
     ----------
     name : str
-        Its key among the metrics.
+        Name of the metric.
     kind : {"pairs", "median", "everyone", "group", "fixed", "mean"}
-        Between every two groups; of the groups to their pointwise median (the Wasserstein-1 barycenter), to
-        everyone, to one group, to a distribution that does not change, to the mean of their quantile functions (the
-        Wasserstein-2 barycenter).
+        What is compared: all pairs of groups, or each group with the pointwise median of the groups' curves (the
+        Wasserstein-1 barycenter), with all rows, with one group, with a fixed distribution, or with the mean of the
+        groups' quantile functions (the Wasserstein-2 barycenter).
     group : int
-        Which group, for "group".
+        Index of the group, for "group".
     target : Sample, optional
-        The distribution on [0, 1], for "fixed".
+        The fixed distribution on [0, 1], for "fixed".
     """
 
     name: str
@@ -53,55 +53,55 @@ class Yardstick:
     target: Sample | None = None
 
     def total(self, curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the disparity of each replicate; a norm of ``curves``, once they are centred."""
+        """Return the disparity of each replicate: a norm of the centred ``curves``."""
         groups = curves[:-1]
         if self.kind in {"pairs", "median"}:
-            # The k-th lowest curve counts as often as it is the higher one of a pair, less as the lower one.
-            times = 2.0 * np.arange(len(groups)) - len(groups) + 1
-            times = times if self.kind == "pairs" else np.sign(times)
-            total: NDArray[np.float64] = times @ (np.sort(groups, axis=0) @ widths)
+            # The k-th lowest of n curves is the upper one in k pairs and the lower one in n - 1 - k.
+            coefficients = 2.0 * np.arange(len(groups)) - len(groups) + 1
+            coefficients = coefficients if self.kind == "pairs" else np.sign(coefficients)
+            total: NDArray[np.float64] = coefficients @ (np.sort(groups, axis=0) @ widths)
             return total
         if self.kind == "fixed":
-            return _sum(abs(one) @ widths for one in groups)
-        middle = curves[self.group] if self.kind == "group" else curves[-1]
-        return _sum(abs(one - middle) @ widths for one in groups)
+            return _sum(abs(curve) @ widths for curve in groups)
+        centre = curves[self.group] if self.kind == "group" else curves[-1]
+        return _sum(abs(curve - centre) @ widths for curve in groups)
 
-    def prepare(self, curves: NDArray[np.float64], thinned: Thinned) -> NDArray[np.float64]:
-        """Turn distribution functions into the curves that are compared: themselves, or quantile functions."""
+    def prepare(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the curves to compare: the distribution functions themselves, or their quantile functions."""
         if self.kind != "mean":
             return curves
-        levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
+        levels = (np.arange(_N_LEVELS) + 0.5) / _N_LEVELS
         flat = curves[:-1].reshape(-1, curves.shape[-1])
-        places = np.array([np.searchsorted(one, levels - 1e-12) for one in flat])
-        quantiles = thinned.centres[np.maximum(places - 1, 0)].reshape(*curves[:-1].shape[:2], _LEVELS)
-        return np.concatenate([quantiles, np.tensordot(thinned.group_shares, quantiles, 1)[None]])
+        indices = np.array([np.searchsorted(cdf, levels - 1e-12) for cdf in flat])
+        quantiles = histograms.centres[np.maximum(indices - 1, 0)].reshape(*curves[:-1].shape[:2], _N_LEVELS)
+        return np.concatenate([quantiles, np.tensordot(histograms.group_shares, quantiles, 1)[None]])
 
-    def widths(self, thinned: Thinned) -> NDArray[np.float64]:
-        """Return what each entry of a curve stands for: a bin's width, or a share of the levels."""
-        return np.full(_LEVELS, 1 / _LEVELS) if self.kind == "mean" else thinned.widths
+    def widths(self, histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the weight of each entry of a curve: the width of a bin, or the spacing of the levels."""
+        return np.full(_N_LEVELS, 1 / _N_LEVELS) if self.kind == "mean" else histograms.widths
 
-    def centre(self, curves: NDArray[np.float64], thinned: Thinned) -> NDArray[np.float64]:
-        """Return the curve that all groups would have at disparity 0: the target where one is given, or everyone's."""
-        return curves[-1] if self.target is None else thinned.average_cdf(self.target)[None]
+    def centre(self, curves: NDArray[np.float64], histograms: CoarseHistograms) -> NDArray[np.float64]:
+        """Return the curve that all groups have at disparity 0: that of the target, if any, or that of all rows."""
+        return curves[-1] if self.target is None else histograms.average_cdf(self.target)[None]
 
 
-def make_yardsticks(histograms: GroupHistograms, target: Any) -> tuple[Yardstick, ...]:
-    """Return the three disparities, with the first one measured to what the user calls a target."""
+def make_norms(histograms: GroupHistograms, target: Any) -> tuple[DisparityNorm, ...]:
+    """Return the norms of the three disparities, the first with respect to a target as users specify it."""
     first = METRICS[0]
-    words: dict[str, Kind] = dict(zip(TARGET_WORDS, ("median", "mean", "everyone"), strict=True))
-    if isinstance(target, str) and target in words:
-        to_target = Yardstick(first, words[target])
+    kinds: dict[str, Kind] = dict(zip(TARGET_WORDS, ("median", "mean", "everyone"), strict=True))
+    if isinstance(target, str) and target in kinds:
+        to_target = DisparityNorm(first, kinds[target])
     elif isinstance(target, (Sample, np.ndarray)) or _is_scores(target, histograms):
         sample = target if isinstance(target, Sample) else Sample.from_values(target)
         unit = Sample(histograms.grid.to_unit(sample.values), sample.levels)
-        to_target = Yardstick(first, "fixed", target=unit)
+        to_target = DisparityNorm(first, "fixed", target=unit)
     else:
-        to_target = Yardstick(first, "group", group=histograms.groups.index_of(target))
-    return to_target, Yardstick(METRICS[1], "everyone"), Yardstick(METRICS[2], "pairs")
+        to_target = DisparityNorm(first, "group", group=histograms.groups.index_of(target))
+    return to_target, DisparityNorm(METRICS[1], "everyone"), DisparityNorm(METRICS[2], "pairs")
 
 
 def _is_scores(target: Any, histograms: GroupHistograms) -> bool:
-    """Whether a target is a list of scores: not a label, and numbers throughout."""
+    """Return whether a target is a list of scores rather than the label of a group."""
     if isinstance(target, tuple) and target in histograms.groups.labels:
         return False
     if np.ndim(target) == 0:

@@ -1,4 +1,4 @@
-"""A bound that no distribution can break: Dvoretzky, Kiefer and Wolfowitz, with Massart's constant."""
+"""Distribution-free bounds on disparities: Dvoretzky, Kiefer and Wolfowitz, with Massart's constant."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._disparity_norms import Yardstick
+    from fairtransport.auditing._disparity_norms import DisparityNorm
 
 __all__ = ["distribution_free_margins"]
 
 
 def distribution_free_margins(
-    yardsticks: Sequence[Yardstick],
+    norms: Sequence[DisparityNorm],
     sizes: NDArray[np.float64],
     weights: NDArray[np.float64],
     confidence: float,
 ) -> dict[str, float]:
-    r"""By how much each disparity may differ from the truth, whatever the distributions are.
+    r"""Bound the difference between each disparity and its true value, for any distributions.
 
     Parameters
     ----------
-    yardsticks : sequence of Yardstick
+    norms : sequence of DisparityNorm
     sizes : array of shape (n_groups,)
-        Effective numbers of rows. Rows of unequal weight make the bound approximate.
+        Effective sample sizes. With rows of unequal weight the bound is approximate.
     weights : array of shape (n_groups,)
-        Total weights, for everyone's distribution.
+        Total weights, for the distribution of all rows.
     confidence : float
-        For all groups at once.
+        Simultaneous confidence level for all groups.
 
     Returns
     -------
@@ -40,33 +40,33 @@ def distribution_free_margins(
 
     Notes
     -----
-    With confidence :math:`1 - \alpha` each of G distribution functions is within
+    With confidence :math:`1 - \alpha`, all of G empirical distribution functions are uniformly within
 
     .. math:: \varepsilon_a = \min\!\left(1, \sqrt{\frac{\log(2 G / \alpha)}{2 n_a}}\right)
 
-    of the truth everywhere, so a distance on [0, 1] is off by no more than the sum of its two. The distance to the
+    of the true ones, so the error of a distance on [0, 1] is at most the sum of two such bounds. The distance to the
     Wasserstein-1 barycenter is the smallest sum of distances to any distribution, so its margin is the sum over groups.
 
     Examples
     --------
-    >>> from fairtransport.auditing._disparity_norms import Yardstick
-    >>> pairs = Yardstick("spdd", "pairs")
-    >>> found = distribution_free_margins([pairs], np.array([1e4, 1e4]), np.array([1.0, 1.0]), 0.95)
-    >>> round(found["spdd"], 4)
+    >>> from fairtransport.auditing._disparity_norms import DisparityNorm
+    >>> pairs = DisparityNorm("spdd", "pairs")
+    >>> margins = distribution_free_margins([pairs], np.array([1e4, 1e4]), np.array([1.0, 1.0]), 0.95)
+    >>> round(margins["spdd"], 4)
     0.0296
     """
     n_groups = sizes.size
     radius = np.minimum(1.0, np.sqrt(np.log(2 * n_groups / (1 - confidence)) / (2 * np.maximum(sizes, 1e-9))))
     total, pooled = float(radius.sum()), float(weights @ radius / weights.sum())
     margins = {}
-    for yardstick in yardsticks:
-        if yardstick.kind == "pairs":
+    for norm in norms:
+        if norm.kind == "pairs":
             margin = (n_groups - 1) * total
-        elif yardstick.kind in {"everyone", "mean"}:
+        elif norm.kind in {"everyone", "mean"}:
             margin = total + n_groups * pooled
-        elif yardstick.kind == "group":
-            margin = total + (n_groups - 2) * float(radius[yardstick.group])
+        elif norm.kind == "group":
+            margin = total + (n_groups - 2) * float(radius[norm.group])
         else:
             margin = total
-        margins[yardstick.name] = margin
+        margins[norm.name] = margin
     return margins

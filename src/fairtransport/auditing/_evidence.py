@@ -1,4 +1,4 @@
-"""What an audit is made from: rows, exactly, or histograms, at their resolution."""
+"""The data of an audit: rows, for exact figures, or histograms, for figures at their resolution."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["CountedEvidence", "Evidence", "RowEvidence"]
+__all__ = ["EVERYONE", "Evidence", "HistogramEvidence", "RowEvidence"]
 
+#: The group index of all rows.
 EVERYONE = -1
 
 
 class Evidence(Protocol):
-    """What the figures of an audit are read from. A group is its position; -1 is everyone. Scores lie on [0, 1]."""
+    """The data of an audit. Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1]."""
 
     @property
     def histograms(self) -> GroupHistograms:
-        """The counts, from which noise is drawn."""
+        """The binned scores, for resampling."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether figures are those of the rows, not of the nodes."""
+        """Whether figures are computed from rows rather than bins."""
         ...
 
     def disparities(self, target: Any) -> dict[str, float]:
@@ -41,35 +42,35 @@ class Evidence(Protocol):
         ...
 
     def distances(self) -> NDArray[np.float64]:
-        """Return the distance between every two groups."""
+        """Return the matrix of distances between groups."""
         ...
 
     def sample(self, group: int) -> Sample:
-        """Return the scores of a group."""
+        """Return the distribution of a group's scores."""
         ...
 
     def class_sample(self, label: int, group: int) -> Sample | None:
-        """Return the scores of a group's rows of one label; None where there are none."""
+        """Return the distribution of a group's scores with one label; None where it has no such rows."""
         ...
 
     def selected(self, threshold: float, group: int) -> Tally:
-        """Return the weight of a group's rows above a threshold and of the others."""
+        """Return the weight of a group's rows strictly above a threshold, and of the others."""
         ...
 
     def wrong(self, threshold: float, group: int) -> Tally:
-        """Return the weight of a group's rows that are decided wrongly and of the others."""
+        """Return the weight of a group's rows that a threshold misclassifies, and of the others."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class CountedEvidence:
-    """Histograms; exact for scores and thresholds on nodes."""
+class HistogramEvidence:
+    """Evidence from histograms; exact for scores and thresholds on nodes."""
 
     histograms: GroupHistograms
 
     @property
     def exact(self) -> bool:
-        """Never taken for granted: nodes stand for the scores below them."""
+        """False, although figures are exact for scores that lie on nodes."""
         return False
 
     def disparities(self, target: Any) -> dict[str, float]:
@@ -77,7 +78,7 @@ class CountedEvidence:
         return self.histograms.disparities(target)
 
     def distances(self) -> NDArray[np.float64]:
-        """Return the distance between every two groups."""
+        """Return the matrix of distances between groups."""
         return self.histograms.distances()
 
     @cached_property
@@ -85,50 +86,51 @@ class CountedEvidence:
         return [*self.histograms.samples(unit=True), self.histograms.sample_of_everyone(unit=True)]
 
     def sample(self, group: int) -> Sample:
-        """Return the scores of a group."""
+        """Return the distribution of a group's scores."""
         return self._samples[group]
 
     def class_sample(self, label: int, group: int) -> Sample | None:
-        """Return the scores of a group's rows of one label."""
+        """Return the distribution of a group's scores with one label; None where it has no such rows."""
         return self.histograms.class_sample(label, None if group == EVERYONE else group, unit=True)
 
     def selected(self, threshold: float, group: int) -> Tally:
-        """Return the weight above the threshold, moved down to a node where it is none, and at or below it."""
-        held, squares = self._of(group)
-        at = self._node_below(threshold)
-        return _tally(held[:, at:].sum(), held[:, :at].sum(), squares[:, at:].sum(), squares[:, :at].sum())
+        """Return the weight above the threshold, rounded down to a node, and the weight at or below it."""
+        masses, squares = self._masses(group)
+        at = self._first_node_above(threshold)
+        return _tally(masses[:, at:].sum(), masses[:, :at].sum(), squares[:, at:].sum(), squares[:, :at].sum())
 
     def wrong(self, threshold: float, group: int) -> Tally:
         """Return the weight of label 0 above and of label 1 at or below the threshold, and the rest."""
-        held, squares = self._of(group)
-        at = self._node_below(threshold)
-        wrong = (held[0, at:].sum() + held[1, :at].sum(), squares[0, at:].sum() + squares[1, :at].sum())
-        return _tally(wrong[0], held.sum() - wrong[0], wrong[1], squares.sum() - wrong[1])
+        masses, squares = self._masses(group)
+        at = self._first_node_above(threshold)
+        wrong = masses[0, at:].sum() + masses[1, :at].sum()
+        wrong_squares = squares[0, at:].sum() + squares[1, :at].sum()
+        return _tally(wrong, masses.sum() - wrong, wrong_squares, squares.sum() - wrong_squares)
 
-    def _of(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        counted = self.histograms
+    def _masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums of weights and of squared weights of a group, by label and node."""
+        histograms = self.histograms
         if group != EVERYONE:
-            return counted.by_class[:, group], counted.squares_by_class[:, group]
-        held = counted.masses.sum(axis=1)
-        return held, held if counted.squares is None else counted.squares.sum(axis=1)
+            return histograms.by_class[:, group], histograms.squares_by_class[:, group]
+        masses = histograms.masses.sum(axis=1)
+        return masses, masses if histograms.squares is None else histograms.squares.sum(axis=1)
 
-    def _node_below(self, threshold: float) -> int:
-        """First node above the threshold."""
+    def _first_node_above(self, threshold: float) -> int:
         return int(np.floor(threshold * self.histograms.grid.n_bins + 1e-9)) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class RowEvidence:
-    """The rows themselves.
+    """Evidence from rows.
 
     Parameters
     ----------
     histograms : GroupHistograms
-        Their counts.
+        The binned scores.
     scores : array of shape (n,)
-        On [0, 1].
+        Rescaled to [0, 1].
     positive : array of bool of shape (n,), or None
-        Rows of label 1.
+        Whether each row has label 1; None without labels.
     weights : array of shape (n,), or None
     groups : Groups
     """
@@ -141,7 +143,7 @@ class RowEvidence:
 
     @property
     def exact(self) -> bool:
-        """Whatever the scores are."""
+        """True."""
         return True
 
     def disparities(self, target: Any) -> dict[str, float]:
@@ -150,11 +152,11 @@ class RowEvidence:
         return disparities(self.scores, sensitive_features=self.groups, target=unit, sample_weight=self.weights)
 
     def distances(self) -> NDArray[np.float64]:
-        """Return the distance between every two groups."""
+        """Return the matrix of distances between groups."""
         return pairwise_distances(self.scores, sensitive_features=self.groups, sample_weight=self.weights)
 
     def sample(self, group: int) -> Sample:
-        """Return the scores of a group."""
+        """Return the distribution of a group's scores."""
         return self._everyone if group == EVERYONE else self._sample(group)
 
     @cached_property
@@ -166,15 +168,15 @@ class RowEvidence:
         return Sample.from_values(self.scores[rows], None if self.weights is None else self.weights[rows])
 
     def class_sample(self, label: int, group: int) -> Sample | None:
-        """Return the scores of a group's rows of one label."""
+        """Return the distribution of a group's scores with one label; None where it has no such rows."""
         rows = self._rows(group)
         if self.positive is None:
-            raise ValueError("There are no labels.")
-        mine = self.positive[rows] == bool(label)
-        weights = None if self.weights is None else self.weights[rows][mine]
-        if not mine.any() or (weights is not None and not weights.sum() > 0):
+            raise ValueError("The audit has no labels.")
+        selected = self.positive[rows] == bool(label)
+        weights = None if self.weights is None else self.weights[rows][selected]
+        if not selected.any() or (weights is not None and not weights.sum() > 0):
             return None
-        return Sample.from_values(self.scores[rows][mine], weights)
+        return Sample.from_values(self.scores[rows][selected], weights)
 
     def selected(self, threshold: float, group: int) -> Tally:
         """Return the weight strictly above the threshold, and at or below it."""
@@ -182,10 +184,10 @@ class RowEvidence:
         return self._count(self.scores[rows] > threshold, rows)
 
     def wrong(self, threshold: float, group: int) -> Tally:
-        """Return the weight of the rows that are decided wrongly, and of the others."""
+        """Return the weight of the rows that a threshold misclassifies, and of the others."""
         rows = self._rows(group)
         if self.positive is None:
-            raise ValueError("There are no labels.")
+            raise ValueError("The audit has no labels.")
         return self._count((self.scores[rows] > threshold) != self.positive[rows], rows)
 
     def _rows(self, group: int) -> Any:
@@ -197,10 +199,9 @@ class RowEvidence:
             return _tally(n_inside, n_outside, n_inside, n_outside)
         weights = self.weights[rows]
         squares = weights**2
-        held, held_squares = weights @ inside, squares @ inside
-        return _tally(held, weights @ ~inside, held_squares, squares @ ~inside)
+        return _tally(weights @ inside, weights @ ~inside, squares @ inside, squares @ ~inside)
 
 
 def _tally(*sums: Any) -> Tally:
-    inside, outside, inside_squares, outside_squares = (max(float(one), 0.0) for one in sums)
+    inside, outside, inside_squares, outside_squares = (max(float(value), 0.0) for value in sums)
     return Tally(inside, outside, inside_squares, outside_squares)

@@ -1,80 +1,55 @@
-"""Where on the score two groups differ."""
+"""The scores at which two groups differ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.auditing.records import PairSummary
+
 if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["PairSummary", "pair_summary"]
+__all__ = ["summarise_pair"]
 
 
-@dataclass(frozen=True)
-class PairSummary:
-    """Two groups: how far apart, and in which scores.
-
-    Parameters
-    ----------
-    lower, higher : str
-        Names; ``higher`` has the higher mean.
-    distance : float
-        Wasserstein-1, as a share of the range of scores.
-    most_between : pair of float
-        The shortest range of scores that holds half of the distance.
-    threshold : float
-        Where the shares above differ most.
-    shares_above : pair of float
-        There, of the lower and of the higher group.
-    """
-
-    lower: str
-    higher: str
-    distance: float
-    most_between: tuple[float, float]
-    threshold: float
-    shares_above: tuple[float, float]
-
-
-def pair_summary(histograms: GroupHistograms, one: int, other: int, distance: float) -> PairSummary:
-    """Find where two groups differ most.
+def summarise_pair(histograms: GroupHistograms, one: int, other: int, distance: float) -> PairSummary:
+    """Find the scores at which two groups differ most.
 
     Parameters
     ----------
     histograms : GroupHistograms
     one, other : int
-        Positions of the groups.
+        Indices of the groups.
     distance : float
-        Between them.
+        Wasserstein-1 distance between them.
 
     Returns
     -------
     PairSummary
-        Scores to within one bin.
+        Scores are accurate to one bin.
 
     Examples
     --------
     >>> from fairtransport.histograms import count_scores
-    >>> counted = count_scores([0.0, 0.5, 0.0, 0.75], sensitive_features=["a", "a", "b", "b"])
-    >>> found = pair_summary(counted, 0, 1, 0.125)
-    >>> found.higher, found.threshold, found.shares_above
+    >>> histograms = count_scores([0.0, 0.5, 0.0, 0.75], sensitive_features=["a", "a", "b", "b"])
+    >>> pair = summarise_pair(histograms, 0, 1, 0.125)
+    >>> pair.higher, pair.threshold, pair.shares_above
     ('b', 0.5, (0.0, 0.5))
-    >>> found.most_between[1] - found.most_between[0]
+    >>> pair.most_between[1] - pair.most_between[0]
     0.125
     """
     cdf = histograms.cdf
-    if np.sum(cdf[one] - cdf[other]) < 0:  # the higher function has the lower scores
+    if np.sum(cdf[one] - cdf[other]) < 0:  # the group with the higher distribution function has the lower scores
         one, other = other, one
     lower, higher = cdf[one], cdf[other]
     gap = np.abs(lower - higher)
     nodes = histograms.grid.nodes
     area = np.append(0.0, np.cumsum(gap[:-1]))
     ends = np.searchsorted(area, area + area[-1] / 2)
-    inside = np.flatnonzero(ends < area.size)
-    start = inside[np.argmin(ends[inside] - inside)]
+    starts = np.flatnonzero(ends < area.size)
+    start = starts[np.argmin(ends[starts] - starts)]
     widest = int(np.argmax(gap))
     names = histograms.groups.names
     return PairSummary(

@@ -1,4 +1,4 @@
-"""What the disparities would read if groups were drawn by lot."""
+"""The permutation test of no difference between groups, on histograms."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._confidence_intervals import Block
-    from fairtransport.auditing._disparity_norms import Yardstick
+    from fairtransport.auditing._confidence_intervals import Stratum
+    from fairtransport.auditing._disparity_norms import DisparityNorm
 
 __all__ = ["noise_floors"]
 
-_MOST_NUMBERS = 1 << 21  # in the curves that are held at a time
+_MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
 
 
-def noise_floors(blocks: Sequence[Block], n_shuffles: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
-    """Measure every disparity again after each shuffle of group membership, within each block.
+def noise_floors(strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
+    """Measure every disparity after each permutation of group membership within each stratum.
 
     Parameters
     ----------
-    blocks : sequence of Block
-        All rows, or the strata.
-    n_shuffles : int
+    strata : sequence of Stratum
+        Disparities are summed over strata, by weight.
+    n_permutations : int
     rng : numpy.random.Generator
 
     Returns
     -------
     dict of str to NoiseFloor
-        Under the names of the yardsticks. ``observed`` is read on the same few nodes as the shuffles.
+        By the names of the norms. ``observed`` is measured on the same coarse bins as the permutations.
 
     Notes
     -----
-    Rows keep their scores and groups their sizes: counts at nodes are drawn without replacement, which is what
-    shuffling the rows would give, whatever their number. With weights (or 10**9 rows and more) each group is instead
-    drawn anew from everyone's distribution, with its effective number of rows.
+    Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
+    permuted rows at a cost that does not depend on their number. With weights (or 10**9 rows and more) each group is
+    instead redrawn from the distribution of all rows, with its effective sample size.
     """
-    names = [yardstick.name for yardstick in blocks[0].yardsticks]
-    observed, values = dict.fromkeys(names, 0.0), {name: np.zeros(n_shuffles) for name in names}
-    for block in blocks:
-        thinned = block.thinned
-        most = max(1, _MOST_NUMBERS // thinned.masses.size)
-        for start in range(0, n_shuffles, most):
-            stop = min(start + most, n_shuffles)
-            drawn = thinned.shuffle(rng, stop - start)
-            for yardstick in block.yardsticks:
-                values[yardstick.name][start:stop] += _read(yardstick, block, drawn)
-        for yardstick in block.yardsticks:
-            observed[yardstick.name] += float(_read(yardstick, block, thinned.curves())[0])
+    names = [norm.name for norm in strata[0].norms]
+    observed, values = dict.fromkeys(names, 0.0), {name: np.zeros(n_permutations) for name in names}
+    for stratum in strata:
+        histograms = stratum.histograms
+        chunk = max(1, _MAX_CURVE_ENTRIES // histograms.masses.size)
+        for start in range(0, n_permutations, chunk):
+            stop = min(start + chunk, n_permutations)
+            curves = histograms.permute(rng, stop - start)
+            for norm in stratum.norms:
+                values[norm.name][start:stop] += _measure(norm, stratum, curves)
+        for norm in stratum.norms:
+            observed[norm.name] += float(_measure(norm, stratum, histograms.curves())[0])
     return {name: NoiseFloor(observed[name], values[name]) for name in observed}
 
 
-def _read(yardstick: Yardstick, block: Block, curves: NDArray[np.float64]) -> NDArray[np.float64]:
-    thinned = block.thinned
-    prepared = yardstick.prepare(curves, thinned)
-    if yardstick.target is not None:
-        prepared = prepared - thinned.average_cdf(yardstick.target)
-    return block.weight * yardstick.total(prepared, yardstick.widths(thinned))
+def _measure(norm: DisparityNorm, stratum: Stratum, curves: NDArray[np.float64]) -> NDArray[np.float64]:
+    histograms = stratum.histograms
+    prepared = norm.prepare(curves, histograms)
+    if norm.target is not None:
+        prepared = prepared - histograms.average_cdf(norm.target)
+    return stratum.weight * norm.total(prepared, norm.widths(histograms))

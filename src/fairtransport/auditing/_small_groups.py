@@ -1,4 +1,4 @@
-"""What an audit did with groups of few rows."""
+"""How an audit treated small groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SmallGroups", "summarise_small_groups"]
 
 @dataclass(frozen=True)
 class SmallGroups:
-    """How small groups were treated.
+    """How an audit treated small groups.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class SmallGroups:
     min_group_size : int
         Groups with fewer rows are small.
     pooled_groups, pooled_rows : int
-        Groups that were joined, and their rows.
+        Number of groups that were pooled, and of their rows.
     dropped_groups, dropped_rows : int
-        Groups that were left out, and their rows.
+        Number of groups that were left out, and of their rows.
     """
 
     policy: str = "keep"
@@ -41,7 +41,7 @@ class SmallGroups:
     dropped_rows: int = 0
 
     def sentences(self) -> Iterator[str]:
-        """Say what was pooled and what was left out.
+        """Describe which groups were pooled or left out.
 
         Examples
         --------
@@ -58,7 +58,7 @@ class SmallGroups:
 
 
 def summarise_small_groups(policy: str, min_group_size: int, sizes: Any, before: Groups, after: Groups) -> SmallGroups:
-    """Compare the groups before and after `Groups.settle`; fewer than two left raise."""
+    """Summarise the effect of `Groups.settle`; raise ValueError where fewer than two groups are left."""
     if len(after) < 2 <= len(before):
         raise ValueError(
             f"With small_groups={policy!r} and min_group_size={min_group_size}, {len(after)} group(s) of "

@@ -1,4 +1,4 @@
-"""What may be chosen in an audit, checked once."""
+"""The options of an audit, validated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Options", "check_options"]
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Checked options; see `fairtransport.audit`. Thresholds are in units of the scores and on [0, 1]."""
+    """Validated options of `fairtransport.audit`. ``unit_thresholds`` are the thresholds rescaled to [0, 1]."""
 
     target: Any
     thresholds: tuple[float, ...]
@@ -45,10 +45,10 @@ def check_options(
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
 ) -> Options:
-    """Check what may be chosen, and put thresholds into the range of the scores."""
+    """Validate the options of an audit; parameters as in `fairtransport.audit`."""
     level = check_real(confidence, name="confidence", strict=True)
     if level >= 1:
-        raise ValueError(f"confidence must be below 1; got {level:g}. For 95 percent, give 0.95.")
+        raise ValueError(f"confidence must be below 1; got {level:g}. For 95%, pass 0.95.")
     cuts = (grid.low + grid.high) / 2 if thresholds is None else thresholds
     vector = grid.check(np.atleast_1d(np.asarray(cuts, dtype=np.float64)), name="thresholds")
     return Options(

@@ -1,4 +1,4 @@
-"""Shares, their differences and ratios, and areas under curves, each with an interval."""
+"""Proportions, their differences and ratios, and areas under ROC curves, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ __all__ = ["Estimate", "Tally", "area_under_curve", "difference", "ratio", "shar
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and the interval that holds the truth with the confidence of the audit."""
+    """An estimate with its confidence interval."""
 
     value: float
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return it for JSON; what is not finite is None."""
-        found = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: number if math.isfinite(number) else None for name, number in found.items()}
-
 
 @dataclass(frozen=True)
 class Tally:
-    """Weight of the rows that are in and that are out, and the sums of their squared weights."""
+    """Total weight of the rows inside and outside a subset, and the sums of their squared weights."""
 
     inside: float
     outside: float
@@ -40,28 +35,29 @@ class Tally:
 
     @property
     def total(self) -> float:
-        """Weight of all rows."""
+        """Total weight of all rows."""
         return self.inside + self.outside
 
     @property
     def value(self) -> float:
-        """Share that is in; NaN without rows."""
+        """Share of the weight inside; NaN without rows."""
         return self.inside / self.total if self.total > 0 else math.nan
 
 
 def share(tally: Tally, confidence: float) -> Estimate:
-    r"""Return the share that is in, with Wilson's interval.
+    r"""Return the share of the weight inside, with Wilson's interval.
 
     Notes
     -----
-    The weighted share p has the variance :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`, Q the sums of squared
-    weights. Wilson's interval is taken for the number of rows that would have that variance, p (1 - p) / v: the rows
-    themselves where weights are equal. Shares of 0 and 1 have no variance; there it is the effective number W^2 / Q.
+    With W the total weight and Q the sums of squared weights, the weighted share p has the variance
+    :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`. Wilson's interval is computed for the sample size with that
+    variance, p (1 - p) / v, which is the number of rows where weights are equal. Shares of 0 and 1 have no variance;
+    their sample size is W^2 / Q.
 
     Examples
     --------
-    >>> found = share(Tally(8, 2, 8, 2), 0.95)
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    >>> estimate = share(Tally(8, 2, 8, 2), 0.95)
+    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
     (0.8, 0.49, 0.943)
     """
     if not tally.total > 0:
@@ -77,14 +73,14 @@ def _wilson(value: float, size: float, confidence: float) -> Estimate:
     z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
     middle = (value + z2 / (2 * size)) / (1 + z2 / size)
     half = math.sqrt(z2 * (value * (1 - value) / size + z2 / (4 * size**2))) / (1 + z2 / size)
-    # At 0 and at 1 the interval starts exactly there.
+    # Shares of 0 and 1 are exact limits of their intervals.
     return Estimate(
         value, 0.0 if value == 0 else max(0.0, middle - half), 1.0 if value == 1 else min(1.0, middle + half)
     )
 
 
 def difference(one: Estimate, other: Estimate) -> Estimate:
-    """Return ``one`` less ``other``, of independent shares, with the interval that theirs imply (Newcombe's)."""
+    """Return ``one`` minus ``other``, for independent proportions, with Newcombe's interval."""
     value = one.value - other.value
     down = math.hypot(one.value - one.low, other.high - other.value)
     up = math.hypot(one.high - one.value, other.value - other.low)
@@ -92,12 +88,12 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """Return ``one`` over ``other``, of independent shares, with the interval that theirs imply (Donner and Zou's).
+    """Return ``one`` divided by ``other``, for independent proportions, with the interval of Donner and Zou.
 
     Examples
     --------
-    >>> found = ratio(Estimate(0.3, 0.2, 0.4), Estimate(0.6, 0.5, 0.7))
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    >>> estimate = ratio(Estimate(0.3, 0.2, 0.4), Estimate(0.6, 0.5, 0.7))
+    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
     (0.5, 0.325, 0.704)
     """
     if not other.value > 0:
@@ -115,26 +111,31 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
 def area_under_curve(
     negatives: Sample | None, positives: Sample | None, sizes: tuple[float, float], confidence: float
 ) -> Estimate | None:
-    r"""Return the chance that a positive row scores above a negative one, ties counting half; None without one of them.
+    r"""Return the area under the ROC curve with its confidence interval.
 
     Parameters
     ----------
     negatives, positives : Sample or None
-        Scores of the rows of label 0 and label 1.
+        Distributions of the scores with label 0 and label 1.
     sizes : pair of float
-        Their effective numbers of rows.
+        Their effective sample sizes.
     confidence : float
+
+    Returns
+    -------
+    Estimate or None
+        The probability that a positive row scores above a negative one, ties counting half; None unless both classes
+        are present.
 
     Notes
     -----
-    The variance is DeLong's: that of each side's placements within the other side, over its number of rows. The
-    interval is Wilson's for the number of rows at which a share would vary as much.
+    The variance is DeLong's. The interval is Wilson's, for the sample size at which a proportion has that variance.
 
     Examples
     --------
     >>> from fairtransport.transport.line import Sample
-    >>> found = area_under_curve(Sample.from_values([0.1, 0.4]), Sample.from_values([0.4, 0.9]), (2, 2), 0.95)
-    >>> found.value
+    >>> negatives, positives = Sample.from_values([0.1, 0.4]), Sample.from_values([0.4, 0.9])
+    >>> area_under_curve(negatives, positives, (2, 2), 0.95).value
     0.875
     """
     if negatives is None or positives is None:
@@ -142,7 +143,7 @@ def area_under_curve(
     over = (negatives.cdf(positives.values, side="left") + negatives.cdf(positives.values)) / 2
     under = 1 - (positives.cdf(negatives.values, side="left") + positives.cdf(negatives.values)) / 2
     value = float(over @ positives.weights)
-    spread = (float((under - value) ** 2 @ negatives.weights), float((over - value) ** 2 @ positives.weights))
-    variance = sum(part / max(size - 1, 1e-9) for part, size in zip(spread, sizes, strict=True))
+    variances = (float((under - value) ** 2 @ negatives.weights), float((over - value) ** 2 @ positives.weights))
+    variance = sum(part / max(size - 1, 1e-9) for part, size in zip(variances, sizes, strict=True))
     size = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else min(sizes)
     return _wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)

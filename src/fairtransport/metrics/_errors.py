@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_real, check_scores, check_weights
+from fairtransport._validation import check_column, check_real, check_scores, check_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -98,11 +98,7 @@ def _classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _check_labels(y_true: ArrayLike, *, size: int) -> NDArray[Any]:
-    labels = np.asarray(y_true)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise ValueError(f"y_true must have one dimension; it has shape {labels.shape}.")
+    labels = check_column(np.asarray(y_true), name="y_true")
     if labels.size != size:
         raise ValueError(f"y_true has {labels.size} rows, but scores has {size}.")
     missing = _count_missing(labels)

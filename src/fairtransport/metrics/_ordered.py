@@ -9,15 +9,10 @@ import numpy as np
 
 from fairtransport._validation import check_scores, check_weights
 from fairtransport.groups import make_groups
+from fairtransport.transport.kernels.areas import areas_between_groups, group_areas
+from fairtransport.transport.kernels.read_only import read_only
+from fairtransport.transport.kernels.sort_keys import lowest_positive, pack_keys, unpack_keys
 from fairtransport.transport.line import Sample
-from fairtransport.transport.sweeps import (
-    areas_between_groups,
-    fixed,
-    group_areas,
-    lowest_positive,
-    pack_keys,
-    unpack_keys,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -189,7 +184,7 @@ def _entries(groups: Groups) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     """Each entry's code and row; None for the rows where every row is in one group, and so is its own entry."""
     n_groups, counts = len(groups), groups.counts
     if len(groups.memberships) == 1 and counts.sum() == groups.n_rows:
-        return fixed(groups.memberships[0]), None
+        return read_only(groups.memberships[0]), None
     codes = np.arange(n_groups + 1, dtype=groups.memberships[0].dtype)
     return np.repeat(codes, np.append(counts, groups.n_rows)), np.concatenate([*groups.rows, np.arange(groups.n_rows)])
 
@@ -199,14 +194,14 @@ def _sort_with_codes(
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Sort scores and their codes along with them, by one sort of numbers where a number can hold both."""
     highest = values.max()
-    lowest = values.min() or min(lowest_positive(fixed(values)), highest)
+    lowest = values.min() or min(lowest_positive(read_only(values)), highest)
     low, high = np.array([lowest, highest]).view(np.uint64).tolist()
     shift = highest_code.bit_length()
     if (high - low + 1).bit_length() + shift > _KEY_BITS:
         order = np.argsort(values)
         return values[order], codes[order]
     keys = np.empty(values.size, dtype=np.uint64)
-    pack_keys(fixed(values).view(np.uint64), codes, np.uint64(low), np.uint64(shift), keys)
+    pack_keys(read_only(values).view(np.uint64), codes, np.uint64(low), np.uint64(shift), keys)
     keys.sort()
     ordered_codes = np.empty_like(codes)
     unpack_keys(keys, ordered_codes, np.uint64(low), np.uint64(shift))

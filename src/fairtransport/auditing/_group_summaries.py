@@ -1,0 +1,104 @@
+"""Summaries of groups, of thresholds and of the farthest pair of groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing._pair_summary import summarise_pair
+from fairtransport.auditing.proportions import area_under_curve, difference, ratio, share
+from fairtransport.auditing.records import QUANTILE_LEVELS, GroupSummary, ThresholdSummary
+from fairtransport.transport.line import wasserstein
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing.options import Options
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.auditing.records import PairSummary
+
+__all__ = ["estimate_auc", "summarise_farthest_pair", "summarise_group", "summarise_threshold"]
+
+
+def summarise_group(evidence: Evidence, group: int, options: Options, *, unsure: bool) -> GroupSummary:
+    """Return the size, scores and errors of the group with this index."""
+    histograms = evidence.histograms
+    sample = evidence.sample(group)
+    has_labels = histograms.has_labels
+    return GroupSummary(
+        name=histograms.groups.names[group],
+        rows=int(histograms.group_rows[group]),
+        weight=float(histograms.weights[group]),
+        effective_rows=float(histograms.effective_sizes[group]),
+        unsure=unsure,
+        mean=float(histograms.grid.from_unit(sample.mean)),
+        quantiles=tuple(histograms.grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
+        distance_to_everyone=wasserstein(sample, evidence.sample(EVERYONE)),
+        error=share(evidence.wrong(options.unit_thresholds[0], group), options.confidence) if has_labels else None,
+        auc=estimate_auc(evidence, group, options) if has_labels else None,
+    )
+
+
+def estimate_auc(evidence: Evidence, group: int, options: Options) -> Estimate | None:
+    """Return the area under the ROC curve of a group, or of all rows; None unless both classes are present."""
+    histograms = evidence.histograms
+    if group == EVERYONE:
+        squares_by_cell = histograms.masses if histograms.squares is None else histograms.squares
+        weights, squares = histograms.masses.sum(axis=(1, 2)), squares_by_cell.sum(axis=(1, 2))
+    else:
+        weights = histograms.by_class[:, group].sum(axis=1)
+        squares = histograms.squares_by_class[:, group].sum(axis=1)
+    sizes = np.divide(weights**2, squares, out=np.zeros(2), where=squares > 0)
+    negatives, positives = evidence.class_sample(0, group), evidence.class_sample(1, group)
+    return area_under_curve(negatives, positives, (float(sizes[0]), float(sizes[1])), options.confidence)
+
+
+def summarise_threshold(
+    evidence: Evidence, threshold: float, options: Options, unsure: NDArray[np.bool_]
+) -> ThresholdSummary:
+    """Return selection rates and errors at a threshold, given which groups are too small to be judged."""
+    at = float(evidence.histograms.grid.to_unit(threshold))
+    groups = range(len(unsure))
+    rates = tuple(share(evidence.selected(at, group), options.confidence) for group in groups)
+    values = np.array([rate.value for rate in rates])
+    judged = _judged(unsure)
+    lowest, highest = int(judged[np.argmin(values[judged])]), int(judged[np.argmax(values[judged])])
+    top = values[highest]
+    rate_ratio = ratio(rates[lowest], rates[highest])
+    errors = None
+    if evidence.histograms.has_labels:
+        errors = tuple(share(evidence.wrong(at, group), options.confidence) for group in groups)
+    return ThresholdSummary(
+        threshold=float(threshold),
+        rates=rates,
+        overall=evidence.selected(at, EVERYONE).value,
+        ratios=tuple(float(value / top) if top > 0 else None for value in values),
+        lowest=lowest,
+        highest=highest,
+        difference=difference(rates[highest], rates[lowest]),
+        ratio=rate_ratio,
+        four_fifths=bool(rate_ratio.value >= 0.8) if top > 0 else None,
+        sure=bool(top > 0 and (rate_ratio.low >= 0.8 or rate_ratio.high < 0.8)),
+        errors=errors,
+    )
+
+
+def summarise_farthest_pair(
+    evidence: Evidence, distances: NDArray[np.float64], unsure: NDArray[np.bool_]
+) -> PairSummary:
+    """Return the pair of groups with the largest distance, among those large enough to be judged."""
+    judged = _judged(unsure)
+    among = distances[np.ix_(judged, judged)]
+    one, other = (int(judged[i]) for i in np.unravel_index(int(np.argmax(among)), among.shape))
+    if one == other:  # all distances are 0
+        one, other = int(judged[0]), int(judged[1])
+    return summarise_pair(evidence.histograms, one, other, float(distances[one, other]))
+
+
+def _judged(unsure: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the indices of the groups that are large enough to be judged, or of all where fewer than two are."""
+    sure = np.flatnonzero(~unsure)
+    return sure if sure.size >= 2 else np.arange(unsure.size)

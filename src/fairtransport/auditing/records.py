@@ -1,0 +1,276 @@
+"""The parts of an audit: frozen records of plain values that JSON can represent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairtransport.auditing._small_groups import SmallGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.histograms import GroupHistograms
+
+__all__ = [
+    "QUANTILE_LEVELS",
+    "AuditData",
+    "GroupSummary",
+    "PairSummary",
+    "Reading",
+    "Settings",
+    "StratumSummary",
+    "ThresholdSummary",
+]
+
+#: Levels of the quantiles that describe each group's scores.
+QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A metric with its confidence interval.
+
+    Parameters
+    ----------
+    value : float
+        The metric of the data, as observed.
+    low, high : float
+        Confidence interval. The disparity of samples is biased upward, the more so the smaller the groups. The interval
+        corrects for this, so the observed value may lie in its upper part or even above it.
+    corrected : float
+        The value after correction for that bias.
+    margin : float
+        Distribution-free bound on the difference between the observed and the true value, with the same confidence
+        (Dvoretzky-Kiefer-Wolfowitz; Hoeffding for the error). Wide, but valid for samples of any size.
+    floor : float or None
+        Noise floor: the mean of the metric when group membership is permuted. None for the error.
+    p_value : float or None
+        P-value of the permutation test of no difference between groups. None for the error.
+    resolution : float
+        Largest error of the value due to binning; 0 where it was computed from rows.
+    """
+
+    value: float
+    low: float
+    high: float
+    corrected: float
+    margin: float
+    floor: float | None = None
+    p_value: float | None = None
+    resolution: float = 0.0
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """Size, scores and errors of one group.
+
+    Parameters
+    ----------
+    name : str
+    rows : int
+    weight : float
+        Total weight; the number of rows where there are no weights.
+    effective_rows : float
+        Effective sample size (Kish): the number of rows of equal weight with the same precision.
+    unsure : bool
+        Whether the group is too small to be judged at thresholds.
+    mean : float
+        Mean score.
+    quantiles : tuple of float
+        Quantiles of the scores at `QUANTILE_LEVELS`.
+    distance_to_everyone : float
+        Wasserstein-1 distance between the scores of the group and those of all rows.
+    error, auc : Estimate or None
+        Error rate at the first threshold and area under the ROC curve. None without labels; the area also where the
+        group has only one class.
+    """
+
+    name: str
+    rows: int
+    weight: float
+    effective_rows: float
+    unsure: bool
+    mean: float
+    quantiles: tuple[float, ...]
+    distance_to_everyone: float
+    error: Estimate | None = None
+    auc: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class PairSummary:
+    """The distance between two groups, and the scores at which they differ.
+
+    Parameters
+    ----------
+    lower, higher : str
+        Names of the groups; ``higher`` has the higher mean score.
+    distance : float
+        Wasserstein-1 distance, as a share of the range of scores.
+    most_between : pair of float
+        The shortest interval of scores that accounts for half of the distance.
+    threshold : float
+        The threshold at which the groups' selection rates differ most.
+    shares_above : pair of float
+        The selection rates of ``lower`` and ``higher`` at that threshold.
+    """
+
+    lower: str
+    higher: str
+    distance: float
+    most_between: tuple[float, float]
+    threshold: float
+    shares_above: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ThresholdSummary:
+    """Selection rates and errors at one threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Scores strictly above it are selected.
+    rates : tuple of Estimate
+        Selection rate of each group.
+    overall : float
+        Selection rate of all rows.
+    ratios : tuple of float or None
+        Each group's rate divided by the highest; None where nobody is selected.
+    lowest, highest : int
+        Indices of the groups with the lowest and highest rate, among those large enough to be judged (among all, where
+        fewer than two are).
+    difference, ratio : Estimate
+        Of these two rates. The intervals do not account for the selection of the pair.
+    four_fifths : bool or None
+        Whether the ratio is at least 0.8; None where nobody is selected.
+    sure : bool
+        Whether the confidence interval of the ratio excludes 0.8.
+    errors : tuple of Estimate, or None
+        Error rate of each group; None without labels.
+    """
+
+    threshold: float
+    rates: tuple[Estimate, ...]
+    overall: float
+    ratios: tuple[float | None, ...]
+    lowest: int
+    highest: int
+    difference: Estimate
+    ratio: Estimate
+    four_fifths: bool | None
+    sure: bool
+    errors: tuple[Estimate, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StratumSummary:
+    """The disparities among the rows of one stratum.
+
+    Parameters
+    ----------
+    name : str
+    rows : int
+    share : float
+        Its share of the weight of all strata that are compared; 0 when set aside.
+    n_groups : int
+        Number of groups with rows in the stratum.
+    n_unsure : int
+        Number of these groups that are too small to be judged.
+    metrics, floors, p_values : dict of str to float
+        Empty when the stratum is set aside: it has fewer than two groups, or lacks the group that is the target.
+    """
+
+    name: str
+    rows: int
+    share: float
+    n_groups: int
+    n_unsure: int
+    metrics: Mapping[str, float]
+    floors: Mapping[str, float]
+    p_values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the figures of an audit were computed.
+
+    Parameters
+    ----------
+    target : str
+        Description of the target distribution of the Wasserstein disparity.
+    confidence : float
+        Confidence level of all intervals.
+    n_bootstrap, n_permutations : int
+    exact : bool
+        Whether metrics were computed from rows. If not, they were computed from histograms with ``n_bins`` bins.
+    n_bins : int
+    range : pair of float
+        Range of the scores. Distances are shares of it.
+    columns : tuple of str
+        Names of the sensitive columns.
+    weighted : bool
+        Whether rows have weights.
+    null : str
+        How the null distribution was drawn: ``"shuffled"`` (a permutation test), or ``"redrawn"`` from the distribution
+        of all rows (with weights, or very many rows).
+    n_nodes : int
+        Number of bins of the resampled histograms.
+    unsure_below : int
+        Groups with fewer effective rows are not judged at thresholds.
+    set_aside : dict of str to int
+        Number of rows left out, by reason.
+    small_groups : SmallGroups
+        How small groups were treated, and how many were pooled or left out.
+    """
+
+    target: str
+    confidence: float
+    n_bootstrap: int
+    n_permutations: int
+    exact: bool
+    n_bins: int
+    range: tuple[float, float]
+    columns: tuple[str, ...]
+    weighted: bool
+    null: str
+    n_nodes: int
+    unsure_below: int
+    set_aside: Mapping[str, int] = field(default_factory=dict)
+    small_groups: SmallGroups = field(default_factory=SmallGroups)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditData:
+    """The figures of an audit, without the methods of `Audit`."""
+
+    groups: tuple[GroupSummary, ...]
+    readings: Mapping[str, Reading]
+    thresholds: tuple[ThresholdSummary, ...]
+    distances: NDArray[np.float64]
+    farthest: PairSummary
+    auc: Estimate | None
+    strata: tuple[StratumSummary, ...]
+    conditional: Mapping[str, Reading]
+    histograms: GroupHistograms
+    settings: Settings
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The observed values: ``error_rate`` (with labels) and the three disparities."""
+        return {name: reading.value for name, reading in self.readings.items()}
+
+    @property
+    def rows(self) -> int:
+        """Number of rows audited."""
+        return int(self.histograms.rows.sum())
+
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Names of the groups that are too small to be judged at thresholds."""
+        return tuple(group.name for group in self.groups if group.unsure)
