@@ -69,7 +69,7 @@ def test_each_line_once_in_order_with_the_score_of_the_library(stream, models, h
     assert stream("rows.jsonl", "--out", "out.jsonl", "--store", "st").exit_code == 0
     found, given = read(here / "out.jsonl"), read(here / "rows.jsonl")
     assert [{name: row[name] for name in row if name != "score"} for row in found] == given
-    adjuster = ft.stream.ContinualAdjuster(ft.load(models / "cot.ft"), every=None)
+    adjuster = ft.stream.ContinualAdjuster(ft.load(models / "cot.ft"), checkpoint_every=None)
     table, expected = pl.DataFrame(given), []
     for begin in range(0, ROWS, 20):
         part = table[begin : begin + 20]
@@ -119,15 +119,15 @@ def test_bad_lines_are_set_aside_with_number_and_reason(stream, here, where, pla
     assert "4 lines set aside" in result.stderr
 
 
-def test_bad_lines_that_cannot_be_set_aside_end_the_run(stream, here):
+def test_bad_lines_without_a_file_for_them_end_the_run(stream, here):
     spoil(here)
-    assert "Line 4 cannot be used: not JSON" in error(stream("bad.jsonl"))
+    assert "Line 4 cannot be scored: not JSON" in error(stream("bad.jsonl"))
 
 
 def test_too_many_bad_lines_end_the_run_with_status_2(stream, here):
     spoil(here)
     result = stream("bad.jsonl", "--store", "st", "--max-rejected", "0.01")
-    assert "3 of 100 lines were set aside, more than --max-rejected 0.01" in error(result, status=2)
+    assert "3 of 100 lines were rejected, more than --max-rejected 0.01" in error(result, status=2)
     assert len(read(here / "st" / "rejected.jsonl")) == 3
 
 
@@ -135,11 +135,11 @@ def test_too_many_bad_lines_end_the_run_with_status_2(stream, here):
 @pytest.mark.parametrize("growing", [False, True])
 def test_going_on_with_a_file_that_has_grown(stream, here, name, growing):
     out = f"out.{name.split('.')[1]}"
-    stream(name, "--out", f"whole.{name.split('.')[1]}", "--store", "whole", "--every", 2)
+    stream(name, "--out", f"whole.{name.split('.')[1]}", "--store", "whole", "--checkpoint-every", 2)
     lines = (here / name).read_bytes().splitlines(keepends=True)
     part = here / f"part.{name.split('.')[1]}"
     part.write_bytes(b"".join(lines[: 100 + name.endswith("csv")]))
-    first = stream(part.name, "--out", out, "--store", "st", "--every", 2, "--resume")
+    first = stream(part.name, "--out", out, "--store", "st", "--checkpoint-every", 2, "--resume")
     assert first.exit_code == 0, first.output
     part.write_bytes(b"".join(lines))
     if growing:  # what was written after the last checkpoint is cut and written again
@@ -147,7 +147,7 @@ def test_going_on_with_a_file_that_has_grown(stream, here, name, growing):
             file.write(b"half a li")
         with (here / "st" / "journal.jsonl").open("ab") as file:
             file.write(b'{"half": ')
-    again = stream(part.name, "--out", out, "--store", "st", "--every", 2, "--resume")
+    again = stream(part.name, "--out", out, "--store", "st", "--checkpoint-every", 2, "--resume")
     assert again.exit_code == 0, again.output
     assert (here / out).read_bytes() == (here / f"whole.{name.split('.')[1]}").read_bytes()
     assert (here / "st/journal.jsonl").read_bytes() == (here / "whole/journal.jsonl").read_bytes()
@@ -161,21 +161,21 @@ def test_a_finished_run_that_is_started_again_changes_nothing(stream, here):
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_damaged_checkpoint_is_told(stream, here):
-    stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--every", 3)
+def test_a_damaged_checkpoint_gives_a_warning(stream, here):
+    stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--checkpoint-every", 3)
     whole = (here / "out.jsonl").read_bytes()
     newest = max((here / "st").glob("checkpoint-*.ft"))
     newest.write_bytes(newest.read_bytes()[:-5])
-    result = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--every", 3)
+    result = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume", "--checkpoint-every", 3)
     assert result.exit_code == 0, result.output
-    assert "warning: 1 checkpoint(s) of the store were damaged" in result.stderr
+    assert "warning: 1 checkpoint(s) of the store are damaged" in result.stderr
     assert (here / "out.jsonl").read_bytes() == whole
 
 
 def test_what_does_not_fit_is_refused(stream, run, here, models):
     stream("rows.jsonl", "--out", "out.jsonl", "--store", "st")
     again = ("rows.jsonl", "--out", "out.jsonl", "--store", "st")
-    assert "has been used" in error(stream(*again))
+    assert "contains a stream already" in error(stream(*again))
     assert "another model" in error(stream("scores.jsonl", "--score", "s", *again[1:], "--resume", model="repair.ft"))
     assert "another batch" in error(stream(*again, "--resume", "--batch", 30))
     assert "another column" in error(stream(*again, "--resume", "--column", "p"))
@@ -183,14 +183,14 @@ def test_what_does_not_fit_is_refused(stream, run, here, models):
     assert "fewer bytes" in error(stream("short.jsonl", *again[1:], "--resume"))
     (here / "out.jsonl").write_bytes(b"x")
     assert "were written" in error(stream(*again, "--resume"))
-    assert "give --force" in error(stream("rows.jsonl", "--out", "out.jsonl"))
+    assert "use --force" in error(stream("rows.jsonl", "--out", "out.jsonl"))
     assert stream("rows.jsonl", "--out", "out.jsonl", "--force").exit_code == 0
     assert "overwritten" in error(stream("rows.jsonl", "--out", "rows.jsonl", "--force"))
     assert "same file" in error(stream("rows.jsonl", "--out", "x", "--rejected", "x"))
     assert "--resume needs --store" in error(stream("rows.jsonl", "--resume"), status=64)
     assert "--follow needs a FILE" in error(stream("--follow"), status=64)
     assert "No such file" in error(stream("nowhere.jsonl"))
-    assert "made of 'sex'" in error(run("stream", "rows.jsonl", "--model", models / "cot.ft", "--sensitive", "race"))
+    assert "defined by 'sex'" in error(run("stream", "rows.jsonl", "--model", models / "cot.ft", "--sensitive", "race"))
 
 
 def test_columns_are_needed_by_name(stream, here):
@@ -287,7 +287,7 @@ def test_a_signal_ends_the_batch_and_writes_a_checkpoint(models, here, sent, sta
 @pytest.mark.trust
 def test_a_pipe_and_a_kill(models, here):
     content = (here / "rows.jsonl").read_bytes()
-    how = ("--store", "st", "--out", "out.jsonl", "--batch", 10, "--every", 3, "--resume")
+    how = ("--store", "st", "--out", "out.jsonl", "--batch", 10, "--checkpoint-every", 3, "--resume")
     process = start(models, here, *how, stdin=subprocess.PIPE)
     process.stdin.write(b"".join(content.splitlines(keepends=True)[:100]))
     process.stdin.flush()
@@ -318,14 +318,14 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(models, here):
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "main()\n"
     )
-    how = ["rows.jsonl", "--store", "st", "--out", "out.jsonl", "--batch", "10", "--every", "2", "--resume"]
+    how = ["rows.jsonl", "--store", "st", "--out", "out.jsonl", "--batch", "10", "--checkpoint-every", "2", "--resume"]
     arguments = ["stream", "--model", str(models / "cot.ft"), "--sensitive", "sex", *how]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=here, capture_output=True, check=False, timeout=120
     )
     assert done.returncode == 1
     told = done.stderr.decode().splitlines()[-1]
-    assert "is whole. Make room, then resume: out.jsonl" in told
+    assert "is intact. Free disk space, then resume: out.jsonl" in told
     process = start(models, here, *how)  # room was made
     process.communicate(timeout=120)
     assert process.returncode == 0

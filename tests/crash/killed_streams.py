@@ -52,7 +52,7 @@ def run(kind, folder, model, rows):
     """Run the command to its end."""
     how = ["--features", "a,b"] if kind == "COT" else ["--score", "s"]
     files = [str(rows), "--model", str(model), "--store", str(folder / "store"), "--out", str(folder / "out.jsonl")]
-    often = ["--batch", str(BATCH), "--every", str(EVERY)]
+    often = ["--batch", str(BATCH), "--checkpoint-every", str(EVERY)]
     app(["stream", *files, "--sensitive", "sex", "--resume", *how, *often], standalone_mode=False)
 
 

@@ -1,4 +1,4 @@
-"""The adjuster follows the world, stays where it is told to stay, and goes on exactly after a stop."""
+"""The adjuster follows drift, stays in its trust region, and resumes exactly."""
 
 import json
 
@@ -41,18 +41,18 @@ def made():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_change_is_heard_and_followed(made, name):
+def test_drift_raises_the_alarm_and_is_followed(made, name):
     adjuster = ContinualAdjuster(made[name])
     reports = [adjuster.adjust(X, sensitive_features=sex) for X, sex in MODELS[name][1](0, 60, change=20)]
-    rung = [report.batch for report in reports if report.alarm]
-    assert rung
-    assert 20 < rung[0] < 40
+    raised = [report.batch for report in reports if report.alarm]
+    assert raised
+    assert 20 < raised[0] < 40
     last = reports[-1]
     assert last.disparity_after < 0.6 * last.disparity_before
     assert last.agreement < 1.0
     assert last.mean_change > 0.01
     assert last.moved > 0.0
-    quiet, busy = ({report.updates for report in part} for part in (reports[: rung[0] - 1], reports[rung[0] :]))
+    quiet, busy = ({report.updates for report in part} for part in (reports[: raised[0] - 1], reports[raised[0] :]))
     assert (quiet, busy) == ({1}, {10})
     assert [group.name for group in last.groups] == ["F", "M"]
     assert sum(group.after for group in last.groups) == pytest.approx(last.disparity_after)
@@ -64,16 +64,16 @@ def test_scores_are_those_of_the_model_before_the_batch(made):
         expected = adjuster.model.predict_proba(X)[:, 1]
         report = adjuster.adjust(X, sensitive_features=sex)
         assert (report.scores == expected).all()
-    assert (adjuster.model.coef_ != made["COT"].coef_).any()  # ours has moved, the user's has not
+    assert (adjuster.model.coef_ != made["COT"].coef_).any()  # the adjuster's model has changed, the user's has not
 
 
-def test_nothing_is_spent_while_frozen(made):
+def test_a_frozen_model_is_not_updated(made):
     for name in ("COT", "repair"):
         adjuster = ContinualAdjuster(made[name])
         adjuster.freeze()
         feed = list(MODELS[name][1](0, 30, change=5))
         reports = [adjuster.adjust(X, sensitive_features=sex) for X, sex in feed]
-        assert any(report.alarm for report in reports)  # still watched
+        assert any(report.alarm for report in reports)  # still monitored
         assert {report.updates for report in reports} == {0}
         assert {report.moved for report in reports} == {0.0}
         assert reports[-1].disparity_after == reports[-1].disparity_before
@@ -84,18 +84,18 @@ def test_nothing_is_spent_while_frozen(made):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_trust_region_is_never_left_until_the_model_is_accepted(made, name):
-    free, held = ContinualAdjuster(made[name], trust=np.inf), ContinualAdjuster(made[name], trust=0.02)
+    free, limited = ContinualAdjuster(made[name], trust_radius=np.inf), ContinualAdjuster(made[name], trust_radius=0.02)
     feed = list(MODELS[name][1](0, 16, change=3))
-    loose, tight = ([one.adjust(X, sensitive_features=sex) for X, sex in feed] for one in (free, held))
+    loose, tight = ([one.adjust(X, sensitive_features=sex) for X, sex in feed] for one in (free, limited))
     assert max(report.moved for report in loose) > 0.04
     assert max(report.moved for report in tight) <= 0.02 * (1 + 1e-9)
     assert tight[-1].at_border
-    before = held._state.current.score(feed[0][0], held._state.current.encode(feed[0][1]))
-    held.accept()
-    assert held._state.moved <= 0.02 * (1 + 1e-9)
-    after = held.adjust(feed[0][0], sensitive_features=feed[0][1]).scores
-    assert np.abs(after - before).max() < 0.05  # accepting moves nobody far
-    more = [held.adjust(X, sensitive_features=sex) for X, sex in feed]
+    before = limited._state.current.score(feed[0][0], limited._state.current.encode(feed[0][1]))
+    limited.accept()
+    assert limited._state.moved <= 0.02 * (1 + 1e-9)
+    after = limited.adjust(feed[0][0], sensitive_features=feed[0][1]).scores
+    assert np.abs(after - before).max() < 0.05  # accepting changes no score by much
+    more = [limited.adjust(X, sensitive_features=sex) for X, sex in feed]
     assert max(report.moved for report in more) <= 0.02 * (1 + 1e-9)
     assert more[-1].mean_change > tight[-1].mean_change
 
@@ -103,12 +103,14 @@ def test_the_trust_region_is_never_left_until_the_model_is_accepted(made, name):
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("name", ["COT", "repair"])
 def test_rolling_back(made, name, stored, tmp_path):
-    adjuster = ContinualAdjuster(made[name], store=tmp_path / "store" if stored else None, every=5, keep=3)
+    adjuster = ContinualAdjuster(
+        made[name], store=tmp_path / "store" if stored else None, checkpoint_every=5, keep_checkpoints=3
+    )
     feed = list(MODELS[name][1](0, 30, change=3))
     probe, sex = feed[0]
     scores = {}
-    for X, own in feed:
-        report = adjuster.adjust(X, sensitive_features=own)
+    for X, groups in feed:
+        report = adjuster.adjust(X, sensitive_features=groups)
         if report.batch % 5 == 0:
             current = adjuster._state.current
             scores[adjuster.versions()[-1].version] = current.score(probe, current.encode(sex))
@@ -119,22 +121,22 @@ def test_rolling_back(made, name, stored, tmp_path):
     adjuster.roll_back(target)
     assert adjuster.frozen
     assert (adjuster.adjust(probe, sensitive_features=sex).scores == scores[target]).all()
-    with pytest.raises(StoreError, match="Version 0 is not kept"):
+    with pytest.raises(StoreError, match="There is no version 0"):
         adjuster.roll_back(0)
     adjuster.close()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_resumed_run_is_the_run_that_was_not_stopped(made, name, tmp_path):
+def test_a_resumed_run_equals_one_that_was_not_stopped(made, name, tmp_path):
     feed = list(MODELS[name][1](0, 20, rows=37, change=8))
-    with ContinualAdjuster(made[name], store=tmp_path / "whole", every=4, trust=0.05) as whole:
+    with ContinualAdjuster(made[name], store=tmp_path / "whole", checkpoint_every=4, trust_radius=0.05) as whole:
         expected = [whole.adjust(X, sensitive_features=sex).scores for X, sex in feed]
     scores = []
-    adjuster = ContinualAdjuster(made[name], store=tmp_path / "parts", every=4, trust=0.05)
+    adjuster = ContinualAdjuster(made[name], store=tmp_path / "parts", checkpoint_every=4, trust_radius=0.05)
     while adjuster.batches < len(feed):
         for X, sex in feed[adjuster.batches : adjuster.batches + 7]:
-            place = adjuster.batches
-            scores[place:] = [adjuster.adjust(X, sensitive_features=sex).scores]
+            batch = adjuster.batches
+            scores[batch:] = [adjuster.adjust(X, sensitive_features=sex).scores]
         if adjuster.batches == len(feed):
             break
         adjuster._store.close()  # as a kill would: no checkpoint
@@ -148,7 +150,7 @@ def test_a_resumed_run_is_the_run_that_was_not_stopped(made, name, tmp_path):
 
 def test_accepting_and_freezing_survive_a_resume(made, tmp_path):
     feed = list(batches(0, 6))
-    with ContinualAdjuster(made["COT"], store=tmp_path / "s", trust=0.3) as adjuster:
+    with ContinualAdjuster(made["COT"], store=tmp_path / "s", trust_radius=0.3) as adjuster:
         for X, sex in feed:
             report = adjuster.adjust(X, sensitive_features=sex)
         adjuster.accept()
@@ -159,8 +161,8 @@ def test_accepting_and_freezing_survive_a_resume(made, tmp_path):
         assert adjuster.frozen
         assert adjuster.adjust(feed[0][0], sensitive_features=feed[0][1]).moved == 0.0
         adjuster.thaw()
-    told = [entry["operator"] for entry in read_journal(tmp_path / "s") if "operator" in entry]
-    assert told == ["accept", "freeze", "thaw"]
+    actions = [entry["operator"] for entry in read_journal(tmp_path / "s") if "operator" in entry]
+    assert actions == ["accept", "freeze", "thaw"]
 
 
 @pytest.mark.parametrize("name", ["COT", "COT, own weights", "repair"])
@@ -168,23 +170,23 @@ def test_a_new_group_raises_or_is_adopted(name, tmp_path):
     make, source = MODELS[name]
     feed = list(source(0, 8, rows=60))
     X, sex = feed[4]
-    strange = {"sex": np.where(np.arange(60) % 3, sex["sex"], "X")}
+    with_new = {"sex": np.where(np.arange(60) % 3, sex["sex"], "X")}
     adjuster = ContinualAdjuster(make())
     adjuster.adjust(*feed[0][:1], sensitive_features=feed[0][1])
     with pytest.raises(ValueError, match="known groups") as caught:
-        adjuster.adjust(X, sensitive_features=strange)
+        adjuster.adjust(X, sensitive_features=with_new)
     assert "'X'" not in str(caught.value)
     assert adjuster.batches == 1
     model = make()
     model.set_params(new_groups="adopt")
-    with ContinualAdjuster(model, store=tmp_path / "s", every=1) as adopting:
+    with ContinualAdjuster(model, store=tmp_path / "s", checkpoint_every=1) as adopting:
         adopting.adjust(feed[0][0], sensitive_features=feed[0][1])
-        report = adopting.adjust(X, sensitive_features=strange)
+        report = adopting.adjust(X, sensitive_features=with_new)
         assert [group.name for group in report.groups] == ["F", "M", "X"]
     with ContinualAdjuster.resume(tmp_path / "s") as again:
-        assert len(again.adjust(X, sensitive_features=strange).groups) == 3
+        assert len(again.adjust(X, sensitive_features=with_new).groups) == 3
         again.roll_back(1)  # a version that did not know the group
-        assert again.adjust(X, sensitive_features=strange).scores.shape == (60,)
+        assert again.adjust(X, sensitive_features=with_new).scores.shape == (60,)
 
 
 def test_a_classifier_behind_a_repair(tmp_path):
@@ -204,7 +206,9 @@ def test_scores_of_another_range():
     rng = np.random.default_rng(0)
     scores, sex = raw_scores(rng, 3000)
     table = pl.DataFrame({"s": 300 + 550 * scores, "sex": sex})
-    adjuster = ContinualAdjuster(ft.QuantileRepair().fit_table(table, score="s", sensitive="sex", range=(300, 850)))
+    adjuster = ContinualAdjuster(
+        ft.TableRepair(score="s", sensitive_features="sex", range=(300, 850)).fit(table).repair_
+    )
     for _ in range(3):
         scores, sex = raw_scores(rng, 100)
         report = adjuster.adjust(300 + 550 * scores, sensitive_features={"sex": sex})
@@ -215,7 +219,7 @@ def test_scores_of_another_range():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_snapshot_is_json_and_says_what_was_seen(made, name):
+def test_a_snapshot_is_json_of_the_current_state(made, name):
     adjuster = ContinualAdjuster(made[name], title="loans")
     assert json.dumps(adjuster.snapshot(), allow_nan=False)  # before the first batch, too
     for X, sex in MODELS[name][1](0, 12, change=12):
@@ -253,13 +257,13 @@ def test_a_fixed_target_is_shown():
 
 
 def test_memory_does_not_grow(tmp_path):
-    """What is kept has one size for every stream but for the maps, which have up to 1,025 knots a group."""
-    with ContinualAdjuster(repair(), store=tmp_path / "s", every=None) as adjuster:
+    """The state has a constant size but for the maps, which have up to 1,025 knots per group."""
+    with ContinualAdjuster(repair(), store=tmp_path / "s", checkpoint_every=None) as adjuster:
         sizes = []
         for X, sex in score_batches(0, 80, rows=100):
             adjuster.adjust(X, sensitive_features=sex)
             arrays = adjuster._state.arrays() if adjuster.batches % 20 == 0 else {}
-            sizes += [sum(held.nbytes for name, held in arrays.items() if name != "history")] if arrays else []
+            sizes += [sum(array.nbytes for name, array in arrays.items() if name != "history")] if arrays else []
     assert sizes[-1] <= sizes[-2] * 1.1
     assert sizes[-1] < 200_000
 
@@ -271,8 +275,8 @@ def test_wrong_calls(made, tmp_path):
         ContinualAdjuster(ft.QuantileRepair())
     with pytest.raises(ValueError, match="alarm_rate"):
         ContinualAdjuster(made["COT"], alarm_rate=0.0)
-    with pytest.raises(ValueError, match="trust"):
-        ContinualAdjuster(made["COT"], trust=0.0)
+    with pytest.raises(ValueError, match="trust_radius"):
+        ContinualAdjuster(made["COT"], trust_radius=0.0)
     adjuster = ContinualAdjuster(made["COT"], store=tmp_path / "s")
     with pytest.raises(ValueError, match="empty"):
         adjuster.adjust(np.empty((0, 3)), sensitive_features={"sex": np.array([], dtype=str)})

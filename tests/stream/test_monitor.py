@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fairtransport import make_groups, metrics
-from fairtransport.stream._history import MOST_POINTS, History
+from fairtransport.stream._history import MAX_POINTS, History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
 
 
-def seen(scores, groups, half_life=1e12, untouched=None):
+def seen(scores, groups, half_life=1e12, original=None):
     monitor = Monitor.new(len(groups), half_life)
-    return monitor.after(scores, scores if untouched is None else untouched, groups)
+    return monitor.after(scores, scores if original is None else original, groups)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 4])
@@ -45,15 +45,15 @@ def test_old_rows_count_half_after_a_half_life():
     monitor, groups = Monitor.new(1, 100.0), make_groups(["a"] * 100)
     for value in (0.05, 0.95):
         monitor = monitor.after(np.full(100, value), np.full(100, value), groups)
-    assert monitor.given[0, 10] == pytest.approx(50)
-    assert monitor.given[0, 190] == pytest.approx(100)
+    assert monitor.adjusted[0, 10] == pytest.approx(50)
+    assert monitor.adjusted[0, 190] == pytest.approx(100)
     assert monitor.sizes[0] == pytest.approx(150**2 / (25 + 100))
     assert monitor.shares(50)[0, 2] == pytest.approx(1 / 3)
 
 
 def test_what_adjusting_changed():
     groups = make_groups(["a"] * 4)
-    monitor = seen(np.array([0.2, 0.4, 0.6, 0.8]), groups, untouched=np.array([0.2, 0.6, 0.6, 0.8]))
+    monitor = seen(np.array([0.2, 0.4, 0.6, 0.8]), groups, original=np.array([0.2, 0.6, 0.6, 0.8]))
     assert monitor.mean_change == pytest.approx(0.05)
     assert monitor.mean_agreement == pytest.approx(0.75)
 
@@ -82,10 +82,10 @@ def test_a_history_keeps_its_ends_its_alarms_and_its_sums():
             times, history = history.known_times(), History(history.array(), history.stride, history.waiting)
             history.times = times
     points = history.points()
-    assert len(points) <= MOST_POINTS
+    assert len(points) <= MAX_POINTS
     assert points[-1]["batch"] == 10_000
     assert points[-1]["rows"] == 100_000
     assert sum(point["alarm"] for point in points) == 3
     assert sum(point["updates"] for point in points) == 20_000
     assert all(point["time"] == str(point["batch"]) for point in points)
-    assert len(history.times) <= 2 * MOST_POINTS
+    assert len(history.times) <= 2 * MAX_POINTS

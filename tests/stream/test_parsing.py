@@ -1,10 +1,8 @@
-"""The fast way and the slow way read the same; what is bad is named without its value."""
+"""Parsing a batch as a whole and line by line agree; reasons for rejecting a line quote no value."""
 
 import json
 import os
-import sys
 import threading
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,8 +12,9 @@ from hypothesis import strategies as st
 import fairtransport as ft
 from fairtransport.stream.input._csv_parser import CsvParser
 from fairtransport.stream.input._json_parser import JsonParser
-from fairtransport.stream.input._line_source import LONGEST, LineSource
+from fairtransport.stream.input._line_source import MAX_LINE_BYTES, LineSource
 from fairtransport.stream.input._schema import InputSchema, input_schema_for
+from fairtransport.tabular import TableModel
 
 from .worlds import cot, repair
 
@@ -26,9 +25,9 @@ class _Model:
     new_groups = "error"
 
 
-def feeding(groups=None, **options):
+def schema(groups=None, **options):
     groups = ft.make_groups({"sex": ["F", "M"]}) if groups is None else groups
-    return InputSchema(_Model(), ("a", "b"), (), groups.columns, groups, lambda held: held, **options)
+    return InputSchema(_Model(), ("a", "b"), groups.columns, groups, lambda columns: columns, **options)
 
 
 def slow(parser, lines):
@@ -37,11 +36,11 @@ def slow(parser, lines):
 
 
 def same(one, other):
-    assert list(one.good) == list(other.good)
-    assert one.bad == other.bad
+    assert list(one.accepted) == list(other.accepted)
+    assert one.rejected == other.rejected
     assert set(one.columns) == set(other.columns)
-    for name, held in one.columns.items():
-        assert (held == other.columns[name]).all()
+    for name, values in one.columns.items():
+        assert (values == other.columns[name]).all()
     assert one.groups == other.groups
 
 
@@ -67,29 +66,29 @@ BAD_JSON = {
     b'{"a": 1, "b": 2, "sex": null}': "unknown group in 'sex'",
     b'{"a": 1, "b": 2, "sex": ["F"]}': "no group in 'sex'",
     b'{"a": 1, "b": 2, "sex": 3}': "unknown group in 'sex'",
-    b'{"a": 1, "b": 2, "sex": "F", "score": 1}': "has a column 'score' already; name another one with --column",
+    b'{"a": 1, "b": 2, "sex": "F", "score": 1}': "already has a column 'score'; name another one with --column",
     b'{"a": 1, "b": 2, "sex": "\xff"}': "not UTF-8",
     b"[" * 100_000: "not JSON",
-    b'{"a":1,"b":2,"sex":"F","x":"' + b"y" * LONGEST + b'"}': f"longer than {LONGEST} bytes",
+    b'{"a":1,"b":2,"sex":"F","x":"' + b"y" * MAX_LINE_BYTES + b'"}': f"longer than {MAX_LINE_BYTES} bytes",
 }
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD_JSON.items(), ids=lambda value: str(value)[:40])
-def test_bad_json_lines_are_named_and_the_others_are_used(line, reason):
-    parsed = JsonParser(feeding(), "score").parse([GOOD[0], line, GOOD[1]])
-    assert parsed.bad == [(1, reason)]
-    assert list(parsed.good) == [0, 2]
+def test_bad_json_lines_are_rejected_and_the_others_are_used(line, reason):
+    parsed = JsonParser(schema(), "score").parse([GOOD[0], line, GOOD[1]])
+    assert parsed.rejected == [(1, reason)]
+    assert list(parsed.accepted) == [0, 2]
     assert parsed.columns["a"].tolist() == [1.0, 12345678901234567890.0]
     assert parsed.groups.counts.tolist() == [1, 1]
     assert CANARY not in reason
 
 
-def test_good_json_lines_all_at_once(monkeypatch):
-    parser = JsonParser(feeding(), "score")
-    monkeypatch.setattr(parser, "_one_by_one", None)  # not needed
+def test_good_json_lines_are_parsed_as_a_whole(monkeypatch):
+    parser = JsonParser(schema(), "score")
+    monkeypatch.setattr(parser, "parse_lines", None)  # must not be called
     fast = parser.parse(GOOD)
     assert fast.columns["b"].tolist() == [2.5, -1e-300]
-    same(fast, slow(JsonParser(feeding(), "score"), GOOD))
+    same(fast, slow(JsonParser(schema(), "score"), GOOD))
 
 
 FIELD = st.one_of(
@@ -112,7 +111,7 @@ FIELD = st.one_of(
 )
 def test_json_fast_equals_slow(rows, plain):
     lines = [json.dumps(row, ensure_ascii=plain).encode("utf-8", "surrogatepass") for row in rows]
-    same(JsonParser(feeding(), "score").parse(lines), slow(JsonParser(feeding(), "score"), lines))
+    same(JsonParser(schema(), "score").parse(lines), slow(JsonParser(schema(), "score"), lines))
 
 
 CELL = st.one_of(
@@ -127,7 +126,7 @@ CELL = st.one_of(
 def test_csv_fast_equals_slow(lines):
     encoded = [line.encode() for line in lines]
     header = b"a,b,sex"
-    one, other = (CsvParser(feeding(), "score", header) for _ in range(2))
+    one, other = (CsvParser(schema(), "score", header) for _ in range(2))
     same(one.parse(encoded), slow(other, encoded))
 
 
@@ -148,92 +147,94 @@ BAD_CSV = {
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD_CSV.items(), ids=str)
-def test_bad_csv_lines_are_named(line, reason):
-    parser = CsvParser(feeding(), "score", b"\xef\xbb\xbfa,b,sex,id")
+def test_bad_csv_lines_are_rejected(line, reason):
+    parser = CsvParser(schema(), "score", b"\xef\xbb\xbfa,b,sex,id")
     parsed = parser.parse([b"1,2,F,x", line, b'3,"4","M","a, b"'])
-    assert parsed.bad == [(1, reason)]
+    assert parsed.rejected == [(1, reason)]
     assert parsed.columns["a"].tolist() == [1.0, 3.0]
     assert parser.unused == ("id",)
 
 
 def test_a_quote_at_the_end_of_a_batch_must_be_closed():
-    """Arrow closes it silently; whether a line is good would depend on its place in the batch."""
+    """Arrow closes it silently; whether a line is accepted would depend on its position in the batch."""
     lines = [b"1,2,F", b'1,2,"M']
-    quick = CsvParser(feeding(), "score", b"a,b,sex").parse(lines)
-    same(quick, slow(CsvParser(feeding(), "score", b"a,b,sex"), lines))
-    assert list(quick.good) == [0]
+    quick = CsvParser(schema(), "score", b"a,b,sex").parse(lines)
+    same(quick, slow(CsvParser(schema(), "score", b"a,b,sex"), lines))
+    assert list(quick.accepted) == [0]
 
 
 def test_headers():
     with pytest.raises(ValueError, match=r"lacks 1 of 3 columns.*'b'"):
-        CsvParser(feeding(), "score", b"a,sex")
-    with pytest.raises(ValueError, match="'score' already"):
-        CsvParser(feeding(), "score", b"a,b,sex,score")
+        CsvParser(schema(), "score", b"a,sex")
+    with pytest.raises(ValueError, match="already has a column 'score'"):
+        CsvParser(schema(), "score", b"a,b,sex,score")
     with pytest.raises(ValueError, match="twice"):
-        CsvParser(feeding(), "score", b"a,b,sex,a")
-    swapped = CsvParser(feeding(), "score", b"sex,b,a").parse([b"F,2,1"])
+        CsvParser(schema(), "score", b"a,b,sex,a")
+    swapped = CsvParser(schema(), "score", b"sex,b,a").parse([b"F,2,1"])
     assert (swapped.columns["a"][0], swapped.columns["b"][0]) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], [0.5, 2.0], [None, "F"]])
-def test_labels_that_are_no_text_are_found_in_csv_and_json(labels):
+def test_labels_that_are_not_text_are_found_in_csv_and_json(labels):
     groups = ft.make_groups({"g": labels}, missing="group")
-    told = ["" if label is None else str(label) for label in labels]
-    csv = CsvParser(feeding(groups), "s", b"a,b,g").parse([f"1,2,{text}".encode() for text in told])
-    jsonl = JsonParser(feeding(groups), "s").parse([json.dumps({"a": 1, "b": 2, "g": g}).encode() for g in labels])
+    texts = ["" if label is None else str(label) for label in labels]
+    csv = CsvParser(schema(groups), "s", b"a,b,g").parse([f"1,2,{text}".encode() for text in texts])
+    jsonl = JsonParser(schema(groups), "s").parse([json.dumps({"a": 1, "b": 2, "g": g}).encode() for g in labels])
     expected = groups.encode({"g": labels})
     assert csv.groups == jsonl.groups == expected
-    assert csv.bad == jsonl.bad == []
+    assert csv.rejected == jsonl.rejected == []
 
 
 def test_crossed_and_single_columns():
     table = {"race": ["B", "W", "W"], "sex": ["F", "F", "M"]}
     line = b'{"a":1,"b":2,"race":"B","sex":"M"}'
-    crossed, each = (JsonParser(feeding(ft.make_groups(table, grouping=how)), "s") for how in ("crossed", "each"))
-    assert crossed.parse([line]).bad == [(0, "unknown group in 'race', 'sex'")]
-    assert each.parse([line]).bad == []
+    crossed, each = (JsonParser(schema(ft.make_groups(table, grouping=how)), "s") for how in ("crossed", "each"))
+    assert crossed.parse([line]).rejected == [(0, "unknown group in 'race', 'sex'")]
+    assert each.parse([line]).rejected == []
     assert slow(each, [line]).groups == ft.make_groups(table, grouping="each").encode({"race": ["B"], "sex": ["M"]})
 
 
-def test_scores_outside_the_range_are_bad():
-    parsed = JsonParser(feeding(low=0.0, high=1.0), "s").parse(
+def test_scores_outside_the_range_are_rejected():
+    parsed = JsonParser(schema(low=0.0, high=1.0), "s").parse(
         [b'{"a":0,"b":1.5,"sex":"F"}', b'{"a":0,"b":1,"sex":"F"}']
     )
-    assert parsed.bad == [(0, "column 'b' is outside the range of scores")]
+    assert parsed.rejected == [(0, "column 'b' is outside the range of scores")]
 
 
 def test_scored_lines_are_still_json_and_csv():
-    parser = JsonParser(feeding(), 'my "score"')
-    assert json.loads(parser.add(GOOD[1], b"0.25"))['my "score"'] == 0.25
-    assert CsvParser(feeding(), "s", b"a;b;sex", ";").add(b"1;2;F", b"0.5") == b"1;2;F;0.5\n"
+    parser = JsonParser(schema(), 'my "score"')
+    assert json.loads(parser.append_score(GOOD[1], b"0.25"))['my "score"'] == 0.25
+    assert CsvParser(schema(), "s", b"a;b;sex", ";").append_score(b"1;2;F", b"0.5") == b"1;2;F;0.5\n"
 
 
-# ---------------------------------------------------------------- what a model needs
+# ---------------------------------------------------------------- input schema
 
 
-def test_feeding_of_models():
-    fed = input_schema_for(cot(), sensitive=["sex"], features=["x", "y", "z"])
-    assert fed.columns == ("x", "y", "z", "sex")
-    assert fed.make({"x": np.array([1.0]), "y": np.array([2.0]), "z": np.array([3.0])}).tolist() == [[1.0, 2.0, 3.0]]
-    with pytest.raises(ValueError, match="without names of columns"):
+def test_input_schema_of_models():
+    needed = input_schema_for(cot(), sensitive=["sex"], features=["x", "y", "z"])
+    assert needed.columns == ("x", "y", "z", "sex")
+    assert needed.to_features({"x": np.array([1.0]), "y": np.array([2.0]), "z": np.array([3.0])}).tolist() == [
+        [1.0, 2.0, 3.0]
+    ]
+    with pytest.raises(ValueError, match="without column names"):
         input_schema_for(cot(), sensitive=["sex"])
     with pytest.raises(ValueError, match="names 2 columns; the model has 3"):
         input_schema_for(cot(), sensitive=["sex"], features=["x", "y"])
-    with pytest.raises(ValueError, match="made of 'sex', but --sensitive names 'race'"):
+    with pytest.raises(ValueError, match="defined by 'sex', but --sensitive names 'race'"):
         input_schema_for(cot(), sensitive=["race"], features=["x", "y", "z"])
     with pytest.raises(ValueError, match="--score is for"):
         input_schema_for(cot(), sensitive=["sex"], score="s")
-    with pytest.raises(ValueError, match="name their column with --score"):
+    with pytest.raises(ValueError, match="pass it as --score"):
         input_schema_for(repair(), sensitive=["sex"])
-    fed = input_schema_for(repair(), sensitive=["sex"], score="s")
-    assert (fed.numbers, fed.low, fed.high) == (("s",), 0.0, 1.0)
+    needed = input_schema_for(repair(), sensitive=["sex"], score="s")
+    assert (needed.numeric, needed.low, needed.high) == (("s",), 0.0, 1.0)
 
 
 # ---------------------------------------------------------------- lines
 
 
 def pipe(content):
-    """A pipe that somebody writes to in small pieces."""
+    """Return a pipe to which a thread writes in small pieces."""
     reading, writing = os.pipe()
 
     def write():
@@ -248,7 +249,7 @@ def pipe(content):
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 @pytest.mark.parametrize("stop_at", [1, 2, 3])
-def test_lines_and_how_far_one_has_come(tmp_path, kind, end, stop_at):
+def test_lines_and_position(tmp_path, kind, end, stop_at):
     content = b"one\r\ntwo\n\nfour" + end
     path = tmp_path / "lines"
     path.write_bytes(content)
@@ -295,11 +296,11 @@ def test_a_file_that_ended_without_a_newline_and_grew(tmp_path):
 
 def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
     path = tmp_path / "lines"
-    path.write_bytes(b"a\n" + b"x" * (5 * LONGEST) + b"\nb\n")
+    path.write_bytes(b"a\n" + b"x" * (5 * MAX_LINE_BYTES) + b"\nb\n")
     source = LineSource(os.open(path, os.O_RDONLY))
     taken = source.take(3)
     assert [line[:1] for line in taken] == [b"a", b"x", b"b"]
-    assert LONGEST < len(taken[1]) < 2 * LONGEST
+    assert MAX_LINE_BYTES < len(taken[1]) < 2 * MAX_LINE_BYTES
     assert source.position == path.stat().st_size
 
 
@@ -307,7 +308,7 @@ def test_following_a_file_and_waiting(tmp_path):
     path, stop = tmp_path / "lines", threading.Event()
     path.write_bytes(b"one\ntw")
     source = LineSource(os.open(path, os.O_RDONLY), follow=True, stop=stop.is_set)
-    assert source.take(2, wait=0.05) == [b"one"]  # the second has not ended
+    assert source.take(2, wait=0.05) == [b"one"]  # the second is incomplete
     with path.open("ab") as file:
         file.write(b"o\nthree\n")
     assert source.take(2) == [b"two", b"three"]
@@ -319,7 +320,7 @@ def test_following_a_file_and_waiting(tmp_path):
         source.take(1)
 
 
-def test_a_stopped_pipe_gives_what_it_has(tmp_path):
+def test_a_stopped_pipe_returns_the_lines_it_has(tmp_path):
     stop = threading.Event()
     reading, writing = os.pipe()
     os.write(writing, b"one\ntwo\n")
@@ -341,30 +342,27 @@ class _Encoder:
         return np.column_stack([[len(str(cell)) for cell in table[name]] for name in self.names]).astype(float)
 
 
-class _TableModel:
+class _TableModel(TableModel):
     def __init__(self):
         self.encoder_, self.estimator_ = _Encoder(), cot()
 
 
-def test_raw_columns_go_to_the_encoder_as_they_are(monkeypatch):
-    cells = ModuleType("fairtransport.tabular.cells")
-    cells.word_of = lambda value: None if value in {None, ""} else str(value).strip()
-    monkeypatch.setitem(sys.modules, cells.__name__, cells)
-    fed = input_schema_for(_TableModel(), sensitive=["sex"])
-    assert fed.model.coef_.shape == (1, 3)
-    assert fed.columns == ("size", "age", "job", "sex")
+def test_raw_columns_are_passed_to_the_encoder_without_conversion():
+    needed = input_schema_for(_TableModel(), sensitive=["sex"])
+    assert needed.model.coef_.shape == (1, 3)
+    assert needed.columns == ("size", "age", "job", "sex")
     rows = [
         {"size": "10", "age": "2020-01-02", "job": "", "sex": " F"},
         {"size": "7", "age": "x", "job": "cook", "sex": "M"},
     ]
     lines = [json.dumps(row).encode() for row in rows]
     texts = [",".join(row.values()).encode() for row in rows]
-    jsonl, csv = JsonParser(fed, "score"), CsvParser(fed, "score", b"size,age,job,sex")
+    jsonl, csv = JsonParser(needed, "score"), CsvParser(needed, "score", b"size,age,job,sex")
     same(jsonl.parse(lines), csv.parse(texts))
-    same(csv.parse(texts), slow(CsvParser(fed, "score", b"size,age,job,sex"), texts))
-    assert fed.make(csv.parse(texts).columns).tolist() == [[2, 10, 0], [1, 1, 4]]
+    same(csv.parse(texts), slow(CsvParser(needed, "score", b"size,age,job,sex"), texts))
+    assert needed.to_features(csv.parse(texts).columns).tolist() == [[2, 10, 0], [1, 1, 4]]
     bad = jsonl.parse([b'{"size":null,"age":1.5,"job":true,"sex":"F"}', b'{"size":[1],"age":1,"job":1,"sex":"F"}',
                        b'{"size":1,"age":1,"job":1,"sex":null}', b'{"size":1,"age":1,"sex":"F"}'])  # fmt: skip
-    assert list(bad.good) == [0]
-    reasons = [reason for _, reason in bad.bad]
-    assert reasons == ["column 'size' is no single value", "unknown group in 'sex'", "missing column 'job'"]
+    assert list(bad.accepted) == [0]
+    reasons = [reason for _, reason in bad.rejected]
+    assert reasons == ["column 'size' is not a single value", "unknown group in 'sex'", "missing column 'job'"]

@@ -1,4 +1,4 @@
-"""A store is whole after whatever happens to it, is used by one process only, and belongs to one model."""
+"""A store survives kills, full disks and damaged files, is used by one process, and belongs to one model."""
 
 import errno
 import json
@@ -26,8 +26,8 @@ def feed(n, seed=0):
 
 @pytest.fixture
 def store(tmp_path):
-    """A store of three batches with a checkpoint after each."""
-    with ContinualAdjuster(repair(), store=tmp_path / "store", every=1) as adjuster:
+    """Return a store of three batches with a checkpoint after each."""
+    with ContinualAdjuster(repair(), store=tmp_path / "store", checkpoint_every=1) as adjuster:
         for scores, sex in feed(3):
             adjuster.adjust(scores, sensitive_features=sex)
     return tmp_path / "store"
@@ -37,8 +37,8 @@ def checkpoints(store):
     return sorted(store.glob("checkpoint-*.ft"))
 
 
-def flip(content, place):
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+def flip(content, index):
+    return content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :]
 
 
 DAMAGES = {
@@ -52,7 +52,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(store, name):
+def test_a_damaged_checkpoint_is_detected_and_the_one_before_used(store, name):
     newest = checkpoints(store)[-1]
     newest.write_bytes(DAMAGES[name](newest.read_bytes()))
     with pytest.warns(StoreWarning, match=r"1 checkpoint\(s\).*version 2"):
@@ -63,24 +63,24 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(store, name):
         scores, sex = list(feed(3))[-1]
         adjuster.adjust(scores, sensitive_features=sex)
     assert newest.with_suffix(".ft.damaged").exists()
-    with ContinualAdjuster.resume(store) as again:  # and what follows is sound
+    with ContinualAdjuster.resume(store) as again:  # and the next checkpoint is intact
         assert again.batches == 3
 
 
-def test_every_single_bit_counts(store):
-    """A checkpoint with any one of its bits flipped is refused, or says the same."""
+def test_a_checkpoint_with_a_flipped_bit_is_refused_or_equal(store):
+    """A checkpoint with any one of its bits flipped is refused, or has the same content."""
     newest = checkpoints(store)[-1]
     content, rng = newest.read_bytes(), np.random.default_rng(0)
     with_lock = Store(store)
-    whole = with_lock.read(3)
-    for place in rng.integers(0, len(content), 60):
-        newest.write_bytes(flip(content, int(place)))
+    intact = with_lock.read(3)
+    for index in rng.integers(0, len(content), 60):
+        newest.write_bytes(flip(content, int(index)))
         try:
-            held = with_lock.read(3)
+            flipped = with_lock.read(3)
         except ValueError:
             continue
-        assert held.schema == whole.schema
-        assert all((held.arrays[name] == whole.arrays[name]).all() for name in whole.arrays)
+        assert flipped.schema == intact.schema
+        assert all((flipped.arrays[name] == intact.arrays[name]).all() for name in intact.arrays)
     with_lock.close()
 
 
@@ -99,22 +99,22 @@ def test_a_damaged_model_says_what_to_do(store, tmp_path):
     ContinualAdjuster.resume(store).close()
 
 
-def test_only_the_last_few_are_kept(tmp_path):
-    with ContinualAdjuster(repair(), store=tmp_path / "s", every=1, keep=2) as adjuster:
+def test_only_the_last_checkpoints_are_kept(tmp_path):
+    with ContinualAdjuster(repair(), store=tmp_path / "s", checkpoint_every=1, keep_checkpoints=2) as adjuster:
         for scores, sex in feed(6):
             adjuster.adjust(scores, sensitive_features=sex)
         assert [version.version for version in adjuster.versions()] == [5, 6]
     assert [path.name for path in checkpoints(tmp_path / "s")] == ["checkpoint-000000005.ft", "checkpoint-000000006.ft"]
 
 
-def test_a_torn_journal_line_is_cut(store):
-    whole = (store / "journal.jsonl").read_bytes()
+def test_an_incomplete_journal_line_is_truncated(store):
+    complete = (store / "journal.jsonl").read_bytes()
     with (store / "journal.jsonl").open("ab") as file:
         file.write(journal_line({"batch": 4}) + journal_line({"batch": 5})[:-7])
     assert [entry["batch"] for entry in read_journal(store)] == [1, 2, 3, 4]
     with ContinualAdjuster.resume(store) as adjuster:
         assert [entry["batch"] for entry in adjuster.lost] == [4]
-    assert (store / "journal.jsonl").read_bytes() == whole
+    assert (store / "journal.jsonl").read_bytes() == complete
 
 
 def test_a_changed_journal_line_ends_what_is_read(store):
@@ -124,13 +124,13 @@ def test_a_changed_journal_line_ends_what_is_read(store):
     assert [entry["batch"] for entry in read_journal(store)] == [1]
 
 
-def test_a_lost_journal_is_told(store):
+def test_a_lost_journal_gives_a_warning(store):
     (store / "journal.jsonl").write_bytes(b"")
-    with pytest.warns(StoreWarning, match="journal lacks"):
+    with pytest.warns(StoreWarning, match="journal of the store lacks"):
         ContinualAdjuster.resume(store).close()
 
 
-def test_the_journal_has_no_person_and_no_time(store):
+def test_the_journal_has_no_scores_and_no_time(store):
     text = (store / "journal.jsonl").read_text()
     entry = json.loads(text.splitlines()[0])
     assert set(entry) == {
@@ -158,12 +158,12 @@ def test_a_store_belongs_to_one_model(store):
         ContinualAdjuster(other, store=store)
     with pytest.raises(StoreError, match="another model"):
         ContinualAdjuster.resume(store, model=other)
-    with pytest.raises(StoreError, match="has been used"):
+    with pytest.raises(StoreError, match="contains a stream already"):
         ContinualAdjuster(repair(), store=store)
     ContinualAdjuster.resume(store, model=repair()).close()
 
 
-def test_a_digest_is_that_of_the_model_not_of_the_libraries(tmp_path, monkeypatch):
+def test_a_digest_does_not_depend_on_the_versions_of_libraries(tmp_path, monkeypatch):
     one = ft.save(repair(), tmp_path / "a.ft").read_bytes()
     monkeypatch.setattr("fairtransport.__version__", "99.0")
     other = ft.save(repair(), tmp_path / "b.ft").read_bytes()
@@ -172,16 +172,16 @@ def test_a_digest_is_that_of_the_model_not_of_the_libraries(tmp_path, monkeypatc
     assert digest_of(one) != digest_of(ft.save(repair(seed=1), tmp_path / "c.ft").read_bytes())
 
 
-def test_what_is_no_store(tmp_path):
+def test_what_is_not_a_store(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="is a file"):
         ContinualAdjuster.resume(tmp_path / "file")
-    with pytest.raises(StoreError, match="no store"):
+    with pytest.raises(StoreError, match="not a store"):
         ContinualAdjuster.resume(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StoreError, match="no store"):
+    with pytest.raises(StoreError, match="not a store"):
         ContinualAdjuster.resume(tmp_path / "empty")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "file"]  # nothing was made
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "file"]  # nothing was created
 
 
 def test_a_kill_before_the_first_checkpoint(tmp_path):
@@ -190,7 +190,7 @@ def test_a_kill_before_the_first_checkpoint(tmp_path):
     for path in checkpoints(tmp_path / "s"):
         path.unlink()
     assert not ContinualAdjuster.is_store(tmp_path / "s")
-    with pytest.raises(StoreError, match="Begin again"):
+    with pytest.raises(StoreError, match="Start again"):
         ContinualAdjuster.resume(tmp_path / "s")
     ContinualAdjuster(repair(), store=tmp_path / "s").close()
     assert ContinualAdjuster.is_store(tmp_path / "s")
@@ -226,7 +226,7 @@ def test_a_full_disk_in_the_journal_ends_the_run_and_loses_nothing(store, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr("os.write", full)
-        with pytest.raises(OSError, match=r"No space left on device; .* is whole\. Make room, then resume"):
+        with pytest.raises(OSError, match=r"No space left on device; .* is intact\. Free disk space, then resume"):
             adjuster.adjust(scores, sensitive_features=sex)
     with pytest.raises(StoreError, match="closed"):
         adjuster.adjust(scores, sensitive_features=sex)
@@ -237,7 +237,7 @@ def test_a_full_disk_in_the_journal_ends_the_run_and_loses_nothing(store, monkey
     assert len(read_journal(store)) == 4
 
 
-def test_times_are_kept_beside_and_may_be_lost(store):
+def test_times_are_stored_separately_and_may_be_lost(store):
     with ContinualAdjuster.resume(store) as adjuster:
         assert all(point["time"] for point in adjuster.snapshot()["history"])
     (store / "clock.json").write_text("{")
@@ -245,7 +245,7 @@ def test_times_are_kept_beside_and_may_be_lost(store):
         assert [point["time"] for point in adjuster.snapshot()["history"]] == [None] * 3
 
 
-def test_a_line_file_is_cut_and_goes_on(tmp_path):
+def test_a_line_file_is_truncated_and_continued(tmp_path):
     file = LineFile(tmp_path / "lines")
     file.add(b"one\ntwo\n")
     file.cut(4)
@@ -257,7 +257,7 @@ def test_a_line_file_is_cut_and_goes_on(tmp_path):
     assert LineFile(tmp_path / "lines").length == 10
 
 
-def test_the_name_of_a_new_file_is_made_to_last(tmp_path, monkeypatch):
+def test_the_folder_of_a_new_file_is_flushed(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr("fairtransport.stream._journal.sync_folder", synced.append)
     LineFile(tmp_path / "lines").add(b"one\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from fairtransport.stream._journal import journal_line, whole_entries
+from fairtransport.stream._journal import complete_entries, journal_line
 
 SHARE = 1
 
@@ -27,8 +27,8 @@ def case(data: bytes) -> None:
     lines = data[1:].splitlines(keepends=True)
     if data[:1] and data[0] % 2:
         lines = [_signed(line.rstrip(b"\n")) for line in lines]
-    entries = whole_entries(lines)
-    again = whole_entries([journal_line(entry) for entry in entries])
+    entries = complete_entries(lines)
+    again = complete_entries([journal_line(entry) for entry in entries])
     if again != entries:
         raise RuntimeError("Entries that were written again are others.")
     if len(entries) < len(lines):

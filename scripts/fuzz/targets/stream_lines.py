@@ -1,4 +1,4 @@
-"""Lines of a stream, JSON and CSV: the quick reader and the one that goes line by line say the same."""
+"""Lines of a stream, JSON and CSV: parsing a batch as a whole and line by line agree."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairtransport.stream.input._schema import input_schema_for
 SHARE = 2
 
 
-class SetAsideError(ValueError):
-    """All lines are bad."""
+class AllRejectedError(ValueError):
+    """All lines are rejected."""
 
 
-REFUSALS = (SetAsideError,)
+REFUSALS = (AllRejectedError,)
 
 
 def seeds() -> list[bytes]:
@@ -37,23 +37,23 @@ def seeds() -> list[bytes]:
 @functools.cache
 def _parsers() -> tuple[CsvParser, JsonParser]:
     repair = QuantileRepair().fit(np.linspace(0, 1, 80), sensitive_features={"g": np.tile(["a", "b"], 40)})
-    feeding = input_schema_for(repair, sensitive=["g"], score="s")
-    return CsvParser(feeding, "score", b"s,g"), JsonParser(feeding, "score")
+    schema = input_schema_for(repair, sensitive=["g"], score="s")
+    return CsvParser(schema, "score", b"s,g"), JsonParser(schema, "score")
 
 
 def case(data: bytes) -> None:
     """Let the first byte say which format."""
     parser = _parsers()[data[0] % 2 if data else 0]
     lines = data[1:].split(b"\n")
-    quick, slow = parser.parse(lines), parser._one_by_one(lines)  # noqa: SLF001 - the two must agree
-    if list(quick.good) != list(slow.good) or quick.bad != slow.bad:
-        raise RuntimeError("The two readers differ.")
-    if any("CANARY7" in reason for _, reason in quick.bad):
-        raise RuntimeError("A reason tells a value.")
-    for place in quick.good:
-        if parser.add(lines[place], b"0.5").count(b"\n") != 1:
+    fast, slow = parser.parse(lines), parser.parse_lines(lines)
+    if list(fast.accepted) != list(slow.accepted) or fast.rejected != slow.rejected:
+        raise RuntimeError("The two ways of parsing differ.")
+    if any("CANARY7" in reason for _, reason in fast.rejected):
+        raise RuntimeError("A reason quotes a value.")
+    for index in fast.accepted:
+        if parser.append_score(lines[index], b"0.5").count(b"\n") != 1:
             raise RuntimeError("A line became two.")
-    if quick.good and not np.array_equal(quick.columns["s"], slow.columns["s"]):
-        raise RuntimeError("The two readers differ in a number.")
-    if not quick.good:
-        raise SetAsideError("All lines are bad.")
+    if fast.accepted and not np.array_equal(fast.columns["s"], slow.columns["s"]):
+        raise RuntimeError("The two ways of parsing differ in a number.")
+    if not fast.accepted:
+        raise AllRejectedError("All lines are rejected.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtransport.cli._errors import complain
+from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._stream_report import make_reporter
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fairtransport.stream import ContinualAdjuster
     from fairtransport.stream.input import InputSchema
-    from fairtransport.stream.loop import Plan
+    from fairtransport.stream.loop import RunOptions
 
 __all__ = ["run_stream"]
 
@@ -59,7 +59,9 @@ def run_stream(
         float, typer.Option("--max-rejected", metavar="SHARE", min=0, max=1, help="Stop when more lines are bad.")
     ] = 0.05,
     batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Lines of a batch.")] = 500,
-    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Batches between two checkpoints.")] = 50,
+    checkpoint_every: Annotated[
+        int, typer.Option("--checkpoint-every", metavar="N", min=1, help="Batches between two checkpoints.")
+    ] = 50,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of FILE.")] = False,
     wait: Annotated[
         float | None,
@@ -69,16 +71,21 @@ def run_stream(
         str | None, typer.Option("--column", metavar="NAME", help="Name of the score [default: score, SCORE_repaired].")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", metavar="WORD", help="csv or jsonl, if the name does not say it.")
+        str | None, typer.Option("--format", metavar="FORMAT", help="csv or jsonl, if the name does not say it.")
     ] = None,
-    delimiter: Annotated[str, typer.Option("--delimiter", metavar="SIGN", help="Between the fields of CSV.")] = ",",
+    delimiter: Annotated[
+        str, typer.Option("--delimiter", metavar="CHARACTER", help="Between the fields of CSV.")
+    ] = ",",
     alarm_rate: Annotated[
         float, typer.Option("--alarm-rate", metavar="X", min=0, max=1, help="False alarms a batch, at most.")
     ] = 0.001,
-    trust: Annotated[
-        float | None, typer.Option("--trust", metavar="X", min=0, help="How far the model may move; see the docs.")
+    trust_radius: Annotated[
+        float | None,
+        typer.Option("--trust-radius", metavar="X", min=0, help="How far the model may move from the accepted one."),
     ] = None,
-    keep: Annotated[int, typer.Option("--keep", metavar="N", min=1, help="Checkpoints that are kept.")] = 5,
+    keep_checkpoints: Annotated[
+        int, typer.Option("--keep-checkpoints", metavar="N", min=1, help="Number of checkpoints to keep.")
+    ] = 5,
     freeze: Annotated[bool, typer.Option("--freeze", help="Score and watch; do not adjust.")] = False,
     page: Annotated[
         int | None, typer.Option("--page", metavar="PORT", help="Show a live page on this port of this machine.")
@@ -108,14 +115,14 @@ def run_stream(
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
     from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
-    from fairtransport.stream.loop import Plan, StreamRun, TooManyRejectedError  # noqa: PLC0415
+    from fairtransport.stream.loop import RunOptions, StreamRun, TooManyRejectedError  # noqa: PLC0415
 
-    feeding = input_schema_for(
+    schema = input_schema_for(
         load(model), sensitive=_split(sensitive), score=score, features=None if features is None else _split(features)
     )
-    plan = Plan(
+    options = RunOptions(
         batch=batch,
-        every=every,
+        checkpoint_every=checkpoint_every,
         format=_format_of(file, file_format),
         column=column or ("score" if score is None else f"{score}_repaired"),
         delimiter="\t" if delimiter in {"tab", "\\t"} else delimiter,
@@ -125,12 +132,17 @@ def run_stream(
         wait=wait,
         force=force,
     )
-    _check_paths(file, plan)
+    _check_paths(file, options)
     with contextlib.ExitStack() as stack:
         handle = stack.enter_context(_opened(file))
         stop = stack.enter_context(_stopping())
-        options = {"alarm_rate": alarm_rate, "trust": trust, "keep": keep, "title": model.name}
-        adjuster = stack.enter_context(_adjuster(feeding, store, options, resume=resume))
+        adjusting = {
+            "alarm_rate": alarm_rate,
+            "trust_radius": trust_radius,
+            "keep_checkpoints": keep_checkpoints,
+            "title": model.name,
+        }
+        adjuster = stack.enter_context(_adjuster(schema, store, adjusting, resume=resume))
         if freeze and not adjuster.frozen:
             adjuster.freeze()
         if page is not None:
@@ -138,10 +150,10 @@ def run_stream(
         source = LineSource(handle, follow=follow, stop=stop.is_set)
         try:
             with make_reporter(seconds=report) as reporter:
-                run = StreamRun(adjuster, feeding, source, plan, reporter)
+                run = StreamRun(adjuster, schema, source, options, reporter)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
-            complain(f"stopped: {error}")
+            print_stderr(f"stopped: {error}")
             raise typer.Exit(EXCEEDED) from None
         reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms)
         if stop.by == signal.SIGINT:
@@ -178,7 +190,7 @@ def _stopping() -> Iterator[_Stop]:
 
 @contextlib.contextmanager
 def _adjuster(
-    feeding: InputSchema, store: Path | None, options: dict[str, Any], *, resume: bool
+    schema: InputSchema, store: Path | None, options: dict[str, Any], *, resume: bool
 ) -> Iterator[ContinualAdjuster]:
     """Begin or go on; warnings of the store become lines."""
     import warnings  # noqa: PLC0415
@@ -188,11 +200,11 @@ def _adjuster(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", StoreWarning)
         if resume and store is not None and ContinualAdjuster.is_store(store):
-            adjuster = ContinualAdjuster.resume(store, model=feeding.model)
+            adjuster = ContinualAdjuster.resume(store, model=schema.model)
         else:
-            adjuster = ContinualAdjuster(feeding.model, store=store, every=None, **options)
+            adjuster = ContinualAdjuster(schema.model, store=store, checkpoint_every=None, **options)
     for warning in told:
-        complain(f"warning: {warning.message}")
+        print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # columns were taken by name
         yield adjuster
@@ -202,7 +214,7 @@ def _adjuster(
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
     serve_page = importlib.import_module("fairtransport.stream.live_page").serve_page
     handle = serve_page(adjuster.snapshot, port)
-    complain(f"page: {handle.url}")
+    print_stderr(f"page: {handle.url}")
     try:
         yield
     finally:
@@ -221,8 +233,8 @@ def _opened(file: Path | None) -> Iterator[int]:
         os.close(handle)
 
 
-def _check_paths(file: Path | None, plan: Plan) -> None:
-    written = [path for path in (plan.out, plan.rejected) if path is not None]
+def _check_paths(file: Path | None, options: RunOptions) -> None:
+    written = [path for path in (options.out, options.rejected) if path is not None]
     if file is not None and any(path.exists() and path.samefile(file) for path in written):
         raise ValueError("The input would be overwritten; choose another name for the output.")
     if len({path.resolve() for path in written}) < len(written):

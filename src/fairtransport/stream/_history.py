@@ -1,4 +1,4 @@
-"""The course of a stream in at most 2,000 points, however long it is."""
+"""History of a stream in at most 2,000 points."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_POINTS", "History"]
+__all__ = ["MAX_POINTS", "History"]
 
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 _NAMES = ("batch", "rows", "disparity", "noise_floor", "alarm", "updates", "moved", "agreement")
 
 
 class History:
-    """Points of a course. When there are too many, neighbours become one; alarms are never lost.
+    """History of a stream of any length in at most 2,000 points.
+
+    Beyond that, neighbouring points are merged; an alarm of either is kept.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_points, 8), optional
+        Points of a checkpoint.
+    stride : int, default=1
+        Batches per point.
+    waiting : int, default=0
+        Batches in the last point, if it is not complete; otherwise 0.
+
+    Attributes
+    ----------
+    times : dict of int to str
+        Time of each point, by batch, as far as it is known.
 
     Examples
     --------
@@ -28,10 +44,9 @@ class History:
     (True, 1, 4999)
     """
 
-    def __init__(self, held: NDArray[np.float64] | None = None, stride: int = 1, waiting: int = 0) -> None:
-        self._rows = [] if held is None else [list(row) for row in held.tolist()]
-        self.stride = stride  # batches that a point stands for
-        self.waiting = waiting  # batches in the last point, when it is not full
+    def __init__(self, array: NDArray[np.float64] | None = None, stride: int = 1, waiting: int = 0) -> None:
+        self._rows = [] if array is None else [list(row) for row in array.tolist()]
+        self.stride, self.waiting = stride, waiting
         self.times: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -46,13 +61,13 @@ class History:
         self.waiting = (self.waiting + 1) % self.stride
         if time is not None:
             self.times[int(row[0])] = time
-        if len(self._rows) > MOST_POINTS and not self.waiting:
+        if len(self._rows) > MAX_POINTS and not self.waiting:
             pairs = zip(self._rows[0::2], self._rows[1::2], strict=False)
             last = self._rows[-1:] if len(self._rows) % 2 else []
             self._rows = [*(_merged(*pair) for pair in pairs), *last]
             self.waiting = self.stride if last else 0
             self.stride *= 2
-        if len(self.times) > 2 * MOST_POINTS:
+        if len(self.times) > 2 * MAX_POINTS:
             self.times = self.known_times()
 
     def known_times(self) -> dict[int, str]:
@@ -60,22 +75,22 @@ class History:
         return {int(row[0]): self.times[int(row[0])] for row in self._rows if int(row[0]) in self.times}
 
     def array(self) -> NDArray[np.float64]:
-        """Return all points as an array."""
+        """Return all points as an array of shape (n_points, 8)."""
         return np.array(self._rows).reshape(-1, len(_NAMES))
 
     def points(self) -> list[dict[str, Any]]:
-        """Return all points as dicts; ``time`` is None where it is not known."""
-        made = []
+        """Return all points as dicts; ``time`` is None where it is unknown."""
+        points = []
         for row in self._rows:
             point: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
             for name in ("batch", "rows", "updates"):
                 point[name] = int(point[name])
-            made.append({**point, "alarm": bool(point["alarm"]), "time": self.times.get(point["batch"])})
-        return made
+            points.append({**point, "alarm": bool(point["alarm"]), "time": self.times.get(point["batch"])})
+        return points
 
 
-def _merged(one: list[float], other: list[float]) -> list[float]:
+def _merged(first: list[float], second: list[float]) -> list[float]:
     alarm, updates = _NAMES.index("alarm"), _NAMES.index("updates")
-    row = list(other)
-    row[alarm], row[updates] = max(one[alarm], other[alarm]), one[updates] + other[updates]
+    row = list(second)
+    row[alarm], row[updates] = max(first[alarm], second[alarm]), first[updates] + second[updates]
     return row

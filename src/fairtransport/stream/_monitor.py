@@ -1,12 +1,15 @@
-r"""What is watched: each group's scores in histograms that forget, the disparity in them, and what adjusting changed.
+r"""Monitor of the disparity of a stream, and of what adjusting the model has changed.
 
-**Disparity** is the sum over groups of the Wasserstein-1 distance to the target: the model's, if it has a fixed one;
-otherwise the barycenter of the groups, as in `fairtransport.metrics.wasserstein_disparity`. For two groups that is the
-distance between them.
+Each group's scores are counted in histograms with exponential forgetting.
 
-**Noise floor**: what it would read if all groups had one distribution. With n rows remembered, the error of
-a distribution function F is a Brownian bridge, :math:`B(F) / \sqrt n`; the floor is the mean over 64 fixed sets
-of bridges, so it costs little, needs no chance, and knows the sizes and the number of the groups.
+**Disparity** is the sum over groups of the Wasserstein-1 distance to the target: the model's fixed target if it has
+one; otherwise the Wasserstein-1 barycenter of the groups, as in `fairtransport.metrics.wasserstein_disparity`. For two
+groups that is the distance between them.
+
+**Noise floor** is the expected disparity of groups that all have the same distribution. With an effective sample size
+n, the error of an empirical distribution function F is asymptotically a Brownian bridge, :math:`B(F) / \sqrt n`. The
+noise floor is the mean disparity over 64 sets of bridges that are drawn once with a fixed seed, so it is deterministic
+and takes the number and the sizes of the groups into account.
 """
 
 from __future__ import annotations
@@ -24,33 +27,34 @@ if TYPE_CHECKING:
 
 __all__ = ["MONITOR_BINS", "Monitor"]
 
-#: Bins of a histogram; distances are off by at most 1 / 200 of the range.
+#: Bins of a histogram; the error of a distance is at most 1 / 200 of the range.
 MONITOR_BINS = 200
 
-_AFTER_ALARM = 50.0  # rows that a group's histogram is worth after an alarm
-_BRIDGES, _STEPS = 64, 256
+_ROWS_AFTER_ALARM = 50.0  # weight of a group's histogram after an alarm
+_N_BRIDGES, _N_STEPS = 64, 256
 
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """Histograms that forget; `after` gives the next state. Its size does not depend on the length of the stream.
+    """Histograms with exponential forgetting, of a size that does not depend on the length of the stream.
 
     Attributes
     ----------
     half_life : float
-        After so many rows of its group a row counts half.
-    given, untouched : ndarray of shape (n_groups, 200)
-        Scores as they were given out, and as the original model would have given them.
+        Number of rows of its group after which a row counts half. For ``change`` and ``agreement``, which are about
+        all rows, rows of any group are counted.
+    adjusted, original : ndarray of shape (n_groups, 200)
+        Histograms of the scores that were returned and of those of the original model.
     weights, squares : ndarray of shape (n_groups,)
         Sums of the rows' weights and of their squares.
     change, agreement : ndarray of shape (2,)
-        Sum over rows of what adjusting changed (distance of the two scores; whether both are on one side of the
-        middle), and of the weights.
+        Weighted sums over all rows, and sums of the weights: of the absolute difference between the two scores, and of
+        whether both lie on the same side of the middle of the range.
     """
 
     half_life: float
-    given: NDArray[np.float64]
-    untouched: NDArray[np.float64]
+    adjusted: NDArray[np.float64]
+    original: NDArray[np.float64]
     weights: NDArray[np.float64]
     squares: NDArray[np.float64]
     change: NDArray[np.float64]
@@ -58,126 +62,139 @@ class Monitor:
 
     @classmethod
     def new(cls, n_groups: int, half_life: float) -> Monitor:
-        """Return a monitor that has seen nothing."""
-        wide, each = np.zeros((n_groups, MONITOR_BINS)), np.zeros(n_groups)
-        return cls(half_life, wide, wide, each, each, np.zeros(2), np.zeros(2))
+        """Return a monitor before the first batch."""
+        histograms, sums = np.zeros((n_groups, MONITOR_BINS)), np.zeros(n_groups)
+        return cls(half_life, histograms, histograms, sums, sums, np.zeros(2), np.zeros(2))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return what a checkpoint holds beside the half-life."""
+        """Return the arrays that a checkpoint stores."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "half_life"}
 
     def widened(self, n_groups: int) -> Monitor:
-        """Make room for new groups."""
-        more = Monitor.new(n_groups - len(self.weights), self.half_life)
-        names = ("given", "untouched", "weights", "squares")
-        wider: dict[str, Any] = {n: np.concatenate((getattr(self, n), getattr(more, n))) for n in names}
+        """Return a monitor with empty histograms for groups that are new."""
+        new = Monitor.new(n_groups - len(self.weights), self.half_life)
+        names = ("adjusted", "original", "weights", "squares")
+        wider: dict[str, Any] = {n: np.concatenate((getattr(self, n), getattr(new, n))) for n in names}
         return replace(self, **wider)
 
-    def after(self, given: NDArray[np.float64], untouched: NDArray[np.float64], groups: Groups) -> Monitor:
-        """Return the monitor after a batch: scores of both models, as shares of the range."""
-        held, original = self.given.copy(), self.untouched.copy()
+    def after(self, adjusted: NDArray[np.float64], original: NDArray[np.float64], groups: Groups) -> Monitor:
+        """Return the monitor after a batch of scores of both models, scaled to [0, 1]."""
+        adjusted_counts, original_counts = self.adjusted.copy(), self.original.copy()
         weights, squares = self.weights.copy(), self.squares.copy()
         for a, rows in enumerate(groups.rows):
             if not len(rows):
                 continue
-            keep = 0.5 ** (len(rows) / self.half_life)
-            held[a] = keep * held[a] + _counted(given[rows])
-            original[a] = keep * original[a] + _counted(untouched[rows])
-            weights[a] = keep * weights[a] + len(rows)
-            squares[a] = keep**2 * squares[a] + len(rows)
-        keep, size = 0.5 ** (len(given) / self.half_life), len(given)
-        same = float(np.count_nonzero((given > 0.5) == (untouched > 0.5)))
+            decay = 0.5 ** (len(rows) / self.half_life)
+            adjusted_counts[a] = decay * adjusted_counts[a] + _histogram(adjusted[rows])
+            original_counts[a] = decay * original_counts[a] + _histogram(original[rows])
+            weights[a] = decay * weights[a] + len(rows)
+            squares[a] = decay**2 * squares[a] + len(rows)
+        decay, size = 0.5 ** (len(adjusted) / self.half_life), len(adjusted)
+        agreeing = float(np.count_nonzero((adjusted > 0.5) == (original > 0.5)))
         return replace(
             self,
-            given=held,
-            untouched=original,
+            adjusted=adjusted_counts,
+            original=original_counts,
             weights=weights,
             squares=squares,
-            change=keep * self.change + np.array([np.abs(given - untouched).sum(), size]),
-            agreement=keep * self.agreement + np.array([same, size]),
+            change=decay * self.change + np.array([np.abs(adjusted - original).sum(), size]),
+            agreement=decay * self.agreement + np.array([agreeing, size]),
         )
 
     def shortened(self) -> Monitor:
-        """Let what came before an alarm count no more than a few rows."""
-        share = np.minimum(1.0, _AFTER_ALARM / np.maximum(self.weights, 1.0))
+        """Return a monitor in which the rows before an alarm have the weight of a few."""
+        share = np.minimum(1.0, _ROWS_AFTER_ALARM / np.maximum(self.weights, 1.0))
         return replace(
             self,
-            given=share[:, None] * self.given,
-            untouched=share[:, None] * self.untouched,
+            adjusted=share[:, None] * self.adjusted,
+            original=share[:, None] * self.original,
             weights=share * self.weights,
             squares=share**2 * self.squares,
         )
 
-    # ---------------------------------------------------------------- reading
+    # ---------------------------------------------------------------- estimates
 
     @property
     def sizes(self) -> NDArray[np.float64]:
-        """Rows that each group's histogram is worth."""
+        """Effective sample size of each group's histogram."""
         return np.divide(self.weights**2, self.squares, out=np.zeros_like(self.weights), where=self.squares > 0)
 
     @property
     def mean_change(self) -> float:
-        """Mean distance between a score as given out and the original model's."""
+        """Mean absolute difference between a returned score and the original model's."""
         return _ratio(self.change)
 
     @property
     def mean_agreement(self) -> float:
-        """Share of rows that both models put on the same side of the middle of the range."""
+        """Share of rows for which both scores lie on the same side of the middle of the range."""
         return _ratio(self.agreement)
 
-    def distances(self, target: NDArray[np.float64] | None, *, untouched: bool = False) -> NDArray[np.float64]:
-        """Distance of each group to the target (its distribution function at the edges), NaN for an absent group."""
-        cdf = _cdf(self.untouched if untouched else self.given)
-        found, seen = np.full(len(cdf), np.nan), self.weights > 0
+    def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
+        """Return the distance of each group to the target.
+
+        Parameters
+        ----------
+        target : ndarray of shape (201,) or None
+            Distribution function of a fixed target at the bin edges; None for the barycenter of the groups.
+        original : bool, default=False
+            Use the original model's scores instead of those that were returned.
+
+        Returns
+        -------
+        ndarray of shape (n_groups,)
+            NaN for a group without rows.
+        """
+        cdf = _cdf(self.original if original else self.adjusted)
+        distances, seen = np.full(len(cdf), np.nan), self.weights > 0
         if seen.any():
-            found[seen] = _to_target(cdf[None, seen], target)[0]
-        return found
+            distances[seen] = _distances_to_target(cdf[None, seen], target)[0]
+        return distances
 
     def noise_floor(self, target: NDArray[np.float64] | None) -> float:
-        """Return what the disparity would read, in the mean, if groups were drawn from one distribution."""
+        """Return the expected disparity of groups of these sizes that all have the same distribution."""
         seen = self.weights > 0
         if not seen.any():
             return 0.0
-        common = _cdf(self.given[seen].sum(axis=0, keepdims=True))[0] if target is None else target
+        common = _cdf(self.adjusted[seen].sum(axis=0, keepdims=True))[0] if target is None else target
         n_groups = int(seen.sum())
-        place = np.minimum((common * _STEPS).round().astype(np.int64), _STEPS)
-        errors = _bridges(n_groups)[:, :, place] / np.sqrt(self.sizes[seen])[None, :, None]
-        around = None if target is None else np.zeros(MONITOR_BINS + 1)
-        return float(_to_target(errors, around).sum(axis=1).mean())
+        step = np.minimum((common * _N_STEPS).round().astype(np.int64), _N_STEPS)
+        errors = _brownian_bridges(n_groups)[:, :, step] / np.sqrt(self.sizes[seen])[None, :, None]
+        center = None if target is None else np.zeros(MONITOR_BINS + 1)
+        return float(_distances_to_target(errors, center).sum(axis=1).mean())
 
     def shares(self, n_bins: int) -> NDArray[np.float64]:
-        """Share of each group's scores in wider bins."""
-        wide = self.given.reshape(len(self.given), n_bins, -1).sum(axis=2)
+        """Return the share of each group's scores in ``n_bins`` wider bins."""
+        wide = self.adjusted.reshape(len(self.adjusted), n_bins, -1).sum(axis=2)
         total = wide.sum(axis=1, keepdims=True)
         return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
 
 
-def _counted(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _histogram(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     bins = np.minimum((scores * MONITOR_BINS).astype(np.int64), MONITOR_BINS - 1)
     return np.bincount(bins, minlength=MONITOR_BINS).astype(np.float64)
 
 
 def _cdf(masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distribution functions at the 201 edges; 0 throughout for nobody."""
+    """Return the distribution functions at the bin edges; 0 everywhere for an empty histogram."""
     total = np.concatenate((np.zeros((len(masses), 1)), np.cumsum(masses, axis=1)), axis=1)
     return np.divide(total, total[:, -1:], out=np.zeros_like(total), where=total[:, -1:] > 0)
 
 
-def _to_target(cdf: NDArray[np.float64], target: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Areas between distribution functions (sets, groups, edges) and the target, or their pointwise median."""
+def _distances_to_target(cdf: NDArray[np.float64], target: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the areas between distribution functions (sets, groups, edges) and the target, or their median."""
     if target is None:
-        middle = np.mean if cdf.shape[1] <= 2 else np.median  # the same for two, and quicker
-        target = middle(cdf, axis=1, keepdims=True)
+        center = np.mean if cdf.shape[1] <= 2 else np.median  # equal for two groups, and faster
+        target = center(cdf, axis=1, keepdims=True)
     return np.asarray(np.abs(cdf - target).sum(axis=2) / MONITOR_BINS)
 
 
-def _ratio(pair: NDArray[np.float64]) -> float:
-    return float(pair[0] / pair[1]) if pair[1] > 0 else 0.0
+def _ratio(sums: NDArray[np.float64]) -> float:
+    return float(sums[0] / sums[1]) if sums[1] > 0 else 0.0
 
 
 @cache
-def _bridges(n_groups: int) -> NDArray[np.float64]:
-    """Draw Brownian bridges, always the same: shape (64, n_groups, 257)."""
-    steps = np.random.default_rng(0).normal(size=(_BRIDGES, n_groups, _STEPS)) / np.sqrt(_STEPS)
-    walk = np.concatenate((np.zeros((_BRIDGES, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
-    return walk - np.linspace(0.0, 1.0, _STEPS + 1) * walk[:, :, -1:]
+def _brownian_bridges(n_groups: int) -> NDArray[np.float64]:
+    """Return Brownian bridges of shape (64, n_groups, 257), drawn with a fixed seed."""
+    steps = np.random.default_rng(0).normal(size=(_N_BRIDGES, n_groups, _N_STEPS)) / np.sqrt(_N_STEPS)
+    walk = np.concatenate((np.zeros((_N_BRIDGES, n_groups, 1)), np.cumsum(steps, axis=2)), axis=2)
+    return walk - np.linspace(0.0, 1.0, _N_STEPS + 1) * walk[:, :, -1:]

@@ -1,4 +1,4 @@
-"""What one batch came to."""
+"""Report on one batch of a stream."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ __all__ = ["AdjustmentReport", "GroupReading"]
 
 @dataclass(frozen=True)
 class GroupReading:
-    """One group in the monitor's memory.
+    """Disparity of one group, as the monitor sees it.
 
     Attributes
     ----------
     name : str
+        Name of the group.
     rows : int
-        Of this batch.
+        Rows of the group in this batch.
     size : float
-        Rows that its histogram is worth.
+        Effective sample size of the group's histogram.
     before, after : float or None
-        Distance to the target of the original model's scores and of those given out; None for a group that nobody was
-        seen of yet.
+        Wasserstein-1 distance to the target, of the original model's scores and of the scores that were returned; None
+        as long as no row of the group was seen.
     """
 
     name: str
@@ -37,39 +38,41 @@ class GroupReading:
 
 @dataclass(frozen=True, eq=False)
 class AdjustmentReport:
-    """What `ContinualAdjuster.adjust` returns for one batch.
+    """Result of `ContinualAdjuster.adjust` for one batch.
 
     Attributes
     ----------
     batch, rows : int
         Number of the batch, from 1, and rows seen so far.
     scores : ndarray of shape (n_rows,)
-        Of this batch, by the model as it was when the batch came.
+        Scores of this batch, by the model before it was adjusted to the batch.
     disparity_before, disparity_after : float
-        Sum over groups of the distance to the target: of what the original model would have given out, and of what was
-        given out. Both over the monitor's memory, not over this batch alone, which would be noise.
+        Sum over groups of the Wasserstein-1 distance to the target, of the original model's scores and of the scores
+        that were returned. Both are estimated from the monitor's histograms, not from this batch alone.
     noise_floor : float
-        What the disparity would read if groups were drawn by lot.
+        Expected disparity of groups of these sizes that all have the same distribution.
     groups : tuple of GroupReading
         The same for each group.
     alarm : bool
-        Whether the drift alarm rang.
+        Whether the drift alarm was raised by this batch.
     evidence : float
-        How near it is to ringing, as a share.
+        Evidence for drift, as a share of what raises the alarm.
     updates : int
-        Spent on this batch.
+        Updates of the model for this batch.
     moved : float
-        Distance to the last accepted model; see `ContinualAdjuster`.
+        Distance to the last accepted model, in the unit of ``trust_radius`` of `ContinualAdjuster`.
     at_border : bool
-        Whether the trust region held the model back.
+        Whether the trust region limited the update.
     mean_change, agreement : float
-        Mean distance of scores to the original model's, and share of rows on the same side of the middle of the range.
+        Mean absolute difference between the scores that were returned and the original model's, and share of rows for
+        which both lie on the same side of the middle of the range.
     frozen : bool
+        Whether adjusting is suspended.
     """
 
     batch: int
     rows: int
-    scores: NDArray[np.float64] = field(repr=False)  # people's scores: a repr ends up in logs
+    scores: NDArray[np.float64] = field(repr=False)  # a repr may end up in a log
     disparity_before: float
     disparity_after: float
     noise_floor: float
@@ -84,7 +87,7 @@ class AdjustmentReport:
     frozen: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the scores, as JSON can hold it; no group is named."""
+        """Return everything but the scores and the names of groups, as JSON can represent it."""
         names = (
             *("batch", "rows", "disparity_before", "disparity_after", "noise_floor", "alarm", "evidence", "updates"),
             *("moved", "at_border", "mean_change", "agreement", "frozen"),

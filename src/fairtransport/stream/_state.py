@@ -1,8 +1,8 @@
-"""Everything that decides what a stream does next, what one batch does to it, and its place in a checkpoint."""
+"""State of a stream: what decides its future, how a batch changes it, and how a checkpoint stores it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from fairtransport.stream._alarm import DriftAlarm
 from fairtransport.stream._history import History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
-from fairtransport.stream._options import Options
+from fairtransport.stream._options import AdjusterOptions
 from fairtransport.stream._report import AdjustmentReport, GroupReading
 
 if TYPE_CHECKING:
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
     from fairtransport.storage import Container
     from fairtransport.stream.scorers import Scorer
 
-__all__ = ["StreamState", "Version", "now"]
+__all__ = ["StreamState", "Version", "utc_now"]
 
 
 @dataclass(frozen=True)
 class Version:
-    """A state that is kept and can be gone back to.
+    """Summary of a checkpoint, to which `ContinualAdjuster.roll_back` can return.
 
     Attributes
     ----------
     version : int
+        Number of the checkpoint.
     batch, rows : int
-        Seen when it was written.
+        Batches and rows seen before it.
     disparity, noise_floor : float
-        Of the scores given out, then.
+        Disparity of the scores that were returned, and its noise floor.
     moved : float
-        Distance to the model that was accepted then.
+        Distance to the last accepted model.
     frozen : bool
+        Whether adjusting was suspended.
     """
 
     version: int
@@ -51,32 +53,32 @@ class Version:
 
 @dataclass
 class StreamState:
-    """The state of a stream.
+    """State of a stream between two batches.
 
     Attributes
     ----------
-    options : Options
-    keep : int
-        Versions that are kept.
+    options : AdjusterOptions
     title : str
     current, original, accepted : Scorer
-        The model as it is, as it was given, and as the operator last accepted it.
+        The current model, the model at the start of the stream, and the one that was last accepted.
     monitor : Monitor
     alarm : DriftAlarm
     history : History
-    batches, rows, alarms, updates, adjusted : int
-        Seen and spent so far; ``adjusted`` counts batches that were worth updates.
-    busy : int
-        Batches left of those after an alarm.
+    batches, rows, alarms, updates : int
+        Numbers so far.
+    adjusted_batches : int
+        Batches with at least one update.
+    alarm_batches_left : int
+        Batches for which the last alarm still lasts.
     moved : float
-        Distance to the accepted model.
+        Distance of the current model to the accepted one.
     frozen : bool
+        Whether adjusting is suspended.
     extra : dict
-        What the caller wants to find again.
+        Content of the caller, stored in checkpoints.
     """
 
-    options: Options
-    keep: int
+    options: AdjusterOptions
     title: str
     current: Scorer
     original: Scorer
@@ -88,76 +90,76 @@ class StreamState:
     rows: int = 0
     alarms: int = 0
     updates: int = 0
-    adjusted: int = 0
-    busy: int = 0
+    adjusted_batches: int = 0
+    alarm_batches_left: int = 0
     moved: float = 0.0
     frozen: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, scorer: Scorer, options: Options, keep: int, title: str) -> StreamState:
+    def start(cls, scorer: Scorer, options: AdjusterOptions, title: str) -> StreamState:
         """Return the state before the first batch."""
         original, n_groups = scorer.frozen(), len(scorer.groups)
         return cls(
             options,
-            keep,
             title or type(scorer.model).__name__,
-            scorer,
-            original,
-            original,
-            Monitor.new(n_groups, float(options.half_life)),
-            DriftAlarm.new(n_groups, float(options.alarm_rate)),
-            History(),
+            current=scorer,
+            original=original,
+            accepted=original,
+            monitor=Monitor.new(n_groups, float(options.monitor_half_life)),
+            alarm=DriftAlarm.new(n_groups, float(options.alarm_rate)),
+            history=History(),
         )
 
     # ---------------------------------------------------------------- one batch
 
-    def take(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
-        """Score a batch, watch, adjust. A batch that cannot be scored raises, and changes nothing."""
+    def process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
+        """Score a batch, monitor the scores, and adjust the model; a batch that cannot be scored changes nothing."""
         groups = self.current.encode(sensitive_features)
         if groups.n_rows == 0:
             raise ValueError("The batch has no rows.")
-        learned = self._adopt(X, groups)
-        scores, unit = self.current.score(X, groups), self.current.grid.to_unit
-        before = unit(self.original.score(X, groups))
-        monitor = self.monitor.after(unit(scores), before, groups)
-        alarm, rings = self.alarm.after(before, groups)
-        busy = self.options.alarm_batches if rings else max(0, self.busy - 1)
-        updates = self.options.updates(busy=busy, frozen=self.frozen)
-        if rings:
+        learned = self._adopt_groups(X, groups)
+        scores, to_unit = self.current.score(X, groups), self.current.grid.to_unit
+        original_scores = to_unit(self.original.score(X, groups))
+        monitor = self.monitor.after(to_unit(scores), original_scores, groups)
+        alarm, raised = self.alarm.after(original_scores, groups)
+        alarm_batches_left = self.options.alarm_batches if raised else max(0, self.alarm_batches_left - 1)
+        updates = self.options.n_updates(after_alarm=alarm_batches_left > 0, frozen=self.frozen)
+        if raised:
             monitor = monitor.shortened()
             if not self.frozen:
-                self.current.hurry()
+                self.current.discount_past()
         if not learned:
             self.current.learn(X, groups, updates)
-        held = not self.frozen and self.current.hold(self.accepted, self.options.trust)
-        self.monitor, self.alarm, self.busy = monitor, alarm, busy
-        self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + rings
-        self.updates, self.adjusted = self.updates + updates, self.adjusted + bool(updates)
+        at_border = not self.frozen and self.current.project(self.accepted, self.options.trust_radius)
+        self.monitor, self.alarm, self.alarm_batches_left = monitor, alarm, alarm_batches_left
+        self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + raised
+        self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.moved = self.current.distance(self.accepted)
-        report = self._report(scores, groups, rings=rings, updates=updates, held=held)
-        self._remember(report)
+        report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
+        self._record(report)
         return report
 
-    def _adopt(self, X: Any, groups: Groups) -> bool:
-        """Take up groups that are new; return whether the batch was learned by that."""
+    def _adopt_groups(self, X: Any, groups: Groups) -> bool:
+        """Adopt groups that are new in this batch; return whether the model has learned the batch by that."""
         n_groups = len(groups)
         if n_groups == len(self.current.groups):
             return False
-        self.current.take_up(X, groups)
-        for still in (self.original, self.accepted):
-            still.widen(self.current.groups)
+        self.current.learn_new_groups(X, groups)
+        for scorer in (self.original, self.accepted):
+            scorer.add_groups(self.current.groups)
         self.monitor, self.alarm = self.monitor.widened(n_groups), self.alarm.widened(n_groups)
         return True
 
     def _report(
-        self, scores: NDArray[np.float64], groups: Groups, *, rings: bool, updates: int, held: bool
+        self, scores: NDArray[np.float64], groups: Groups, *, raised: bool, updates: int, at_border: bool
     ) -> AdjustmentReport:
-        target = self.target()
-        before, after = (self.monitor.distances(target, untouched=which) for which in (True, False))
+        target = self.target_cdf()
+        before = self.monitor.distances(target, original=True)
+        after = self.monitor.distances(target)
         sizes, counts = self.monitor.sizes, groups.counts
         readings = tuple(
-            GroupReading(name, int(counts[a]), float(sizes[a]), _number(before[a]), _number(after[a]))
+            GroupReading(name, int(counts[a]), float(sizes[a]), _none_if_nan(before[a]), _none_if_nan(after[a]))
             for a, name in enumerate(groups.names)
         )
         return AdjustmentReport(
@@ -168,19 +170,19 @@ class StreamState:
             disparity_after=float(np.nansum(after)),
             noise_floor=self.monitor.noise_floor(target),
             groups=readings,
-            alarm=rings,
-            evidence=1.0 if rings else self.alarm.evidence,
+            alarm=raised,
+            evidence=1.0 if raised else self.alarm.evidence,
             updates=updates,
             moved=self.moved,
-            at_border=held,
+            at_border=at_border,
             mean_change=self.monitor.mean_change,
             agreement=self.monitor.mean_agreement,
             frozen=self.frozen,
         )
 
-    def _remember(self, report: AdjustmentReport) -> None:
+    def _record(self, report: AdjustmentReport) -> None:
         self.history.add(
-            time=now(),
+            time=utc_now(),
             batch=report.batch,
             rows=report.rows,
             disparity=report.disparity_after,
@@ -191,79 +193,84 @@ class StreamState:
             agreement=report.agreement,
         )
 
-    def target(self) -> NDArray[np.float64] | None:
-        """Distribution function of the fixed target at the monitor's edges; None where there is none."""
+    def target_cdf(self) -> NDArray[np.float64] | None:
+        """Return the distribution function of the fixed target at the monitor's bin edges; None without a target."""
         points = self.original.target()
         if points is None:
             return None
         edges = np.linspace(0.0, 1.0, MONITOR_BINS + 1)
         return np.searchsorted(np.sort(points), edges, side="right") / len(points)
 
-    # ---------------------------------------------------------------- in a checkpoint
+    def accept(self, scorer: Scorer) -> None:
+        """Make a model the center of the trust region, and project the current one into it."""
+        self.accepted = scorer
+        self.current.project(scorer, self.options.trust_radius)
+        self.moved = self.current.distance(scorer)
+
+    # ---------------------------------------------------------------- checkpoints
 
     def version(self, number: int) -> Version:
-        """Sum up what a version is."""
-        target = self.target()
+        """Return the summary of the state as a checkpoint of this number."""
+        target = self.target_cdf()
         disparity = float(np.nansum(self.monitor.distances(target)))
-        floor = self.monitor.noise_floor(target)
-        return Version(number, self.batches, self.rows, disparity, floor, self.moved, self.frozen)
+        noise_floor = self.monitor.noise_floor(target)
+        return Version(number, self.batches, self.rows, disparity, noise_floor, self.moved, self.frozen)
 
     def schema(self, number: int) -> dict[str, Any]:
-        """Return what a checkpoint says in JSON. No time: equal streams give equal checkpoints."""
+        """Return the JSON part of a checkpoint; it has no time, so that equal streams give equal checkpoints."""
         counters = {name: getattr(self, name) for name in _COUNTERS}
         return {
-            **vars(self.version(number)),
+            **asdict(self.version(number)),
             **counters,
             "options": self.options.to_dict(),
-            "keep": self.keep,
             "title": self.title,
             "history": [self.history.stride, self.history.waiting],
             "extra": self.extra,
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what it says in arrays."""
+        """Return the arrays of a checkpoint."""
         arrays: dict[str, NDArray[Any]] = {
             "model": np.frombuffer(self.current.pack(), dtype=np.uint8),
             "history": self.history.array(),
         }
         if self.accepted is not self.original:
             arrays["accepted"] = np.frombuffer(self.accepted.pack(), dtype=np.uint8)
-        arrays |= {f"monitor.{name}": held for name, held in self.monitor.arrays().items()}
-        arrays |= {f"alarm.{name}": held for name, held in self.alarm.arrays().items()}
+        arrays |= {f"monitor.{name}": array for name, array in self.monitor.arrays().items()}
+        arrays |= {f"alarm.{name}": array for name, array in self.alarm.arrays().items()}
         return arrays
 
     @classmethod
-    def restored(cls, held: Container, start: Scorer) -> StreamState:
-        """Return the state of a checkpoint; ``start`` is the model that the stream began with."""
-        schema, arrays = held.schema, held.arrays
-        made = cls.begin(start, Options.from_dict(schema["options"]), int(schema["keep"]), str(schema["title"]))
-        made.current = type(start).unpack(arrays["model"].tobytes())
+    def from_checkpoint(cls, checkpoint: Container, start: Scorer) -> StreamState:
+        """Return the state that a checkpoint stores; ``start`` is the model at the start of the stream."""
+        schema, arrays = checkpoint.schema, checkpoint.arrays
+        state = cls.start(start, AdjusterOptions.from_dict(schema["options"]), str(schema["title"]))
+        state.current = type(start).unpack(arrays["model"].tobytes())
         if "accepted" in arrays:
-            made.accepted = type(start).unpack(arrays["accepted"].tobytes())
-        for still in (made.original, made.accepted):
-            still.widen(made.current.groups)
-        made.current.settle(made.accepted, made.options.trust)
-        made.monitor = Monitor(float(made.options.half_life), **_under(arrays, "monitor."))
-        made.alarm = DriftAlarm(float(made.options.alarm_rate), **_under(arrays, "alarm."))
-        made.history = History(arrays["history"], *schema["history"])
+            state.accepted = type(start).unpack(arrays["accepted"].tobytes())
+        for scorer in (state.original, state.accepted):
+            scorer.add_groups(state.current.groups)
+        state.current.restore_projection(state.accepted, state.options.trust_radius)
+        state.monitor = Monitor(float(state.options.monitor_half_life), **_with_prefix(arrays, "monitor."))
+        state.alarm = DriftAlarm(float(state.options.alarm_rate), **_with_prefix(arrays, "alarm."))
+        state.history = History(arrays["history"], *schema["history"])
         for name in _COUNTERS:
-            setattr(made, name, int(schema[name]))
-        made.moved, made.frozen, made.extra = float(schema["moved"]), bool(schema["frozen"]), dict(schema["extra"])
-        return made
+            setattr(state, name, int(schema[name]))
+        state.moved, state.frozen, state.extra = float(schema["moved"]), bool(schema["frozen"]), dict(schema["extra"])
+        return state
 
 
-_COUNTERS = ("batches", "rows", "alarms", "updates", "adjusted", "busy")
+_COUNTERS = ("batches", "rows", "alarms", "updates", "adjusted_batches", "alarm_batches_left")
 
 
-def now() -> str:
-    """Return the time, to the second, in UTC."""
+def utc_now() -> str:
+    """Return the current time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _under(arrays: dict[str, NDArray[Any]], start: str) -> dict[str, Any]:
-    return {name[len(start) :]: held for name, held in arrays.items() if name.startswith(start)}
+def _with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _number(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else float(value)

@@ -1,7 +1,8 @@
-"""The loop of ``fairtransport stream``: lines in, scored lines out, each exactly once, whatever happens in between.
+"""The loop of ``fairtransport stream``: read a batch, score it, write it, and now and then a checkpoint.
 
-A checkpoint says how far the input was read and how long the output was then. A run that goes on cuts the output there
-and reads the input from there; since nothing is left to chance, it writes again what was cut.
+A checkpoint stores how far the input was read and how long the output was. A resumed run truncates the output to that
+length and reads the input from that position. Since the run is deterministic, it writes again what was truncated, so
+each line is in the output exactly once.
 """
 
 from __future__ import annotations
@@ -13,55 +14,53 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairtransport.stream._journal import LineFile
-from fairtransport.stream.input._csv_parser import CsvParser
-from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input import BatchReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from fairtransport.stream._adjuster import ContinualAdjuster
     from fairtransport.stream._report import AdjustmentReport
-    from fairtransport.stream.input._line_source import LineSource
-    from fairtransport.stream.input._parser import ParsedBatch, Parser
-    from fairtransport.stream.input._schema import InputSchema
+    from fairtransport.stream.input import InputBatch, InputSchema, LineSource
 
-__all__ = ["Plan", "Reporter", "StreamRun", "TooManyRejectedError"]
+__all__ = ["Reporter", "RunOptions", "StreamRun", "TooManyRejectedError"]
 
-_FEW = 100  # lines before the share of rejected ones is judged
+_MIN_LINES = 100  # before the share of rejected lines is checked
 
 
 class TooManyRejectedError(ValueError):
-    """More lines were set aside than the run allows."""
+    """More lines were rejected than the run allows."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the command was asked for.
+class RunOptions:
+    """Options of one run of the command.
 
     Attributes
     ----------
     batch : int
-        Lines of a batch.
-    every : int
+        Lines per batch.
+    checkpoint_every : int
         Batches between two checkpoints.
-    format : str
-        ``"jsonl"`` or ``"csv"``.
+    format : {"jsonl", "csv"}
     column : str
         Name of the score in the output.
     delimiter : str
+        Delimiter of CSV.
     out, rejected : Path or None
-        Where scored lines and those set aside go; None: standard output, and nowhere.
+        Files for scored and for rejected lines. Without ``out``, scored lines go to standard output; without
+        ``rejected``, the first line that cannot be scored ends the run.
     max_rejected : float
-        Share of lines that may be set aside.
+        Largest share of lines that may be rejected.
     wait : float or None
-        Seconds after which a batch that is not full is worked on.
+        Seconds after which a batch is processed although it is not full.
     force : bool
-        Replace files that exist.
+        Replace existing files.
     """
 
     batch: int = 500
-    every: int = 50
+    checkpoint_every: int = 50
     format: str = "jsonl"
     column: str = "score"
     delimiter: str = ","
@@ -73,17 +72,17 @@ class Plan:
 
 
 class Reporter(Protocol):
-    """Who tells the user what goes on."""
+    """Interface through which the user is informed of progress."""
 
     def tell(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
-        """Hear of a batch."""
+        """Report a batch."""
 
     def warn(self, text: str) -> None:
-        """Hear of something strange."""
+        """Report a warning."""
 
 
-class _Pipe:
-    """Standard output: it cannot be cut."""
+class _StandardOutput:
+    """Standard output with the interface of `LineFile`; it cannot be truncated."""
 
     length = 0
 
@@ -94,13 +93,13 @@ class _Pipe:
         self.length += len(content)
 
     def cut(self, length: int) -> None:
-        """Leave what was read by somebody."""
+        """Do nothing: a reader may already have the lines."""
 
     def sync(self) -> None:
-        """Leave that to the reader."""
+        """Do nothing: there is no file."""
 
     def close(self) -> None:
-        """Leave it open."""
+        """Do nothing: standard output stays open."""
 
 
 class StreamRun:
@@ -109,160 +108,157 @@ class StreamRun:
     Parameters
     ----------
     adjuster : ContinualAdjuster
-        With ``every=None``: the run writes the checkpoints, because output comes first.
-    feeding : InputSchema
+        With ``checkpoint_every=None``: the run writes the checkpoints, after the output.
+    schema : InputSchema
     source : LineSource
-    plan : Plan
+    options : RunOptions
     reporter : Reporter
     """
 
     def __init__(
-        self, adjuster: ContinualAdjuster, feeding: InputSchema, source: LineSource, plan: Plan, reporter: Reporter
+        self,
+        adjuster: ContinualAdjuster,
+        schema: InputSchema,
+        source: LineSource,
+        options: RunOptions,
+        reporter: Reporter,
     ) -> None:
-        self.adjuster, self.feeding, self.source, self.plan = adjuster, feeding, source, plan
-        self.reporter = reporter
+        self.adjuster, self.source, self.options, self.reporter = adjuster, source, options, reporter
+        self.rejected = 0
+        self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
         self._out: Any = None
-        self._aside: LineFile | None = None
-        self.rejected = self._batches = 0
-        self._sizes: list[int] = []
+        self._rejected_file: LineFile | None = None
+        self._batches = 0
+        self._batch_sizes: list[int] = []  # of batches to process again as they were
+        self._warned = False
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Work until the input ends or ``stopped`` says so; leave a checkpoint."""
+        """Process the input until it ends or ``stopped`` returns True; leave a checkpoint."""
         try:
-            parser = self._open()
-            if parser is not None:
-                self._loop(parser, stopped)
-                self._judge(at_end=True)
+            if self._open():
+                self._loop(stopped)
+                self._check_rejected(at_end=True)
         finally:
-            for file in (self._out, self._aside):
+            for file in (self._out, self._rejected_file):
                 if file is not None:
                     file.close()
 
-    # ---------------------------------------------------------------- beginning
+    # ---------------------------------------------------------------- start or resume
 
-    def _open(self) -> Parser | None:
-        """Open the files where the checkpoint says, and read the header; None for an input without one."""
-        plan, known = self.plan, self.adjuster.extra
-        self._check_known(known)
-        self._out = _Pipe() if plan.out is None else LineFile(plan.out)
-        self._aside = None if plan.rejected is None else LineFile(plan.rejected)
-        header = None
-        if plan.format == "csv":
-            taken = self.source.take(1)
-            if not taken:
-                return None
-            header = taken[0]
-        parser = self._parser(header)
-        if known:
-            self._go_on(known)
+    def _open(self) -> bool:
+        """Open input and output at the last checkpoint; return False for a CSV input without a header."""
+        options, stored = self.options, self.adjuster.extra
+        self._check_settings(stored)
+        self._out = _StandardOutput() if options.out is None else LineFile(options.out)
+        self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
+        if not self._reader.open():
+            return False
+        if stored:
+            self._resume(stored)
         else:
-            self._begin()
-        if header is not None and self.adjuster.extra["out_bytes"] == 0:
-            self._out.add(parser.add(header.removeprefix(b"\xef\xbb\xbf"), self.plan.column.encode()))
-        if isinstance(parser, CsvParser):
-            self._warn_of_unused(parser.unused)
-        return parser
+            self._start()
+        if self.adjuster.extra["out_bytes"] == 0 and self._reader.output_header:
+            self._out.add(self._reader.output_header)
+        self._warn_of_unused_columns()
+        return True
 
-    def _parser(self, header: bytes | None) -> Parser:
-        if header is not None:
-            return CsvParser(self.feeding, self.plan.column, header, self.plan.delimiter)
-        return JsonParser(self.feeding, self.plan.column)
-
-    def _check_known(self, known: dict[str, Any]) -> None:
+    def _check_settings(self, stored: dict[str, Any]) -> None:
         for name, value in self._settings().items():
-            if known and known.get(name) != value:
+            if stored and stored.get(name) != value:
                 raise ValueError(
-                    f"The store's run was started with another {name.replace('_', ' ')}. Give the same, or begin a new "
-                    "store."
+                    f"The run to resume was started with another {name.replace('_', ' ')}. Pass the same one, or start "
+                    "with an empty store."
                 )
 
     def _settings(self) -> dict[str, Any]:
-        plan = self.plan
-        names = {"output_file": plan.out, "file_of_rejected_lines": plan.rejected}
-        told = {name: None if path is None else path.name for name, path in names.items()}
-        return {"format": plan.format, "column": plan.column, "batch": plan.batch, "every": plan.every, **told}
+        """Return the options that a resumed run must repeat."""
+        options = self.options
+        paths = {"output_file": options.out, "file_of_rejected_lines": options.rejected}
+        return {
+            "format": options.format,
+            "column": options.column,
+            "batch": options.batch,
+            "checkpoint_every": options.checkpoint_every,
+            **{name: None if path is None else path.name for name, path in paths.items()},
+        }
 
-    def _begin(self) -> None:
-        for file in (self._out, self._aside):
+    def _start(self) -> None:
+        for file in (self._out, self._rejected_file):
             if isinstance(file, LineFile) and file.length:
-                if not self.plan.force:
-                    raise FileExistsError(errno.EEXIST, "The file exists; give --force to replace it", str(file.path))
+                if not self.options.force:
+                    raise FileExistsError(errno.EEXIST, "The file exists; use --force to replace it", str(file.path))
                 file.cut(0)
-        self._checkpoint()  # from here on the files are this run's
+        self._checkpoint()  # a resumed run may truncate the files from now on
 
-    def _go_on(self, known: dict[str, Any]) -> None:
-        self.source.skip(known["position"], known["lines"], (known["head"][0], known["head"][1]))
-        for file, length in ((self._out, known["out_bytes"]), (self._aside, known["rejected_bytes"])):
+    def _resume(self, stored: dict[str, Any]) -> None:
+        self.source.skip(stored["position"], stored["lines"], (stored["head"][0], stored["head"][1]))
+        for file, length in ((self._out, stored["out_bytes"]), (self._rejected_file, stored["rejected_bytes"])):
             if isinstance(file, LineFile):
                 if file.length < length:
                     raise ValueError(
-                        f"{file.path.name} has {file.length} bytes, but {length} were written. Put it back, or begin a "
-                        "new store."
+                        f"{file.path.name} has {file.length} bytes, but {length} were written. Restore the file, or "
+                        "start with an empty store."
                     )
                 file.cut(length)
-        self.rejected, self._batches = known["rejected"], known["batches"]
-        if self.plan.wait is not None:  # batches may have ended early: end them where they ended
-            self._sizes = [entry["lines"] for entry in self.adjuster.lost if "lines" in entry]
+        self.rejected, self._batches = stored["rejected"], stored["batches"]
+        if self.options.wait is not None:  # batches may have ended early, and must end at the same lines again
+            self._batch_sizes = [entry["lines"] for entry in self.adjuster.lost if "lines" in entry]
 
-    # ---------------------------------------------------------------- working
+    # ---------------------------------------------------------------- process
 
-    def _loop(self, parser: Parser, stopped: Callable[[], bool]) -> None:
+    def _loop(self, stopped: Callable[[], bool]) -> None:
         while not (stopped() and self.source.seekable):
-            most = self._sizes.pop(0) if self._sizes else self.plan.batch
-            lines = self.source.take(most, wait=self.plan.wait)
-            if not lines:
-                if self.source.ended or stopped():  # what a pipe has given is worked on first: it will not come again
+            size = self._batch_sizes.pop(0) if self._batch_sizes else self.options.batch
+            batch = self._reader.read(size, wait=self.options.wait)
+            if batch is None:
+                if self.source.ended or stopped():  # a pipe's lines cannot be read again, so they come first
                     break
                 continue
-            self._work(parser, lines)
-            if self._batches % self.plan.every == 0:
+            self._process(batch)
+            if self._batches % self.options.checkpoint_every == 0:
                 self._checkpoint()
-            self._judge()
+            self._check_rejected()
         if self.adjuster.extra["lines"] != self.source.lines:
             self._checkpoint()
 
-    def _work(self, parser: Parser, lines: list[bytes]) -> None:
-        if isinstance(parser, JsonParser) and parser.unused is None:
-            parser.unused = tuple(parser.look(lines[0]))
-            self._warn_of_unused(parser.unused)
-        parsed = parser.parse(lines)
+    def _process(self, batch: InputBatch) -> None:
+        self._warn_of_unused_columns()
         self._batches += 1
-        note = {"lines": len(lines), "rejected": len(parsed.bad)}
-        self._set_aside(parsed, len(lines))
-        if not parsed.good:
+        self._write_rejected(batch.rejected)
+        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
+        if not batch.accepted:
             self.adjuster.note(**note)
             return
-        made = self.feeding.make(parsed.columns)
-        report = self.adjuster.adjust(made, sensitive_features=parsed.groups, note=note)
-        self._out.add(_scored(parser, lines, parsed.good, report.scores.tolist()))
+        report = self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note)
+        self._out.add(batch.with_scores(report.scores))
         self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
 
-    def _set_aside(self, parsed: ParsedBatch, n_lines: int) -> None:
-        if not parsed.bad:
+    def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
+        if not rejected:
             return
-        first = self.source.lines - n_lines + 1
-        if self._aside is None:
-            place, reason = parsed.bad[0]
+        if self._rejected_file is None:
+            line, reason = rejected[0]
             raise ValueError(
-                f"Line {first + place} cannot be used: {reason}. To set such lines aside, give --rejected, --store or "
+                f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
                 "--out."
             )
-        entries = ({"line": first + place, "reason": reason} for place, reason in parsed.bad)
-        self._aside.add(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
-        self.rejected += len(parsed.bad)
+        entries = ({"line": line, "reason": reason} for line, reason in rejected)
+        self._rejected_file.add(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
+        self.rejected += len(rejected)
 
-    def _judge(self, *, at_end: bool = False) -> None:
-        """Stop when too many lines were set aside."""
+    def _check_rejected(self, *, at_end: bool = False) -> None:
+        """Raise when too many lines were rejected."""
         lines = self.source.lines
-        if (lines >= _FEW or at_end) and self.rejected > self.plan.max_rejected * lines:
+        if (lines >= _MIN_LINES or at_end) and self.rejected > self.options.max_rejected * lines:
             self._checkpoint()
             raise TooManyRejectedError(
-                f"{self.rejected} of {lines} lines were set aside, more than --max-rejected {self.plan.max_rejected:g}."
+                f"{self.rejected} of {lines} lines were rejected, more than --max-rejected "
+                f"{self.options.max_rejected:g}."
             )
 
     def _checkpoint(self) -> None:
-        """Make output last, then say in a checkpoint how long it is."""
-        for file in (self._out, self._aside):
+        """Flush the output, then write a checkpoint that stores its length."""
+        for file in (self._out, self._rejected_file):
             if file is not None:
                 file.sync()
         self.adjuster.extra = {
@@ -271,19 +267,17 @@ class StreamRun:
             "lines": self.source.lines,
             "head": list(self.source.head),
             "out_bytes": self._out.length,
-            "rejected_bytes": 0 if self._aside is None else self._aside.length,
+            "rejected_bytes": 0 if self._rejected_file is None else self._rejected_file.length,
             "rejected": self.rejected,
             "batches": self._batches,
         }
         self.adjuster.checkpoint()
 
-    def _warn_of_unused(self, names: Sequence[str]) -> None:
+    def _warn_of_unused_columns(self) -> None:
+        names = self._reader.unused_columns
+        if self._warned or names is None:
+            return
+        self._warned = True
         if names:
             shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             self.reporter.warn(f"{len(names)} column(s) of the input are not used: {shown}")
-
-
-def _scored(parser: Parser, lines: list[bytes], good: Sequence[int], scores: list[float]) -> bytes:
-    """Return the good lines, each with its score in the shortest digits that give it back."""
-    add = parser.add
-    return b"".join([add(lines[place], repr(score).encode()) for place, score in zip(good, scores, strict=True)])

@@ -1,9 +1,7 @@
-"""Input of a stream: lines from a file or a pipe, parsed into the columns that a model needs."""
+"""Input of a stream: lines of a file or a pipe, parsed into batches of what the model scores."""
 
-from fairtransport.stream.input._csv_parser import CsvParser
-from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input._batch_reader import BatchReader, InputBatch
 from fairtransport.stream.input._line_source import LineSource
-from fairtransport.stream.input._parser import ParsedBatch, Parser
 from fairtransport.stream.input._schema import InputSchema, input_schema_for
 
-__all__ = ["CsvParser", "InputSchema", "JsonParser", "LineSource", "ParsedBatch", "Parser", "input_schema_for"]
+__all__ = ["BatchReader", "InputBatch", "InputSchema", "LineSource", "input_schema_for"]

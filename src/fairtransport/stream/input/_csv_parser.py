@@ -1,4 +1,4 @@
-"""CSV, one row a line."""
+"""Parser of CSV with one row per line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream.input._parser import BadLineError, Parser, objects, values_at
+from fairtransport.stream.input._parser import Parser, RejectedLineError, object_array, sensitive_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,47 +18,52 @@ __all__ = ["CsvParser"]
 
 
 class CsvParser(Parser):
-    """Fields between delimiters, one row a line; the header names them."""
+    """Parser of delimited fields, one row per line, whose names are in the header.
 
-    def __init__(self, feeding: InputSchema, output: str, header: bytes, delimiter: str = ",") -> None:
-        super().__init__(feeding, output)
+    Parameters
+    ----------
+    schema : InputSchema
+    score_column : str
+    header : bytes
+        First line of the input.
+    delimiter : str, default=","
+    """
+
+    def __init__(self, schema: InputSchema, score_column: str, header: bytes, delimiter: str = ",") -> None:
+        super().__init__(schema, score_column)
         self._delimiter = delimiter
         try:
             self.header = next(csv.reader([header.decode("utf-8-sig")], delimiter=delimiter, strict=True))
         except (UnicodeDecodeError, csv.Error, StopIteration):
-            raise ValueError("The first line is no header of a CSV file in UTF-8.") from None
+            raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._check_header()
-        self._texts = [_texts_of(feeding, place) for place in range(len(feeding.sensitive))]
+        self.unused = tuple(name for name in self.header if name not in schema.columns)
+        self._parsed_values = [_parsed_values(schema, index) for index in range(len(schema.sensitive))]
 
     def _check_header(self) -> None:
-        twice = sorted({name for name in self.header if self.header.count(name) > 1})
-        missing = [name for name in self.feeding.columns if name not in self.header]
+        repeated = {name for name in self.header if self.header.count(name) > 1}
+        missing = [name for name in self.schema.columns if name not in self.header]
         if missing:
             raise ValueError(
-                f"The input lacks {len(missing)} of {len(self.feeding.columns)} columns that the model needs: "
-                f"{', '.join(map(repr, missing[:10]))}. It has {len(self.header)}."
+                f"The input lacks {len(missing)} of {len(self.schema.columns)} columns that the model needs: "
+                f"{', '.join(map(repr, missing[:10]))}. It has {len(self.header)} columns."
             )
-        if any(name in self.feeding.columns for name in twice):
+        if any(name in self.schema.columns for name in repeated):
             raise ValueError("The header names a column twice that the model needs.")
-        if self.output in self.header:
-            raise ValueError(f"The input has a column {self.output!r} already; name another one with --column.")
+        if self.score_column in self.header:
+            raise ValueError(f"The input already has a column {self.score_column!r}; name another one with --column.")
 
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """Columns that are not needed."""
-        return tuple(name for name in self.header if name not in self.feeding.columns)
-
-    def add(self, line: bytes, score: bytes) -> bytes:
-        """Put the score behind the last field."""
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
         return b"%b%b%b\n" % (line, self._delimiter.encode(), score)
 
-    def _fast(self, lines: list[bytes], content: bytes) -> Any:  # noqa: ARG002 - JSON needs them
+    def _read_table(self, lines: list[bytes], content: bytes) -> Any:  # noqa: ARG002 - JSON needs the lines
         arrow, module = self._arrow["arrow"], self._arrow["csv"]
-        if len(set(self.header)) < len(self.header) or b'"' in content:  # Arrow forgives quotes that are not closed
+        if len(set(self.header)) < len(self.header) or b'"' in content:  # Arrow accepts quotes that are not closed
             return None
-        kinds = dict.fromkeys(self.feeding.columns, arrow.string())
-        kinds |= dict.fromkeys(self.feeding.numbers, arrow.float64())
-        if any(name in self.feeding.sensitive for name in self.feeding.numbers):
+        types = dict.fromkeys(self.schema.columns, arrow.string())
+        types |= dict.fromkeys(self.schema.numeric, arrow.float64())
+        if any(name in self.schema.sensitive for name in self.schema.numeric):
             return None
         return module.read_csv(
             io.BytesIO(content),
@@ -67,29 +72,29 @@ class CsvParser(Parser):
             ),
             parse_options=module.ParseOptions(delimiter=self._delimiter),
             convert_options=module.ConvertOptions(
-                column_types=kinds, include_columns=list(kinds), strings_can_be_null=False, null_values=[]
+                column_types=types, include_columns=list(types), strings_can_be_null=False, null_values=[]
             ),
         )
 
     def _groups_of(self, columns: dict[str, NDArray[Any]]) -> Groups | dict[str, NDArray[Any]] | None:
-        held = dict(columns)
-        for name, texts in zip(self.feeding.sensitive, self._texts, strict=True):
-            if texts:
-                held[name] = objects([texts.get(value, value) for value in columns[name]])
-        return super()._groups_of(held)
+        converted = dict(columns)
+        for name, values in zip(self.schema.sensitive, self._parsed_values, strict=True):
+            if values:
+                converted[name] = object_array([values.get(field, field) for field in columns[name]])
+        return super()._groups_of(converted)
 
     def _sensitive_value(self, name: str, value: Any) -> Any:
-        return self._texts[self.feeding.sensitive.index(name)].get(value, value)
+        return self._parsed_values[self.schema.sensitive.index(name)].get(value, value)
 
     def _fields(self, line: bytes) -> dict[str, Any]:
         try:
             fields = next(csv.reader([line.decode("utf-8")], delimiter=self._delimiter, strict=True))
         except UnicodeDecodeError:
-            raise BadLineError("not UTF-8") from None
+            raise RejectedLineError("not UTF-8") from None
         except (csv.Error, StopIteration):
-            raise BadLineError("not a row of a CSV file") from None
+            raise RejectedLineError("not a row of a CSV file") from None
         if len(fields) != len(self.header):
-            raise BadLineError(f"has {len(fields)} fields; the header has {len(self.header)}")
+            raise RejectedLineError(f"has {len(fields)} fields; the header has {len(self.header)}")
         return dict(zip(self.header, fields, strict=True))
 
     def _number(self, value: Any) -> float | None:
@@ -101,19 +106,22 @@ class CsvParser(Parser):
             return None
 
 
-def _texts_of(feeding: InputSchema, place: int) -> dict[str, Any]:
-    """Return the value behind each text of a CSV file, where values are no text; an empty field is a missing one."""
-    values = values_at(feeding, place)
+def _parsed_values(schema: InputSchema, index: int) -> dict[str, Any]:
+    """Map the texts of a sensitive column to its values; empty where all values are text.
+
+    An empty field stands for a missing value.
+    """
+    values = sensitive_values(schema, index)
     if all(isinstance(value, str) for value in values):
         return {}
-    told: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for value in values:
         if value is None:
-            told[""] = None
+            parsed[""] = None
         elif isinstance(value, bool):
-            told |= {str(value): value, str(value).lower(): value, str(int(value)): value}
+            parsed |= {str(value): value, str(value).lower(): value, str(int(value)): value}
         elif isinstance(value, (int, float)):
-            told |= {repr(value): value, repr(float(value)): value}
+            parsed |= {repr(value): value, repr(float(value)): value}
             if float(value).is_integer():
-                told[str(int(value))] = value
-    return told
+                parsed[str(int(value))] = value
+    return parsed

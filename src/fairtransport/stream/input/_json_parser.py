@@ -1,4 +1,4 @@
-"""JSON lines."""
+"""Parser of JSON lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream.input._parser import BadLineError, Parser, values_at
+from fairtransport.stream.input._parser import ParsedBatch, Parser, RejectedLineError, sensitive_values
 
 if TYPE_CHECKING:
     from fairtransport.stream.input._schema import InputSchema
@@ -16,65 +16,74 @@ __all__ = ["JsonParser"]
 
 
 class JsonParser(Parser):
-    """One JSON object a line."""
+    """Parser of lines that each hold one JSON object.
 
-    def __init__(self, feeding: InputSchema, output: str) -> None:
-        super().__init__(feeding, output)
-        self._needle = json.dumps(output).encode()
-        self._schema = None if self._arrow is None else self._make_schema()
-        #: Columns that were seen beside those needed, once a line was looked at.
-        self.unused: tuple[str, ...] | None = None
+    Parameters
+    ----------
+    schema : InputSchema
+    score_column : str
+    """
 
-    def add(self, line: bytes, score: bytes) -> bytes:
-        """Put the score behind the last field."""
-        return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._needle, score)
+    def __init__(self, schema: InputSchema, score_column: str) -> None:
+        super().__init__(schema, score_column)
+        self._score_key = json.dumps(score_column).encode()
+        self._arrow_schema = None if self._arrow is None else self._make_arrow_schema()
 
-    def look(self, line: bytes) -> list[str]:
-        """Return the fields of a line that are not needed; none for a bad line."""
+    def parse(self, lines: list[bytes]) -> ParsedBatch:
+        """Parse a batch of lines; the first line ever says which columns are unused."""
+        if self.unused is None and lines:
+            self.unused = self._unused_fields(lines[0])
+        return super().parse(lines)
+
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
+        return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
+
+    def _unused_fields(self, line: bytes) -> tuple[str, ...]:
         try:
-            return [name for name in self._fields(line) if name not in self.feeding.columns]
-        except BadLineError:
-            return []
+            return tuple(name for name in self._fields(line) if name not in self.schema.columns)
+        except RejectedLineError:
+            return ()
 
-    def _make_schema(self) -> Any:
-        """Name the Arrow type of each column; None where labels of groups have no one type."""
+    def _make_arrow_schema(self) -> Any:
+        """Return the Arrow type of each column; None where the labels of groups are of several types."""
         arrow = self._arrow["arrow"]
-        if self.feeding.cells:  # Arrow would guess their types, and take some texts for times
+        if self.schema.raw:  # Arrow would infer their types, and read some text as timestamps
             return None
-        kinds = dict.fromkeys(self.feeding.texts, arrow.string())
-        for place, name in enumerate(self.feeding.sensitive):
-            values = {type(value) for value in values_at(self.feeding, place)}
+        types = {}
+        for index, name in enumerate(self.schema.sensitive):
+            values = {type(value) for value in sensitive_values(self.schema, index)}
             if values not in ({str}, {int}):
                 return None
-            kinds[name] = arrow.string() if values == {str} else arrow.int64()
-        kinds |= dict.fromkeys(self.feeding.numbers, arrow.float64())
-        if any(name in self.feeding.sensitive for name in self.feeding.numbers):
+            types[name] = arrow.string() if values == {str} else arrow.int64()
+        types |= dict.fromkeys(self.schema.numeric, arrow.float64())
+        if any(name in self.schema.sensitive for name in self.schema.numeric):
             return None
-        return arrow.schema(list(kinds.items()))
+        return arrow.schema(list(types.items()))
 
-    def _fast(self, lines: list[bytes], content: bytes) -> Any:
-        if self._schema is None or not all(line[:1] == b"{" for line in lines):
+    def _read_table(self, lines: list[bytes], content: bytes) -> Any:
+        if self._arrow_schema is None or not all(line[:1] == b"{" for line in lines):
             return None
-        if self._needle in content or b"\\u" in content:
+        if self._score_key in content or b"\\u" in content:
             return None
         module = self._arrow["json"]
         return module.read_json(
             io.BytesIO(content),
             read_options=module.ReadOptions(use_threads=False, block_size=len(content) + 1),
-            parse_options=module.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore"),
+            parse_options=module.ParseOptions(explicit_schema=self._arrow_schema, unexpected_field_behavior="ignore"),
         )
 
     def _fields(self, line: bytes) -> dict[str, Any]:
         try:
             fields = json.loads(line.decode("utf-8"))
         except UnicodeDecodeError:
-            raise BadLineError("not UTF-8") from None
+            raise RejectedLineError("not UTF-8") from None
         except (ValueError, RecursionError):
-            raise BadLineError("not JSON") from None
+            raise RejectedLineError("not JSON") from None
         if not isinstance(fields, dict):
-            raise BadLineError("not a JSON object")
-        if self.output in fields:
-            raise BadLineError(f"has a column {self.output!r} already; name another one with --column")
+            raise RejectedLineError("not a JSON object")
+        if self.score_column in fields:
+            raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
         return fields
 
     def _number(self, value: Any) -> float | None:

@@ -1,7 +1,7 @@
-"""Lines of text -> columns: all at once where every line is good, line by line where one is not.
+"""Parsing of input lines into columns.
 
-The slow way decides what is good; the fast one (pyarrow) is used only where both must agree, and anything strange in a
-batch sends it the slow way. A reason never holds a value.
+A batch is parsed as a whole by pyarrow where that is certain to agree with parsing line by line, which defines what is
+valid. Anything unusual in a batch selects the line-by-line path. Reasons for rejecting a line never quote a value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.stream.input._line_source import LONGEST
+from fairtransport.stream.input._line_source import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,180 +24,196 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.stream.input._schema import InputSchema
 
-__all__ = ["BadLineError", "ParsedBatch", "Parser", "objects", "values_at"]
+__all__ = ["ParsedBatch", "Parser", "RejectedLineError", "object_array", "sensitive_values"]
 
 
-class BadLineError(ValueError):
-    """A line that cannot be used; the text is the reason."""
+class RejectedLineError(ValueError):
+    """A line that cannot be scored; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedBatch:
-    """Columns of the good lines, which lines these are, and place and reason of the others."""
+    """Columns of the accepted lines of a batch.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+    groups : Groups, dict of str to ndarray, or None
+        Groups of the accepted lines, or the sensitive columns where new groups are adopted; None if no line was
+        accepted.
+    accepted : sequence of int
+        Indices of the accepted lines.
+    rejected : list of (int, str)
+        Index and reason for each of the others.
+    """
 
     columns: dict[str, NDArray[Any]]
     groups: Groups | dict[str, NDArray[Any]] | None
-    good: Sequence[int]
-    bad: list[tuple[int, str]]
+    accepted: Sequence[int]
+    rejected: list[tuple[int, str]]
 
 
 class Parser(ABC):
-    """Reads lines of one format.
+    """Base class of the parsers, one for each format.
 
     Parameters
     ----------
-    feeding : InputSchema
-        What is needed of a line.
-    output : str
-        Name of the column that will be added.
+    schema : InputSchema
+    score_column : str
+        Name of the column that will be appended.
+
+    Attributes
+    ----------
+    unused : tuple of str or None
+        Columns of the input that the model does not need; None as long as no line was seen.
     """
 
-    def __init__(self, feeding: InputSchema, output: str) -> None:
-        self.feeding, self.output = feeding, output
-        self._known = _known_values(feeding)
-        self._arrow: Any = _arrow()
+    unused: tuple[str, ...] | None = None
+
+    def __init__(self, schema: InputSchema, score_column: str) -> None:
+        self.schema, self.score_column = schema, score_column
+        self._labels: frozenset[Any] = frozenset(schema.groups.labels)
+        self._arrow: Any = _load_arrow()
 
     def parse(self, lines: list[bytes]) -> ParsedBatch:
-        """Read a batch."""
-        columns = self._all_at_once(lines) if lines and max(map(len, lines)) <= LONGEST else None
+        """Parse a batch of lines."""
+        columns = self._parse_batch(lines) if lines and max(map(len, lines)) <= MAX_LINE_BYTES else None
         if columns is not None:
             groups = self._groups_of(columns)
             if groups is not None:
                 return ParsedBatch(columns, groups, range(len(lines)), [])
-        return self._one_by_one(lines)
+        return self.parse_lines(lines)
 
     @abstractmethod
-    def add(self, line: bytes, score: bytes) -> bytes:
-        """Return the line with the score, and a newline."""
+    def append_score(self, line: bytes, score: bytes) -> bytes:
+        """Return the line with the score as its last field, and a newline."""
 
     @abstractmethod
-    def _fast(self, lines: list[bytes], content: bytes) -> Any:
-        """Return an Arrow table, or None; Arrow's errors mean the same."""
+    def _read_table(self, lines: list[bytes], content: bytes) -> Any:
+        """Return the batch as an Arrow table; None, or an error of Arrow, where lines must be parsed one by one."""
 
     @abstractmethod
     def _fields(self, line: bytes) -> dict[str, Any]:
-        """Return the fields of one line."""
+        """Return the fields of one line by name."""
 
     @abstractmethod
     def _number(self, value: Any) -> float | None:
-        """Return a field as a number; None where it is none."""
+        """Return a field as a number; None if it is not one."""
 
-    def _sensitive_value(self, name: str, value: Any) -> Any:  # noqa: ARG002 - formats differ
+    def _sensitive_value(self, name: str, value: Any) -> Any:  # noqa: ARG002 - CSV needs the name
         return value
 
-    # ---------------------------------------------------------------- all at once
+    # ---------------------------------------------------------------- the whole batch
 
-    def _all_at_once(self, lines: list[bytes]) -> dict[str, NDArray[Any]] | None:
+    def _parse_batch(self, lines: list[bytes]) -> dict[str, NDArray[Any]] | None:
         if self._arrow is None:
             return None
         content = b"\n".join(lines)
         try:
-            content.decode()  # Arrow does not look into columns that are not needed
-            table = self._fast(lines, content)
+            content.decode()  # Arrow does not check the encoding of columns that are not read
+            table = self._read_table(lines, content)
             if table is None or table.num_rows != len(lines):
                 return None
-            if any(table.column(name).null_count for name in self.feeding.columns):
+            if any(table.column(name).null_count for name in self.schema.columns):
                 return None
-            columns = {name: table.column(name).to_numpy() for name in self.feeding.columns}
+            columns = {name: table.column(name).to_numpy() for name in self.schema.columns}
         except (ValueError, KeyError, self._arrow["arrow"].ArrowException):
             return None
-        for name in self.feeding.numbers:
-            held = columns[name]
-            inside = (held >= self.feeding.low) & (held <= self.feeding.high) & np.isfinite(held)
-            if not inside.all():
+        for name in self.schema.numeric:
+            values = columns[name]
+            valid = (values >= self.schema.low) & (values <= self.schema.high) & np.isfinite(values)
+            if not valid.all():
                 return None
         return columns
 
     def _groups_of(self, columns: dict[str, NDArray[Any]]) -> Groups | dict[str, NDArray[Any]] | None:
-        held = {name: columns[name] for name in self.feeding.sensitive}
-        if self.feeding.word is not None:
-            told = {value: self.feeding.word(value) for column in held.values() for value in set(column)}
-            held = {name: objects([told[value] for value in column]) for name, column in held.items()}
-        if self.feeding.adopts:
-            return held
+        sensitive = {name: columns[name] for name in self.schema.sensitive}
+        if self.schema.label_of is not None:
+            labels = {value: self.schema.label_of(value) for column in sensitive.values() for value in set(column)}
+            sensitive = {name: object_array([labels[value] for value in column]) for name, column in sensitive.items()}
+        if self.schema.adopts_groups:
+            return sensitive
         try:
-            return self.feeding.groups.encode(held)
+            return self.schema.groups.encode(sensitive)
         except (ValueError, TypeError):
             return None
 
-    # ---------------------------------------------------------------- one by one
+    # ---------------------------------------------------------------- line by line
 
-    def _one_by_one(self, lines: list[bytes]) -> ParsedBatch:
-        rows, good, bad = [], [], []
-        for place, line in enumerate(lines):
+    def parse_lines(self, lines: list[bytes]) -> ParsedBatch:
+        """Parse a batch line by line; `parse` gives the same, faster where every line is valid."""
+        rows, accepted, rejected = [], [], []
+        for index, line in enumerate(lines):
             try:
-                rows.append(self._row(line))
-                good.append(place)
-            except BadLineError as error:
-                bad.append((place, str(error)))
+                rows.append(self._parse_line(line))
+                accepted.append(index)
+            except RejectedLineError as error:
+                rejected.append((index, str(error)))
         if not rows:
-            return ParsedBatch({}, None, good, bad)
+            return ParsedBatch({}, None, accepted, rejected)
         columns: dict[str, NDArray[Any]] = {}
-        for name in self.feeding.columns:
+        for name in self.schema.columns:
             values = [row[name] for row in rows]
-            numeric = name in self.feeding.numbers
-            columns[name] = np.array(values, dtype=np.float64) if numeric else objects(values)
-        held = {name: objects([row[("group", name)] for row in rows]) for name in self.feeding.sensitive}
-        return ParsedBatch(columns, held if self.feeding.adopts else self.feeding.groups.encode(held), good, bad)
+            numeric = name in self.schema.numeric
+            columns[name] = np.array(values, dtype=np.float64) if numeric else object_array(values)
+        sensitive = {name: object_array([row[("group", name)] for row in rows]) for name in self.schema.sensitive}
+        groups = sensitive if self.schema.adopts_groups else self.schema.groups.encode(sensitive)
+        return ParsedBatch(columns, groups, accepted, rejected)
 
-    def _row(self, line: bytes) -> dict[Any, Any]:
+    def _parse_line(self, line: bytes) -> dict[Any, Any]:
         if not line.strip():
-            raise BadLineError("empty line")
-        if len(line) > LONGEST:
-            raise BadLineError(f"longer than {LONGEST} bytes")
+            raise RejectedLineError("empty line")
+        if len(line) > MAX_LINE_BYTES:
+            raise RejectedLineError(f"longer than {MAX_LINE_BYTES} bytes")
         fields = self._fields(line)
         row: dict[Any, Any] = {}
-        for name in self.feeding.columns:
+        for name in self.schema.columns:
             if name not in fields:
-                raise BadLineError(f"missing column {name!r}")
+                raise RejectedLineError(f"missing column {name!r}")
             row[name] = fields[name]
-        row |= {name: self._finite(name, fields[name]) for name in self.feeding.numbers}
-        for name in self.feeding.texts:
-            if not isinstance(fields[name], str):
-                raise BadLineError(f"column {name!r} is not text")
-        for name in self.feeding.cells:
+        row |= {name: self._finite_number(name, fields[name]) for name in self.schema.numeric}
+        for name in self.schema.raw:
             if not isinstance(fields[name], (str, int, float, type(None))):
-                raise BadLineError(f"column {name!r} is no single value")
-        own = {name: self._group_value(name, fields[name]) for name in self.feeding.sensitive}
-        self._check_group(tuple(own.values()))
-        return {**row, **{("group", name): value for name, value in own.items()}}
+                raise RejectedLineError(f"column {name!r} is not a single value")
+        values = {name: self._group_value(name, fields[name]) for name in self.schema.sensitive}
+        self._check_group(tuple(values.values()))
+        return {**row, **{("group", name): value for name, value in values.items()}}
 
     def _group_value(self, name: str, value: Any) -> Any:
-        if self.feeding.word is None:
+        if self.schema.label_of is None:
             return self._sensitive_value(name, value)
-        return self.feeding.word(value) if isinstance(value, (str, int, float, type(None))) else value
+        return self.schema.label_of(value) if isinstance(value, (str, int, float, type(None))) else value
 
-    def _finite(self, name: str, value: Any) -> float:
+    def _finite_number(self, name: str, value: Any) -> float:
         number = self._number(value)
         if number is None:
-            raise BadLineError(f"column {name!r} is not a number")
+            raise RejectedLineError(f"column {name!r} is not a number")
         if not math.isfinite(number):
-            raise BadLineError(f"column {name!r} is not a finite number")
-        if not self.feeding.low <= number <= self.feeding.high:
-            raise BadLineError(f"column {name!r} is outside the range of scores")
+            raise RejectedLineError(f"column {name!r} is not a finite number")
+        if not self.schema.low <= number <= self.schema.high:
+            raise RejectedLineError(f"column {name!r} is outside the range of scores")
         return number
 
     def _check_group(self, values: tuple[Any, ...]) -> None:
-        plain = all(value is None or isinstance(value, (str, int, float)) for value in values)
-        where = ", ".join(repr(name) for name in self.feeding.sensitive)
-        if not plain or any(isinstance(value, float) and not math.isfinite(value) for value in values):
-            raise BadLineError(f"no group in {where}")
-        if self.feeding.adopts:
-            if self.feeding.groups.missing == "error" and any(value is None for value in values):
-                raise BadLineError(f"no group in {where}")
+        columns = ", ".join(repr(name) for name in self.schema.sensitive)
+        scalar = all(value is None or isinstance(value, (str, int, float)) for value in values)
+        if not scalar or any(isinstance(value, float) and not math.isfinite(value) for value in values):
+            raise RejectedLineError(f"no group in {columns}")
+        if self.schema.adopts_groups:
+            if self.schema.groups.missing == "error" and any(value is None for value in values):
+                raise RejectedLineError(f"no group in {columns}")
             return
-        if self.feeding.groups.grouping == "each":
-            known = all(
-                (name, value) in self._known for name, value in zip(self.feeding.sensitive, values, strict=True)
-            )
+        if self.schema.groups.grouping == "each":
+            pairs = zip(self.schema.sensitive, values, strict=True)
+            known = all((name, value) in self._labels for name, value in pairs)
         else:
-            known = (values if len(values) > 1 else values[0]) in self._known
+            known = (values if len(values) > 1 else values[0]) in self._labels
         if not known:
-            raise BadLineError(f"unknown group in {where}")
+            raise RejectedLineError(f"unknown group in {columns}")
 
 
-def _arrow() -> dict[str, Any] | None:
-    """Load pyarrow, if it is installed (extra: ``tables``)."""
+def _load_arrow() -> dict[str, Any] | None:
+    """Return the modules of pyarrow; None if it is not installed (extra: ``tables``)."""
     try:
         modules = {name: importlib.import_module(f"pyarrow.{name}") for name in ("csv", "json")}
     except ImportError:
@@ -205,20 +221,16 @@ def _arrow() -> dict[str, Any] | None:
     return {**modules, "arrow": importlib.import_module("pyarrow")}
 
 
-def objects(values: list[Any]) -> NDArray[Any]:
-    """Return values as an array that leaves them as they are."""
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+def object_array(values: list[Any]) -> NDArray[Any]:
+    """Return a one-dimensional array of the values, without converting them."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
-def _known_values(feeding: InputSchema) -> frozenset[Any]:
-    return frozenset(feeding.groups.labels)
-
-
-def values_at(feeding: InputSchema, place: int) -> list[Any]:
-    """Return the values that one sensitive column has in the labels."""
-    labels: tuple[Any, ...] = feeding.groups.labels
-    if feeding.groups.grouping == "each":
-        return [label[1] for label in labels if label[0] == feeding.groups.columns[place]]
-    return [label[place] for label in labels] if len(feeding.sensitive) > 1 else list(labels)
+def sensitive_values(schema: InputSchema, index: int) -> list[Any]:
+    """Return the values of one sensitive column that occur in the labels of the groups."""
+    labels: tuple[Any, ...] = schema.groups.labels
+    if schema.groups.grouping == "each":
+        return [label[1] for label in labels if label[0] == schema.groups.columns[index]]
+    return [label[index] for label in labels] if len(schema.sensitive) > 1 else list(labels)

@@ -1,8 +1,7 @@
-"""What a model needs of a row of text: which columns, and how they become what it scores."""
+"""Columns that a model needs of an input line, and how they become its features."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,8 @@ import numpy as np
 
 from fairtransport.repair import QuantileRepair
 from fairtransport.stream.scorers import scorer_for
+from fairtransport.tabular import TableModel
+from fairtransport.tabular.cells import word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,134 +25,144 @@ __all__ = ["InputSchema", "input_schema_for"]
 
 @dataclass(frozen=True)
 class InputSchema:
-    """Columns that are read, and what is made of them.
+    """Columns to read from each line, and the function that turns them into the model's input.
 
     Attributes
     ----------
     model : estimator
-        What `ContinualAdjuster` takes.
-    numbers, texts : tuple of str
-        Columns that are read as finite numbers, and as text.
+        The model to pass to `ContinualAdjuster`.
+    numeric : tuple of str
+        Columns that are read as finite numbers.
     sensitive : tuple of str
-        Columns of the groups, in the order of the model's.
+        Columns of the groups, in the model's order.
     groups : Groups
-        That the model knows.
-    make : callable
-        Takes the columns by name and returns what the model scores.
+        Groups that the model knows.
+    to_features : callable
+        Takes a mapping of column names to arrays and returns what the model scores.
     low, high : float
-        The numbers' range.
-    cells : tuple of str
-        Columns that are read as they are, missing or not, for a preprocessing.
-    word : callable, optional
-        Turns a value of a sensitive column into a part of the group's label, where labels are words.
+        Range of the numeric columns.
+    raw : tuple of str
+        Columns that are read without conversion, missing values included, for a model with its own preprocessing.
+    label_of : callable, optional
+        Converts a value of a sensitive column to its part of the group's label, where labels are text.
     """
 
     model: Any
-    numbers: tuple[str, ...]
-    texts: tuple[str, ...]
+    numeric: tuple[str, ...]
     sensitive: tuple[str, ...]
     groups: Groups
-    make: Callable[[Mapping[str, NDArray[Any]]], Any]
+    to_features: Callable[[Mapping[str, NDArray[Any]]], Any]
     low: float = -np.inf
     high: float = np.inf
-    cells: tuple[str, ...] = ()
-    word: Callable[[Any], Any] | None = None
+    raw: tuple[str, ...] = ()
+    label_of: Callable[[Any], Any] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that are read, each once."""
-        return tuple(dict.fromkeys((*self.numbers, *self.texts, *self.cells, *self.sensitive)))
+        """All columns to read, without duplicates."""
+        return tuple(dict.fromkeys((*self.numeric, *self.raw, *self.sensitive)))
 
     @property
-    def adopts(self) -> bool:
-        """Whether a group that is new is taken up."""
+    def adopts_groups(self) -> bool:
+        """Whether the model accepts groups that it does not know."""
         return str(self.model.new_groups) == "adopt"
 
 
 def input_schema_for(
     model: Any, *, sensitive: Sequence[str], score: str | None = None, features: Sequence[str] | None = None
 ) -> InputSchema:
-    """Say how a loaded model takes its rows. Models that bring their own preprocessing have their place here.
+    """Return the input schema of a loaded model.
 
     Parameters
     ----------
     model : estimator
-        As `fairtransport.load` returns it.
+        A model that `fairtransport.load` returned.
     sensitive : sequence of str
         Columns of the groups, in any order if the model knows their names.
     score : str, optional
         Column of the scores, for a `QuantileRepair`.
     features : sequence of str, optional
-        Columns of the features in the order of ``fit``, for a model that does not know their names.
+        Columns of the features in the order of ``fit``, for a model that was fitted without column names.
 
     Returns
     -------
     InputSchema
-        Of a model with a preprocessing, which has ``encoder_`` and ``estimator_``: raw columns are ``cells``, and
-        ``make`` lets the encoder turn them into features.
+        For a `TableModel`, the schema of its classifier: the columns of the table are ``raw``, and ``to_features``
+        applies the model's encoder.
     """
-    if hasattr(model, "encoder_") and hasattr(model, "estimator_"):
-        return _feeding_of_raw_tables(model, sensitive)
+    if isinstance(model, TableModel):
+        return _schema_of_table_model(model, sensitive)
     scorer = scorer_for(model)
-    known = _sensitive_columns(scorer, sensitive)
+    sensitive_columns = _sensitive_columns(scorer, sensitive)
     if isinstance(model, QuantileRepair):
         if score is None:
-            raise ValueError("The model repairs scores of any origin: name their column with --score.")
+            raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
         grid = scorer.grid
-        return InputSchema(model, (score,), (), known, scorer.groups, lambda held: held[score], grid.low, grid.high)
+        return InputSchema(
+            model,
+            (score,),
+            sensitive_columns,
+            scorer.groups,
+            lambda columns: columns[score],
+            low=grid.low,
+            high=grid.high,
+        )
     if score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")
     names = _feature_names(model, features)
     return InputSchema(
-        model, names, (), known, scorer.groups, lambda held: np.column_stack([held[name] for name in names])
+        model,
+        names,
+        sensitive_columns,
+        scorer.groups,
+        lambda columns: np.column_stack([columns[name] for name in names]),
     )
 
 
-def _feeding_of_raw_tables(model: Any, sensitive: Sequence[str]) -> InputSchema:
-    """Feed what `fairtransport train` made: an encoder of raw columns, a classifier, and groups that are words."""
+def _schema_of_table_model(model: TableModel, sensitive: Sequence[str]) -> InputSchema:
     scorer, encoder = scorer_for(model.estimator_), model.encoder_
     names = tuple(encoder.names)
-    word_of = importlib.import_module("fairtransport.tabular.cells").word_of  # comes with such models
     return InputSchema(
         model.estimator_,
         (),
-        (),
         _sensitive_columns(scorer, sensitive),
         scorer.groups,
-        lambda held: encoder.transform({name: held[name] for name in names}),
-        cells=names,
-        word=lambda value: word_of(value) or "missing",
+        lambda columns: encoder.transform({name: columns[name] for name in names}),
+        raw=names,
+        label_of=lambda value: word_of(value) or "missing",
     )
 
 
-def _sensitive_columns(scorer: Scorer, given: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the groups in the model's order; what is given must be the same."""
-    known = tuple(scorer.groups.columns)
-    if known == tuple(f"sensitive_feature_{place}" for place in range(len(known))) and len(given) == len(known):
-        known = tuple(given)
-    if set(known) != set(given):
+def _sensitive_columns(scorer: Scorer, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the groups in the model's order; raise if the names differ from the model's."""
+    expected = tuple(scorer.groups.columns)
+    unnamed = tuple(f"sensitive_feature_{index}" for index in range(len(expected)))
+    if expected == unnamed and len(names) == len(expected):
+        expected = tuple(names)
+    if set(expected) != set(names):
         raise ValueError(
-            f"The model's groups are made of {_say(known)}, but --sensitive names {_say(given)}. Name the same."
+            f"The groups of the model are defined by {_quoted(expected)}, but --sensitive names {_quoted(names)}. Name "
+            "the same columns."
         )
-    return known
+    return expected
 
 
-def _feature_names(model: Any, given: Sequence[str] | None) -> tuple[str, ...]:
-    found = getattr(model, "feature_names_in_", None)
-    own = None if found is None else tuple(map(str, found))
-    if given is not None:
-        if own is not None and own != tuple(given):
-            raise ValueError("--features differs from the names that the model was fitted with; leave it out.")
-        if len(given) != model.n_features_in_:
-            raise ValueError(f"--features names {len(given)} columns; the model has {model.n_features_in_} features.")
-        return tuple(given)
-    if own is None:
+def _feature_names(model: Any, names: Sequence[str] | None) -> tuple[str, ...]:
+    fitted = getattr(model, "feature_names_in_", None)
+    expected = None if fitted is None else tuple(map(str, fitted))
+    if names is not None:
+        if expected is not None and expected != tuple(names):
+            raise ValueError("--features differs from the column names that the model was fitted with; leave it out.")
+        if len(names) != model.n_features_in_:
+            raise ValueError(f"--features names {len(names)} columns; the model has {model.n_features_in_} features.")
+        return tuple(names)
+    if expected is None:
         raise ValueError(
-            f"The model was fitted without names of columns. Name its {model.n_features_in_} features, in their order, "
-            "with --features, or fit it on a table."
+            f"The model was fitted without column names. Name its {model.n_features_in_} features in the order of fit "
+            "with --features, or fit the model on a table."
         )
-    return own
+    return expected
 
 
-def _say(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)

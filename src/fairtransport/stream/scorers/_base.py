@@ -1,10 +1,10 @@
-"""What the adjuster asks of a model, whichever it is: score, learn, how far has it moved, go back."""
+"""Interface between the adjuster and its model."""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport.histograms import Grid
@@ -20,16 +20,16 @@ __all__ = ["Scorer"]
 
 
 class Scorer(ABC):
-    """A model with ``partial_fit``, as the adjuster sees it.
+    """A model with ``partial_fit``, as the adjuster uses it.
 
     Parameters
     ----------
     model : estimator
-        Fitted. It is changed by `learn`.
+        Fitted; `learn` changes it.
     """
 
-    #: The trust region's radius unless one is given, in the unit of `distance`.
-    radius: float
+    #: Default radius of the trust region, in the unit of `distance`.
+    default_radius: float
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -37,69 +37,68 @@ class Scorer(ABC):
     @property
     @abstractmethod
     def groups(self) -> Groups:
-        """The groups that the model knows, without rows."""
+        """Groups that the model knows, without rows."""
 
     @property
     def grid(self) -> Grid:
-        """The range of the scores."""
+        """Range of the scores."""
         return Grid()
 
     def encode(self, sensitive_features: Any) -> Groups:
-        """Find the groups of new rows; new ones raise, or come behind the others, as ``new_groups`` says."""
+        """Return the groups of new rows; depending on ``new_groups``, unknown ones raise or are appended."""
         return encode_batch_groups(self.groups, sensitive_features, self.model.new_groups)
 
     @abstractmethod
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores of rows whose groups the model knows."""
+        """Return the scores of rows of known groups."""
 
     @abstractmethod
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
-        """Take a batch up, and move by so many updates; 0 leaves the scores as they are."""
+        """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
 
-    def take_up(self, X: Any, groups: Groups) -> None:
-        """Learn a batch that brings new groups, and move as little as can be."""
+    def learn_new_groups(self, X: Any, groups: Groups) -> None:
+        """Learn from a batch with new groups, changing the scores as little as possible."""
         self.learn(X, groups, 0)
 
-    @abstractmethod
-    def hurry(self) -> None:
-        """Let what was learned before an alarm count less."""
+    def discount_past(self) -> None:  # noqa: B027 - not every model has to
+        """Reduce the weight of rows before an alarm."""
 
     @abstractmethod
-    def widen(self, groups: Groups) -> None:
-        """Know these groups, too: a copy that does not learn goes along with one that does."""
+    def add_groups(self, groups: Groups) -> None:
+        """Add the groups that the model does not know, without learning from rows."""
 
     @abstractmethod
-    def distance(self, other: Any) -> float:
-        """How far the model is from another state of it."""
+    def distance(self, other: Self) -> float:
+        """Return the distance to another state of the same model."""
 
     @abstractmethod
-    def hold(self, centre: Any, radius: float) -> bool:
-        """Go back to no more than ``radius`` from the centre; return whether that was needed."""
+    def project(self, center: Self, radius: float) -> bool:
+        """Move the model into the trust region; return whether it was outside."""
+
+    def restore_projection(self, center: Self, radius: float) -> None:  # noqa: B027 - most files store its result
+        """Repeat the last `project` after `unpack`, where the file does not store its result."""
 
     @abstractmethod
     def target(self) -> NDArray[np.float64] | None:
-        """Return the fixed target as points of equal mass, shares of the range; None where there is none."""
+        """Return the fixed target as points of equal mass in [0, 1]; None without one."""
 
-    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002 - others use it
-        """Return each group's dual variable at these points; None for a model without."""
+    def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002 - subclasses use it
+        """Return each group's dual potential at these points; None for a model without."""
         return None
 
-    def settle(self, centre: Any, radius: float) -> None:  # noqa: B027 - most have nothing to do
-        """Do what `hold` did, after a model was read that `hold` has seen."""
-
-    def copy(self) -> Any:
-        """Return the same model, to be kept and gone back to."""
+    def copy(self) -> Self:
+        """Return a copy."""
         return type(self)(copy.deepcopy(self.model))
 
     @abstractmethod
-    def frozen(self) -> Any:
-        """Return a copy that scores the same and will not learn."""
+    def frozen(self) -> Self:
+        """Return a copy with the same scores that does not learn."""
 
     def pack(self) -> bytes:
-        """Return the bytes of a model file."""
+        """Return the content of a model file."""
         return pack_model(self.model)[0]
 
     @classmethod
-    def unpack(cls, content: bytes) -> Any:
-        """Undo `pack`."""
+    def unpack(cls, content: bytes) -> Self:
+        """Invert `pack`."""
         return cls(unpack_model(content))

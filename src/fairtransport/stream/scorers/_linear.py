@@ -1,4 +1,4 @@
-"""COT and DOT in a stream."""
+"""Linear transport classifiers in a stream."""
 
 from __future__ import annotations
 
@@ -19,36 +19,33 @@ __all__ = ["LinearScorer"]
 
 
 class LinearScorer(Scorer):
-    """COT and DOT.
+    """Scorer of continuous and discrete optimal transport classifiers (COT, DOT).
 
     Notes
     -----
-    `distance` is the Euclidean length of the change of the weights, as a share of the length of the other's weights
-    (of 1, where that is shorter). A weight counts in the unit of its column, which is the standard deviation or the
-    largest value; the intercept is that of the mean row.
+    `distance` is the Euclidean norm of the change of the weights, relative to the norm of the other model's weights, or
+    to 1 if that is larger. A weight is measured in the unit of its column, the standard deviation or the largest value,
+    and the intercept at the mean row.
     """
 
-    radius = 0.5
+    default_radius = 0.5
 
     @property
     def groups(self) -> Groups:
-        """Those of the model."""
+        """Groups that the model knows, without rows."""
         return self.model.groups_
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores."""
-        own = {"sensitive_features": groups} if len(self.model.coef_) > 1 else {}
-        return np.asarray(self.model.predict_proba(X, **own)[:, 1])
+        """Return the scores of rows of known groups."""
+        group_aware = {"sensitive_features": groups} if len(self.model.coef_) > 1 else {}
+        return np.asarray(self.model.predict_proba(X, **group_aware)[:, 1])
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
-        """Take a batch up."""
+        """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
         self.model.partial_fit(X, sensitive_features=groups, updates=updates)
 
-    def hurry(self) -> None:
-        """Do nothing: its sketches notice by themselves, and it spends more updates."""
-
-    def widen(self, groups: Groups) -> None:
-        """Know these groups, too."""
+    def add_groups(self, groups: Groups) -> None:
+        """Add the groups that the model does not know, without learning from rows."""
         n_new, theta = len(groups) - len(self.groups), widened_weights(self._theta, len(groups))
         if n_new == 0:
             return
@@ -61,36 +58,36 @@ class LinearScorer(Scorer):
         self.model.groups_ = groups
 
     def distance(self, other: LinearScorer) -> float:
-        """How far it is from another state."""
+        """Return the distance to another state of the same model."""
         base = self._in_units(other._theta)[:, :-1]
         change = self._in_units(self._theta - other._theta)
         return float(np.linalg.norm(change)) / max(1.0, float(np.linalg.norm(base)))
 
-    def hold(self, centre: LinearScorer, radius: float) -> bool:
-        """Go back into the trust region."""
-        far = self.distance(centre)
-        if far <= radius:
+    def project(self, center: LinearScorer, radius: float) -> bool:
+        """Move the model into the trust region; return whether it was outside."""
+        distance = self.distance(center)
+        if distance <= radius:
             return False
-        step = (radius / far - 1.0) * (self._theta - centre._theta)
+        step = (radius / distance - 1.0) * (self._theta - center._theta)
         theta, state = self._theta + step, self.model.adjusting_
         state = replace(state, sketches=state.sketches.moved(step))
         self.model._take_over(state, theta, self.groups, 0)  # noqa: SLF001 - no public name
         return True
 
-    def frozen(self) -> Any:
-        """Return a copy that will not learn."""
-        made = self.copy()
-        vars(made.model).pop("adjusting_", None)
-        return made
+    def frozen(self) -> LinearScorer:
+        """Return a copy with the same scores that does not learn."""
+        frozen = self.copy()
+        vars(frozen.model).pop("adjusting_", None)
+        return frozen
 
     def target(self) -> NDArray[np.float64] | None:
-        """Return the fixed target, if there is one."""
+        """Return the fixed target as points of equal mass in [0, 1]; None without one."""
         return None if self.model._each_other else np.asarray(self.model.target_)  # noqa: SLF001 - no public name
 
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the dual variables at these points."""
-        held = getattr(self.model, "duals_", None)
-        return None if held is None else held(points)
+        """Return each group's dual potential at these points; None for a model without."""
+        duals = getattr(self.model, "duals_", None)
+        return None if duals is None else np.asarray(duals(points))
 
     @property
     def _theta(self) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Which models can follow a stream."""
+"""Models that can follow a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["scorer_for"]
 
-_KINDS: dict[Any, Any] = {
+_SCORERS: dict[type, type[Scorer]] = {
     ContinuousTransportClassifier: LinearScorer,
     DiscreteTransportClassifier: LinearScorer,
     QuantileRepair: RepairScorer,
@@ -25,22 +25,21 @@ _KINDS: dict[Any, Any] = {
 }
 
 
+def scorer_for(model: Any) -> Scorer:
+    """Return the scorer of a fitted model; raise a TypeError for a model that cannot follow a stream."""
+    for kind, scorer in _SCORERS.items():
+        if isinstance(model, kind):
+            _check_fitted(model)
+            return scorer(model)
+    names = ", ".join(kind.__name__ for kind in _SCORERS)
+    raise TypeError(
+        f"A stream needs a fitted {names}; got a {type(model).__name__}. For any other model, use a QuantileRepair of "
+        "its scores."
+    )
+
+
 def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except NotFittedError:
-        raise ValueError(f"This {type(model).__name__} is not fitted; fit it before it follows a stream.") from None
-
-
-def scorer_for(model: Any) -> Scorer:
-    """Return what the adjuster works with; a TypeError for a model that cannot follow a stream."""
-    for kind, scorer in _KINDS.items():
-        if isinstance(model, kind):
-            _check_fitted(model)
-            made: Scorer = scorer(model)
-            return made
-    names = ", ".join(kind.__name__ for kind in _KINDS)
-    raise TypeError(
-        f"A stream needs a fitted {names}; got a {type(model).__name__}. Any other model can be kept fair through a "
-        "QuantileRepair of its scores."
-    )
+        raise ValueError(f"This {type(model).__name__} is not fitted; call fit first.") from None
