@@ -30,7 +30,10 @@ LONGEST = 4096  # bytes of a case
 _INSTRUMENTED = ["fairtransport", "zipfile", "json", "csv"]
 _COMPILED = [
     "fairtransport._columns",
-    *(f"fairtransport.transport.{name}" for name in ("binned", "kernels", "slopes", "sweeps")),
+    *(
+        f"fairtransport.transport.kernels.{name}"
+        for name in ("areas", "binned", "buckets", "dual_newton", "maps", "quantiles", "slices", "sort_keys", "updates")
+    ),
 ]
 _DONE = re.compile(r"Done (\d+) runs in (\d+) second")
 _MEMORY = re.compile(r"rss: (\d+)Mb")

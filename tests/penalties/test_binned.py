@@ -8,9 +8,9 @@ from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 from fairtransport.penalties.binned import BinnedPenalty
-from fairtransport.transport.binned import count_masses
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.kernels.binned import count_masses
 from fairtransport.transport.regularizers import get_regularizer
 
 CELLS = 256

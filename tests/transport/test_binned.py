@@ -1,9 +1,16 @@
-"""The compiled passes over binned scores against plain NumPy."""
+"""The compiled passes over binned scores against the formulas."""
 
 import numpy as np
 import pytest
 
-from fairtransport.transport.binned import count_masses, count_shared, pushes, pushes_shared, quantiles
+from fairtransport.transport import binned
+from fairtransport.transport.kernels.binned import (
+    CellDerivatives,
+    count_masses,
+    count_shared,
+    logit_derivatives,
+    logit_derivatives_shared,
+)
 from fairtransport.transport.line import wasserstein
 
 CELLS = 16
@@ -16,19 +23,13 @@ def rows(n=200, seed=0):
     return scores, rng.integers(3, size=n).astype(np.uint8), rng.random(n) * 3, (rng.random(n) < 0.3).astype(np.float32)
 
 
-def shared_between_edges(scores, weights):
-    """One row's mass on the edges of the cells: a triangle of the width of two cells."""
-    edges = np.arange(CELLS + 1) / CELLS
-    return weights[:, None] * np.maximum(1.0 - np.abs(scores[:, None] - edges) * CELLS, 0.0)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
-def test_counting_shares_each_weight_between_two_edges(weighted):
+def test_counting_splits_each_weight_between_two_edges(weighted):
     scores, codes, weights, _ = rows()
     masses = np.zeros((3, CELLS + 1))
     count_masses(scores, codes, weights if weighted else NONE, masses)
-    single = shared_between_edges(scores, weights if weighted else np.ones(len(scores)))
-    np.testing.assert_allclose(masses, [single[codes == a].sum(axis=0) for a in range(3)], atol=1e-12)
+    plain = binned.edge_masses(scores, np.eye(3)[codes], weights if weighted else np.ones(len(scores)), CELLS)
+    np.testing.assert_allclose(masses, plain, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -37,30 +38,27 @@ def test_counting_of_rows_that_belong_to_several_groups(weighted):
     shares = np.random.default_rng(1).dirichlet(np.ones(3), len(scores)).astype(np.float32)
     masses = np.zeros((CELLS + 1, 3))
     count_shared(scores, shares, weights if weighted else NONE, masses)
-    single = shared_between_edges(scores, weights if weighted else np.ones(len(scores)))
-    np.testing.assert_allclose(masses, single.T @ shares, rtol=1e-6, atol=1e-9)
+    plain = binned.edge_masses(scores, shares, weights if weighted else np.ones(len(scores)), CELLS)
+    np.testing.assert_allclose(masses.T, plain, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pushes_look_up_the_cell_of_each_score(weighted):
+def test_derivatives_are_those_of_the_cell_of_each_score(weighted):
     scores, codes, weights, labels = rows()
     rng = np.random.default_rng(2)
-    slopes, bends = rng.normal(size=(3, CELLS)), rng.random((3, CELLS))
-    shares = rng.dirichlet(np.ones(3), len(scores)).astype(np.float32)
-    given = weights if weighted else np.ones(len(scores))
-    cell = np.minimum((scores * CELLS).astype(int), CELLS - 1)
-    rise = scores * (1 - scores)
-    one_group = np.eye(3, dtype=np.float32)[codes]
-    for kernel, member, tables in (
-        (pushes, codes, (slopes, bends)),
-        (pushes_shared, shares, (slopes.T.copy(), bends.T.copy())),
+    first, second = rng.normal(size=(3, CELLS)), rng.random((3, CELLS))
+    dirichlet = rng.dirichlet(np.ones(3), len(scores)).astype(np.float32)
+    for kernel, member, shares, table in (
+        (logit_derivatives, codes, np.eye(3)[codes], (first, second)),
+        (logit_derivatives_shared, dirichlet, dirichlet, (first.T.copy(), second.T.copy())),
     ):
-        part = one_group if kernel is pushes else shares
-        slope, bend = ((part * table[:, cell].T).sum(axis=1) for table in (slopes, bends))
         gradient, curvature = np.empty((2, len(scores)))
-        kernel(scores, labels, member, weights if weighted else NONE, *tables, gradient, curvature)
-        np.testing.assert_allclose(gradient, given * (scores - labels + slope * rise), atol=1e-12)
-        np.testing.assert_allclose(curvature, given * np.maximum(rise + bend * rise**2, 1e-16), atol=1e-12)
+        used = weights if weighted else NONE
+        kernel(scores, labels, member, used, CellDerivatives(*table), gradient, curvature)
+        used = weights if weighted else np.ones(len(scores))
+        expected = binned.logit_derivatives(scores, labels, shares, used, first=first, second=second)
+        np.testing.assert_allclose(gradient, expected[0], atol=1e-12)
+        np.testing.assert_allclose(curvature, expected[1], atol=1e-12)
 
 
 def test_quantiles_of_binned_scores_are_those_of_the_scores():
@@ -68,7 +66,7 @@ def test_quantiles_of_binned_scores_are_those_of_the_scores():
     masses = np.zeros((1, 257))
     count_masses(scores, np.zeros(len(scores), np.uint8), NONE, masses)
     levels = (np.arange(64) + 0.5) / 64
-    np.testing.assert_allclose(quantiles(masses[0], levels), np.quantile(scores, levels), atol=1 / 256)
+    np.testing.assert_allclose(binned.quantiles(masses[0], levels), np.quantile(scores, levels), atol=1 / 256)
 
 
 def test_distances_of_binned_scores_are_those_of_the_scores_up_to_half_a_cell():

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from fairtransport.transport.dual import DualProblem, DualState, evaluate
-from fairtransport.transport.dual_newton import newton_pairs
 from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
 from fairtransport.transport.fourier import quadrature_features
+from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 from fairtransport.transport.regularizers import get_regularizer
 
 KINDS = list(itertools.product(["l2", "entropy"], [True, False]))
@@ -30,15 +30,14 @@ def compiled(problem, x, y, *, same=False, ridge=DUAL_RIDGE, start=None):
     """Solve by the compiled solver; x and y are stacked as samples 0.. and n.. ."""
     points, n = np.concatenate((x, y)), len(x)
     masses = np.full(points.shape, 1.0 / points.shape[1])
-    psi, rise = problem.features.value_and_slope(points)
+    psi, slope = problem.features.value_and_slope(points)
     width = len(problem.features) * (1 if same or problem.opposite else 2)
     c = np.zeros((n, width)) if start is None else start.copy()
     values, slopes = np.zeros(n), np.zeros_like(points)
-    tie = 1 if same else -1 if problem.opposite else 0
-    newton_pairs(
-        points, masses, psi, rise, np.arange(n), np.arange(n, 2 * n), np.ones(n), tie, c, problem.strength,
-        problem.regularizer.code, ridge, 1e-9, 60, values, slopes,
-    )  # fmt: skip
+    tie = SAME if same else OPPOSITE if problem.opposite else FREE
+    newton = Newton(problem.strength, problem.regularizer.code, tie, ridge, 1e-9, 60)
+    pairs = Pairs(np.arange(n), np.arange(n, 2 * n), np.ones(n))
+    newton_pairs(Samples(points, masses, psi, slope), pairs, newton, c, values, slopes)
     return values, c, slopes[:n], slopes[n:]
 
 

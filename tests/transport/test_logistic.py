@@ -1,10 +1,11 @@
-"""The logistic loss of all rows at once."""
+"""The compiled logistic function and loss against the formulas, and scikit-learn."""
 
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from fairtransport.transport.logistic import logistic_loss, logistic_loss_plain
+from fairtransport.transport import logistic as plain
+from fairtransport.transport.kernels.logistic import logistic, logistic_loss
 
 
 def compiled(logits, labels, shares):
@@ -24,10 +25,10 @@ def test_it_is_the_plain_one(n, weighted):
     logits, labels = rows(n)
     shares = np.random.default_rng(1).dirichlet(np.ones(n)) if weighted else np.full(n, 1.0 / n)
     loss, scores, slopes = compiled(logits, labels, shares)
-    plain, plain_scores = logistic_loss_plain(logits, labels, shares)
-    assert loss == pytest.approx(plain, rel=1e-12)
-    np.testing.assert_allclose(scores, plain_scores, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(slopes, shares * (plain_scores - labels), rtol=1e-9, atol=1e-15)
+    expected, expected_scores = plain.logistic_loss(logits, labels, shares)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(slopes, shares * (expected_scores - labels), rtol=1e-9, atol=1e-15)
 
 
 def test_it_is_that_of_scikit_learn():
@@ -42,10 +43,10 @@ def test_logits_without_bounds(weighted):
     labels = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     shares = np.arange(1.0, 9.0) / 36 if weighted else np.full(8, 0.125)
     loss, scores, slopes = compiled(logits, labels, shares)
-    plain, plain_scores = logistic_loss_plain(logits, labels, shares)
-    assert loss == pytest.approx(plain, rel=1e-12)
-    np.testing.assert_allclose(scores, plain_scores, atol=1e-15)
-    np.testing.assert_allclose(slopes, shares * (plain_scores - labels), atol=1e-15)
+    expected, expected_scores = plain.logistic_loss(logits, labels, shares)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(scores, expected_scores, atol=1e-15)
+    np.testing.assert_allclose(slopes, shares * (expected_scores - labels), atol=1e-15)
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
@@ -57,3 +58,13 @@ def test_slopes_are_derivatives():
         move = step * (np.arange(20) == i)
         up, down = (compiled(logits + sign * move, labels, shares)[0] for sign in (1, -1))
         assert slopes[i] == pytest.approx((up - down) / (2 * step), abs=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logistic(dtype):
+    logits = np.r_[-np.inf, np.inf, np.nan, -1e30, 1e30, np.linspace(-30, 30, 1_001)].astype(dtype)
+    scores = np.empty_like(logits)
+    logistic(logits, scores)
+    np.testing.assert_allclose(scores[:2], [0.0, 1.0], atol=1e-30)
+    assert np.isnan(scores[2])
+    np.testing.assert_allclose(scores[3:], plain.sigmoid(logits[3:].astype(np.float64)), atol=4 * np.finfo(dtype).eps)

@@ -3,28 +3,21 @@
 import numpy as np
 import pytest
 
-from fairtransport.transport.slices import (
-    ascending_order,
-    histogram_slices,
-    histogram_slopes,
-    row_slopes,
-    row_slopes_plain,
-    slice_means,
-    slice_means_plain,
-)
+from fairtransport.transport.kernels.slices import add_row_slopes, write_slice_means
+from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, row_slopes, slice_means
 
 NONE = np.zeros(0)
 
 
 def compiled_means(scores, order, weights, n_slices):
     means = np.empty(n_slices)
-    slice_means(scores, order, weights, means)
+    write_slice_means(scores, order, weights, means)
     return means
 
 
 def compiled_slopes(slopes, order, weights, n_rows, factor=1.0):
     gradient = np.zeros(n_rows)
-    row_slopes(slopes, order, weights, factor, gradient)
+    add_row_slopes(slopes, order, weights, factor, gradient)
     return gradient
 
 
@@ -39,10 +32,10 @@ def test_compiled_means_and_slopes_are_the_plain_ones(n, m, weighted):
     order = np.argsort(scores)
     mass = weights[order] if weighted else np.ones(n)
     np.testing.assert_allclose(
-        compiled_means(scores, order, weights, m), slice_means_plain(scores[order], mass, m), atol=1e-12
+        compiled_means(scores, order, weights, m), slice_means(scores[order], mass, m), atol=1e-12
     )
     slopes = rng.normal(size=m)
-    plain = row_slopes_plain(slopes, mass) * mass / mass.sum()
+    plain = row_slopes(slopes, mass) * mass / mass.sum()
     np.testing.assert_allclose(compiled_slopes(slopes, order, weights, n)[order], plain, atol=1e-12)
 
 

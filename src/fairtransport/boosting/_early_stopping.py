@@ -1,4 +1,4 @@
-"""Early stopping on what is minimised: log-loss plus the penalty at its full weight, on rows held back."""
+"""Early stopping on the objective: log-loss plus the penalty at its full weight, on validation rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.transport.kernels import logistic
+from fairtransport.transport.kernels.logistic import logistic
 from fairtransport.transport.line import Sample, wasserstein
 
 if TYPE_CHECKING:
@@ -14,34 +14,35 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["Stopping"]
+__all__ = ["EarlyStopping"]
 
 
-class Stopping:
-    """Follows a run and says when it brings no more.
+class EarlyStopping:
+    """Records the objective on validation rows after each round, and decides when to stop.
 
     Parameters
     ----------
     labels : ndarray of int
-        0 and 1, of the rows held back.
+        Labels of the validation rows, 0 and 1.
     groups : Groups
-        Theirs.
+        Their groups.
     weights : ndarray, optional
+        Their weights.
     target : ndarray or None
-        Scores that groups are moved to; None: to each other.
-    parity : float
-        Factor of the sum of distances.
-    first : int
-        Rounds before which nothing counts: the penalty has not its full weight yet.
-    patience : int or None
-        Rounds without a gain after which a run ends; None: never.
+        Scores that groups are compared with; None for each other.
+    penalty_weight : float
+        Factor of the sum of Wasserstein-1 distances.
+    first_round : int
+        Round from which on the objective counts, because the penalty has its full weight.
+    n_iter_no_change : int or None
+        Rounds without improvement after which training stops; None for never.
 
     Attributes
     ----------
     records : list of (disparity, loss)
         One for each round.
     best : int
-        The best round so far, from 1; 0 before any counted.
+        Number of the best round so far, from 1; 0 before ``first_round``.
     """
 
     def __init__(
@@ -51,30 +52,31 @@ class Stopping:
         weights: NDArray[np.float64] | None,
         *,
         target: NDArray[np.float64] | None,
-        parity: float,
-        first: int,
-        patience: int | None,
+        penalty_weight: float,
+        first_round: int,
+        n_iter_no_change: int | None,
     ) -> None:
         self.labels, self.groups, self.weights = labels, groups, weights
         self.target = None if target is None else Sample.from_values(target)
-        self.parity, self.first, self.patience = parity, first, patience
+        self.penalty_weight, self.first_round, self.n_iter_no_change = penalty_weight, first_round, n_iter_no_change
         self.records: list[tuple[float, float]] = []
-        self.best, self._least = 0, np.inf
+        self.best, self._lowest = 0, np.inf
 
-    def measure(self, margins: NDArray[np.float64]) -> float:
-        """Record a round and return the objective."""
+    def record(self, margins: NDArray[np.float64]) -> float:
+        """Record a round and return the objective at these margins."""
         z = np.ascontiguousarray(margins, dtype=np.float64).ravel()
         loss = float(np.average(np.logaddexp(0.0, z) - self.labels * z, weights=self.weights))
-        disparity = self._disparity(z) if self.parity > 0.0 else 0.0
+        disparity = self._disparity(z) if self.penalty_weight > 0.0 else 0.0
         self.records.append((disparity, loss))
-        total = loss + self.parity * disparity
-        if len(self.records) >= self.first and total < self._least:
-            self.best, self._least = len(self.records), total
+        total = loss + self.penalty_weight * disparity
+        if len(self.records) >= self.first_round and total < self._lowest:
+            self.best, self._lowest = len(self.records), total
         return total
 
-    def done(self) -> int | None:
-        """Return the best round when the run has gained nothing for long enough, None before."""
-        if self.patience is None or not self.best or len(self.records) - self.best < self.patience:
+    def stopped_at(self) -> int | None:
+        """Return the best round if training should stop, None otherwise."""
+        patience = self.n_iter_no_change
+        if patience is None or not self.best or len(self.records) - self.best < patience:
             return None
         return self.best
 
@@ -83,8 +85,8 @@ class Stopping:
         logistic(margins, scores)
         samples = [Sample.from_values(scores[r], None if weights is None else weights[r]) for r in self.groups.rows]
         if self.target is not None:
-            return sum(wasserstein(own, self.target) for own in samples)
-        return sum(wasserstein(own, other) for a, own in enumerate(samples) for other in samples[a + 1 :])
+            return sum(wasserstein(sample, self.target) for sample in samples)
+        return sum(wasserstein(first, second) for a, first in enumerate(samples) for second in samples[a + 1 :])
 
     def history(self) -> dict[str, NDArray[np.float64]]:
         """Return the records as columns."""

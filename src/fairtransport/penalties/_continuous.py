@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.penalties.base import SampleTerms, TransportPenalty
-from fairtransport.transport.dual_newton import newton_pairs
 from fairtransport.transport.dual_optimum import DUAL_RIDGE, maximize_dual
+from fairtransport.transport.kernels.dual_newton import FREE, OPPOSITE, SAME, Newton, Pairs, Samples, newton_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ __all__ = ["ContinuousPenalty"]
 
 _TOLERANCE, _MAX_ITER = 1e-9, 60
 _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features that scores cannot tell apart
-_OPPOSITE, _FREE, _SAME = -1, 0, 1
 
 
 class ContinuousPenalty(TransportPenalty):
@@ -125,7 +124,7 @@ class ContinuousPenalty(TransportPenalty):
     def _compare_slices(
         self, table: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> SampleTerms:
-        features, tie = self.problem.features, _OPPOSITE if self.problem.opposite else _FREE
+        features, tie = self.problem.features, OPPOSITE if self.problem.opposite else FREE
         psi, rise = features.value_and_slope(table)
         if self._basis is None:
             self._basis = _directions(psi.reshape(-1, psi.shape[-1]))
@@ -136,20 +135,16 @@ class ContinuousPenalty(TransportPenalty):
             self._own = np.zeros((len(table), self._basis.shape[1]))
         masses = np.full(table.shape, 1.0 / table.shape[1])
         slopes, distances = np.zeros_like(table), np.zeros(len(pairs))
-        strength, kind = self.problem.strength, self.problem.regularizer.code
+        samples = Samples(table, masses, psi, rise)
+        newton = Newton(self.problem.strength, self.problem.regularizer.code, tie, self.ridge, _TOLERANCE, _MAX_ITER)
         first, second = np.ascontiguousarray(pairs.T)
-        newton_pairs(
-            table, masses, psi, rise, first, second, weights, tie, self.coefficients,
-            strength, kind, self.ridge, _TOLERANCE, _MAX_ITER, distances, slopes,
-        )  # fmt: skip
+        newton_pairs(samples, Pairs(first, second, weights), newton, self.coefficients, distances, slopes)
         if self.debiased:
-            samples = np.arange(len(table))
-            total = np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table))
+            index = np.arange(len(table))
+            total = np.asarray(np.bincount(pairs.ravel(), np.repeat(weights, 2), len(table)), dtype=np.float64)
             alone = np.zeros(len(table))
-            newton_pairs(
-                table, masses, psi, rise, samples, samples, -0.5 * total, _OPPOSITE if self.problem.opposite else _SAME,
-                self._own, strength, kind, self._own_ridge, _TOLERANCE, _MAX_ITER, alone, slopes,
-            )  # fmt: skip
+            newton = newton._replace(tie=OPPOSITE if self.problem.opposite else SAME, ridge=self._own_ridge)
+            newton_pairs(samples, Pairs(index, index, -0.5 * total), newton, self._own, alone, slopes)
             distances -= 0.5 * alone[pairs].sum(axis=1)
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 

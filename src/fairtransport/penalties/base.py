@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_vector
-from fairtransport.transport.slices import (
-    ascending_order,
-    histogram_slices,
-    histogram_slopes,
-    row_slopes,
-    slice_means,
-    slice_means_plain,
-)
+from fairtransport.transport.kernels.slices import add_row_slopes, write_slice_means
+from fairtransport.transport.slices import ascending_order, histogram_slices, histogram_slopes, slice_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,15 +134,15 @@ class TransportPenalty(ABC):
             table = np.zeros((len(orders), self.n_slices))
             for order, row in zip(orders, table, strict=True):
                 if order.size:
-                    slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
-            points = [*table, *(slice_means_plain(t, np.ones(t.size), self.n_slices) for t in targets)]
+                    write_slice_means(values, order, _NO_WEIGHTS if weights is None else weights, row)
+            points = [*table, *(slice_means(t, np.ones(t.size), self.n_slices) for t in targets)]
         terms = self.compare(points, masses, comparisons.pairs[active], comparisons.weights[active])
         gradient = np.zeros(s.size)
         for order, slopes in zip(orders, terms.slopes, strict=False):
             if self.n_slices is None:
                 gradient[order] += slopes * _shares(order, weights)
             elif order.size:
-                row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
+                add_row_slopes(slopes, order, _NO_WEIGHTS if weights is None else weights, 1.0, gradient)
         fixed = [slopes / slopes.size for slopes in terms.slopes[len(orders) :]]  # targets have equal masses
         if self.scale == "standardized":
             total = gradient.sum() + sum(float(g.sum()) for g in fixed)
@@ -186,7 +180,7 @@ class TransportPenalty(ABC):
         self, table: NDArray[np.float64], masses: NDArray[np.float64], comparisons: Comparisons
     ) -> SampleTerms:
         """Compare samples that are given by their slice means, of shape (n_cells, n_slices), and total masses."""
-        targets = [slice_means_plain(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
+        targets = [slice_means(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
         share = (masses / masses.sum())[:, None] / table.shape[1]
         if self.scale == "standardized":
             self.center = float((share * table).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ __all__ = ["FeatureTable", "FourierFeatures", "draw_features", "quadrature_featu
 _EXACT = 1e-8  # of a cosine, on [0, 1]
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureTable:
+class FeatureTable(NamedTuple):
     r"""Every feature and its slope on [0, 1] as a polynomial, for the compiled loops.
 
     Attributes

@@ -14,14 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real, check_vector, check_weights
-from fairtransport.transport.sweeps import (
-    area_between,
-    fill_guide,
-    fixed,
-    image_of_masses,
-    map_points,
-    places_of_levels,
-)
+from fairtransport.transport.kernels.areas import area_between
+from fairtransport.transport.kernels.maps import MapIndex, fill_guide, map_points
+from fairtransport.transport.kernels.quantiles import level_positions, mean_quantiles
+from fairtransport.transport.kernels.read_only import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +118,7 @@ class Sample:
         wanted = np.asarray(levels, dtype=np.float64)
         if not np.all((wanted >= 0) & (wanted <= 1)):
             raise ValueError("levels must lie within [0, 1].")
-        return self.values[places_of_levels(fixed(self.levels), fixed(wanted.ravel())).reshape(wanted.shape)]
+        return self.values[level_positions(read_only(self.levels), read_only(wanted.ravel())).reshape(wanted.shape)]
 
     def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> NDArray[np.float64]:
         """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
@@ -201,7 +197,7 @@ class QuantileMap:
 
     def move(self, points: NDArray[np.float64], amount: float = 1.0) -> None:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
-        map_points(points, *self._index, amount)
+        map_points(points, self._index, amount)
 
     def prepare(self) -> Self:
         """Make the index of the knots now; otherwise the first call makes it."""
@@ -212,16 +208,17 @@ class QuantileMap:
         return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed
 
     @cached_property
-    def _index(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32], float]:
-        """Knots and images with four more at infinity, and the guide to them: a cell of equal width for each knot."""
+    def _index(self) -> MapIndex:
+        """The knots with a guide to them: a cell of equal width for each knot."""
         n_cells = self.knots.size
         with np.errstate(over="ignore", divide="ignore"):
             scale = float(n_cells / (self.knots[-1] - self.knots[0]))
         if not 0 < scale < np.inf:  # one knot, or a range that floats cannot divide: one cell
             n_cells, scale = 1, 0.0
         guide = np.empty(n_cells, dtype=np.int32)
-        fill_guide(fixed(self.knots), scale, guide)
-        return np.append(self.knots, [np.inf] * 4), np.append(self.images, [self.images[-1]] * 4), guide, scale
+        fill_guide(read_only(self.knots), scale, guide)
+        knots, images = np.append(self.knots, [np.inf] * 4), np.append(self.images, [self.images[-1]] * 4)
+        return MapIndex(knots, images, guide, scale)
 
 
 def wasserstein(
@@ -264,7 +261,7 @@ def wasserstein(
     source = as_sample(x, x_weights, name="x")
     target = as_sample(y, y_weights, name="y")
     if power == 1.0:
-        return area_between(*map(fixed, (source.values, source.levels, target.values, target.levels)))
+        return area_between(*map(read_only, (source.values, source.levels, target.values, target.levels)))
     grid = level_grid([source, target])
     moved = np.abs(source.quantile(grid) - target.quantile(grid))
     farthest = float(moved.max())
@@ -357,7 +354,7 @@ def quantile_map(
     last_of_tie = np.append(np.flatnonzero(start.values[1:] != start.values[:-1]), len(start) - 1)
     knots, tops = start.values[last_of_tie], start.levels[last_of_tie]
 
-    images = image_of_masses(fixed(tops), fixed(goal.levels), fixed(goal.values))
+    images = mean_quantiles(read_only(tops), read_only(goal.levels), read_only(goal.values))
     return QuantileMap(knots, images)
 
 

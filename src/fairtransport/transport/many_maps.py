@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.transport.sweeps import count_buckets, fixed, join_buckets, split_buckets
+from fairtransport.transport.kernels.buckets import Cells, count_buckets, join_buckets, split_buckets
+from fairtransport.transport.kernels.read_only import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,20 +64,20 @@ def move_by_code(
     """
     if codes.size and int(codes.max()) >= len(maps):
         raise ValueError(f"codes must be below {len(maps)}, the number of maps.")
-    given, codes = fixed(points), fixed(codes)
-    buckets = _Buckets.of(maps, given.size)
-    n_chunks = max(1, min(4 * n_threads, given.size // _CHUNK))
-    edges = np.linspace(0, given.size, n_chunks + 1).astype(np.int64).tolist()
+    points, codes = read_only(points), read_only(codes)
+    buckets = _Buckets.of(maps, points.size)
+    n_chunks = max(1, min(4 * n_threads, points.size // _CHUNK))
+    edges = np.linspace(0, points.size, n_chunks + 1).astype(np.int64).tolist()
     chunks = [slice(*pair) for pair in pairwise(edges)]
     counts = np.zeros((n_chunks, len(buckets)), dtype=np.int64)
-    parts, moved, owners = np.empty(given.size), np.empty(given.size), np.empty(given.size, dtype=np.uint16)
+    parts, moved, owners = np.empty(points.size), np.empty(points.size), np.empty(points.size, dtype=np.uint16)
 
     def count(number: int) -> None:
-        count_buckets(given[chunks[number]], codes[chunks[number]], *buckets.arrays, counts[number])
+        count_buckets(points[chunks[number]], codes[chunks[number]], buckets.cells, counts[number])
 
     def split(number: int) -> None:
         chunk = chunks[number]
-        split_buckets(given[chunk], codes[chunk], *buckets.arrays, starts[number], parts, owners[chunk])
+        split_buckets(points[chunk], codes[chunk], buckets.cells, starts[number], parts, owners[chunk])
 
     def move(number: int) -> None:
         for bucket in filled[number::n_chunks]:
@@ -92,7 +93,7 @@ def move_by_code(
         filled = np.flatnonzero(counts.any(axis=0)).tolist()
         # A bucket's points lie side by side, those of the first chunk first.
         starts = np.cumsum(np.append(0, counts.T.ravel()))[:-1].reshape(counts.T.shape).T.copy()
-        ends = [*starts[0].tolist(), given.size]
+        ends = [*starts[0].tolist(), points.size]
         for task in (split, move, join):
             list(spread(task, range(n_chunks)))
     return moved
@@ -102,7 +103,7 @@ def move_by_code(
 class _Buckets:
     """Which bucket a point of a code belongs to, as `count_buckets` reads it, and the map of each bucket."""
 
-    arrays: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.uint16]]
+    cells: Cells
     maps: list[int]
 
     def __len__(self) -> int:
@@ -128,4 +129,4 @@ class _Buckets:
             cells.append(own + len(owners))
             owners += [number] * (int(own[-1]) + 1)
         firsts = np.cumsum([0, *map(len, cells)])
-        return cls((np.array(lows), np.array(scales), firsts, np.concatenate(cells).astype(np.uint16)), owners)
+        return cls(Cells(np.array(lows), np.array(scales), firsts, np.concatenate(cells).astype(np.uint16)), owners)

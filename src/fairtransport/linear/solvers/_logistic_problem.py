@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fairtransport.transport.logistic import logistic_loss, sigmoid
+from fairtransport.transport.kernels.logistic import logistic_loss
+from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

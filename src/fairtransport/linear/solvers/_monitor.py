@@ -1,7 +1,8 @@
-"""A fixed part of the training rows on which a run is followed."""
+"""Progress of a stochastic run, measured on a fixed sample of the training rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,29 +11,38 @@ from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from fairtransport.linear.solvers.sgd_problem import TrainingProblem
 
-__all__ = ["Watch"]
+__all__ = ["History", "Monitor"]
 
-_PER_GROUP = 1000
+_ROWS_PER_GROUP = 1000
 
 
-class Watch:
-    """Measures models on up to 1,000 rows of each group."""
+class Monitor:
+    """Disparity and log-loss of a model on up to 1,000 training rows of each group.
+
+    Parameters
+    ----------
+    problem : TrainingProblem
+    rng : numpy.random.Generator
+        Draws the rows.
+    """
 
     def __init__(self, problem: TrainingProblem, rng: np.random.Generator) -> None:
         self.problem = problem
         self.rows = [
-            rows if len(rows) <= _PER_GROUP else np.sort(rng.choice(rows, _PER_GROUP, replace=False))
+            rows if len(rows) <= _ROWS_PER_GROUP else np.sort(rng.choice(rows, _ROWS_PER_GROUP, replace=False))
             for rows in problem.groups.rows
         ]
         self.features = [problem.X[rows] for rows in self.rows]
-        self.weights = [self._weights_of(rows) for rows in self.rows]
+        self.weights = [self._row_weights(rows) for rows in self.rows]
         self.target = Sample.from_values(problem.target)
 
-    def _weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def _row_weights(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         if self.problem.weights is None or not self.problem.weights[rows].sum() > 0:
             return None
         return self.problem.weights[rows]
@@ -40,17 +50,60 @@ class Watch:
     def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
         """Return the sum of the Wasserstein-1 distances to the target, and the log-loss."""
         logits = self._logits(theta)
-        samples = [Sample.from_values(sigmoid(own), mass) for own, mass in zip(logits, self.weights, strict=True)]
-        disparity = sum(wasserstein(own, self.target) for own in samples)
+        samples = [Sample.from_values(sigmoid(z), weights) for z, weights in zip(logits, self.weights, strict=True)]
+        disparity = sum(wasserstein(sample, self.target) for sample in samples)
         losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
-        return disparity, float(sum(share * np.average(loss, weights=weight) for share, loss, weight in losses))
+        return disparity, float(sum(share * np.average(loss, weights=weights) for share, loss, weights in losses))
 
     def _logits(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
-        own = [theta[a if len(theta) > 1 else 0].astype(np.float64) for a in range(len(self.rows))]
+        models = [theta[a if len(theta) > 1 else 0].astype(np.float64) for a in range(len(self.rows))]
         return [
-            np.asarray(X @ mine[:-1], dtype=np.float64) + mine[-1] for X, mine in zip(self.features, own, strict=True)
+            np.asarray(X @ model[:-1], dtype=np.float64) + model[-1]
+            for X, model in zip(self.features, models, strict=True)
         ]
 
     def _losses(self, logits: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         labels = self.problem.labels
         return [np.logaddexp(0.0, z) - labels[rows] * z for z, rows in zip(logits, self.rows, strict=True)]
+
+
+@dataclass(eq=False)
+class History:
+    """Records of a run, and the best model among them.
+
+    Attributes
+    ----------
+    monitor : Monitor
+    objective : callable
+        Maps disparity and log-loss to the value that is minimised.
+    records : list of (update, disparity, loss)
+    best : float
+        The lowest value so far.
+    theta, snapshot : object
+        The model that had it, and the solver's state then.
+    """
+
+    monitor: Monitor
+    objective: Callable[[float, float], float]
+    records: list[tuple[int, float, float]] = field(default_factory=list)
+    best: float = np.inf
+    theta: Any = None
+    snapshot: Any = None
+
+    def add(self, update: int, theta: NDArray[np.float64], snapshot: Any) -> None:
+        """Measure a model, record it, and keep it if it is the best so far."""
+        disparity, loss = self.monitor.measure(theta)
+        self.records.append((update, disparity, loss))
+        value = self.objective(disparity, loss)
+        if value < self.best:
+            self.best, self.theta, self.snapshot = value, theta.copy(), snapshot
+
+    @property
+    def initial_value(self) -> float:
+        """The value of the first record."""
+        return self.objective(*self.records[0][1:])
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the records as arrays."""
+        columns = np.array(self.records, dtype=np.float64).T
+        return dict(zip(("update", "disparity", "loss"), columns, strict=True))

@@ -1,20 +1,22 @@
-"""The paper's stochastic algorithm: batches of each group and of the target move the duals and theta."""
+"""The stochastic algorithm of the paper: batches of each group and of the target move dual variables and parameters."""
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._progress import progress
-from fairtransport.linear.solvers._monitor import Watch
+from fairtransport.linear.solvers._monitor import History, Monitor
 from fairtransport.transport.fourier import draw_features
-from fairtransport.transport.kernels import DISCRETE, run_updates
+from fairtransport.transport.kernels import updates
+from fairtransport.transport.kernels.cot_update import Transport
+from fairtransport.transport.kernels.dot_update import DISCRETE
+from fairtransport.transport.kernels.workspace import make_workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,20 +28,28 @@ if TYPE_CHECKING:
 __all__ = ["Objective", "Result", "Trainer"]
 
 _RECORDS = 100
-_ANSWER_WITHIN = 0.2  # seconds
-_WORSE = 0.01  # times the objective's weights: more than the noise of the watched rows
+_INTERRUPT_WITHIN = 0.2  # seconds
+_WORSE = 0.01  # times the objective's weights: more than the noise of the monitored rows
 _RECOVERIES = 4
-_SOFTER = 0.125
+_SMALLER = 0.125  # factor of the steps after a divergence
 
-_LINE = 64  # bytes of a cache line
-_ANY = np.random.default_rng(0)  # discrete transport has no features, but the loop wants a table
+_UNUSED = np.random.default_rng(0)  # discrete transport has no features, but the loop needs a table of some
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What is minimised: anchor * loss + parity * sum of distances; the paper has anchor 0, parity 1.
+    """The function that is minimised: anchor * loss + parity * sum of distances.
 
-    ``dual`` is None for discrete transport.
+    Attributes
+    ----------
+    parity, anchor : float
+        The paper has parity 1 and anchor 0.
+    ridge : float
+        Of the loss.
+    dual : DualProblem or None
+        The regularized distance; None for discrete optimal transport.
+    dual_step : float
+        Step size of the dual variables.
     """
 
     parity: float
@@ -49,13 +59,28 @@ class Objective:
     dual_step: float
 
     def total(self, disparity: float, loss: float) -> float:
-        """Value of the objective, without the ridge."""
+        """Return the value of the objective, without the ridge."""
         return self.parity * disparity + self.anchor * loss
 
 
 @dataclass(eq=False)
 class Result:
-    """What a run leaves behind."""
+    """Result of a run.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_models, n_columns + 1)
+        Parameters, the intercept last.
+    features : FourierFeatures or None
+        Of the dual variables.
+    duals, target_duals : ndarray of shape (n_groups, n_features)
+        Coefficients of the groups' dual variables, and of the target's for each group.
+    n_updates : int
+    outcome : str
+        How the run ended, in words.
+    history : dict of ndarray
+        ``update``, ``disparity`` and ``loss``.
+    """
 
     theta: NDArray[np.float64]
     features: Any
@@ -66,67 +91,42 @@ class Result:
     history: dict[str, NDArray[np.float64]]
 
 
-@dataclass(eq=False)
-class _Log:
-    """Records of a run and the best model among them."""
-
-    watch: Watch
-    objective: Objective
-    records: list[tuple[int, float, float]] = field(default_factory=list)
-    best: float = np.inf
-    theta: Any = None
-    state: Any = None
-
-    def add(self, update: int, theta: NDArray[np.float64], state: Any) -> float:
-        disparity, loss = self.watch.measure(theta)
-        self.records.append((update, disparity, loss))
-        total = self.objective.total(disparity, loss)
-        if total < self.best:
-            self.best, self.theta, self.state = total, theta.copy(), state
-        return total
-
-    @property
-    def began(self) -> float:
-        return self.objective.total(*self.records[0][1:])
-
-    def history(self) -> dict[str, NDArray[np.float64]]:
-        columns = np.array(self.records, dtype=np.float64).T
-        return dict(zip(("update", "disparity", "loss"), columns, strict=True))
-
-
-def _workspace(
-    shape: tuple[int, ...], batch: int, degrees: int, width: int, dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], ...]:
-    # Everything the loop writes to on the way, in the order of its parameters, so that it allocates nothing. A batch
-    # is padded to whole vectors of 64 bytes, and every array begins at a cache line.
-    padded = -(-batch * dtype.itemsize // _LINE) * _LINE // dtype.itemsize
-
-    def room(*size: int) -> NDArray[Any]:
-        n_bytes = math.prod(size) * dtype.itemsize
-        raw = np.zeros(n_bytes + _LINE, np.uint8)
-        return raw[-raw.ctypes.data % _LINE :][:n_bytes].view(dtype).reshape(size)
-
-    def places(size: int) -> NDArray[np.int64]:
-        return np.zeros(size, np.int64)
-
-    columns = shape[0], shape[1] + 1  # one more, for slots without a column
-    return (
-        room(*columns), room(*columns), places(batch), room(padded), room(padded), room(padded),  # weights to scores
-        room(degrees, padded), room(degrees, padded), room(degrees), room(degrees), room(degrees),
-        room(width), room(width),  # duals
-        *(room(padded) for _ in range(7)),  # pairs
-        places(batch), places(batch), places(batch), places(batch), places(256),  # sorting
-    )  # fmt: skip
-
-
 class Trainer:
-    """A run of the paper's algorithm: ``advance`` moves it, ``run`` moves it to the end with care.
+    """A run of the paper's stochastic algorithm.
 
-    ``advance`` draws batches, whose pairs move the duals and theta; ``run`` adds history, progress, a clean answer to
-    Ctrl-C and recovery from divergence.
+    `advance` does updates; `run` goes to the end and adds a history, a progress bar, a prompt response to Ctrl-C and
+    recovery from divergence.
+
+    Parameters
+    ----------
+    problem : TrainingProblem
+    objective : Objective
+    steps : ParameterSteps
+        Step sizes of the parameters.
+    theta : ndarray of shape (n_models, n_columns + 1)
+        Parameters of the initial model, the intercept last: one row, or one for each group.
+    batch_size : int
+        Rows drawn of each group, and target scores, in each update.
+    seed : int
+    budget : int, default=0
+        Updates that the steps were chosen for; `run` is told its own number.
+
+    Attributes
+    ----------
+    done : int
+        Updates done.
+    summed : int
+        Iterates in the average.
+
+    Notes
+    -----
+    The algorithm is written out in `fairtransport.transport.reference`; the loop is
+    `fairtransport.transport.kernels.updates.run_updates`.
+
+    References
+    ----------
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, COT Algorithm.
     """
-
-    _piece = 16  # updates between two looks at the clock
 
     def __init__(
         self,
@@ -139,107 +139,125 @@ class Trainer:
         seed: int,
         budget: int = 0,
     ) -> None:
-        self.problem, self.objective, self.steps = problem, objective, steps
+        self.objective, self.steps = objective, steps
         self.batch_size, self.seed, self.done, self.summed, self.budget = batch_size, seed, 0, 0, budget
+        self._chunk = 16  # updates between two looks at the clock
         dtype, n_groups = problem.X.dtype, len(problem.groups)
-        # Columns in the packed order, the intercept last; `theta` and `averaged` give them back as they were.
-        self._order = np.append(problem.rows.order, problem.n_columns)
-        self._theta = np.ascontiguousarray(theta[:, self._order], dtype=dtype)
-        self._theta_sum = np.zeros(theta.shape)
-        self._scale = steps.scale[self._order].astype(dtype)
-        self._groups = problem.group_arrays()
-        features = objective.dual.features if objective.dual else draw_features(1, 1.0, _ANY)
+        features = objective.dual.features if objective.dual else draw_features(1, 1.0, _UNUSED)
         table = features.tabulate(dtype)
-        self._table = table.basis, table.slopes
-        degrees, width = table.basis.shape
-        self._duals = np.zeros((n_groups, width), dtype)
-        self._target_duals = np.zeros((n_groups, width), dtype)
-        self._room = _workspace(theta.shape, batch_size, degrees, width, dtype)
+        self._transport = _transport(objective.dual, table)
+        self._workspace = make_workspace(theta.shape, table.basis.shape, batch=batch_size, dtype=dtype)
+        duals, target_duals = (np.zeros((n_groups, table.basis.shape[1]), dtype) for _ in range(2))
+        self._load(problem, updates.State(theta, np.zeros(theta.shape), duals, target_duals), steps.scale)
+
+    def _load(self, problem: TrainingProblem, state: updates.State, scale: NDArray[Any]) -> None:
+        """Take over a problem, a state and the columns' step factors, and put columns into the packed order."""
+        self.problem, dtype = problem, problem.X.dtype
+        self._batches = problem.batches(self.seed, self.batch_size)
+        self._order = np.append(problem.rows.order, problem.n_columns)  # the intercept stays last
+        self._scale = scale[self._order].astype(dtype)
+        self._state = state._replace(
+            theta=np.ascontiguousarray(state.theta[:, self._order], dtype=dtype),
+            theta_sum=np.ascontiguousarray(state.theta_sum[:, self._order]),
+        )
 
     def advance(self, n_updates: int, *, average_from: int = 0) -> None:
-        """Run ``n_updates`` updates; iterates from update ``average_from`` on enter the average."""
-        problem, objective, dual = self.problem, self.objective, self.objective.dual
-        run_updates(
-            self.done, n_updates, average_from, self.seed, self.batch_size,
-            problem.rows.arrays(),
-            *self._groups, problem.share, problem.accept, problem.alias,
-            problem.target,
-            dual.regularizer.code if dual else DISCRETE,
-            dual.strength if dual else 1.0,
-            bool(dual and dual.opposite),
-            bool(dual and dual.pairs == "all"),
-            *self._table,
-            objective.parity, objective.anchor, objective.ridge,
-            objective.dual_step, self.steps.size, self.steps.decay, self._scale,
-            self._theta, self._theta_sum, self._duals, self._target_duals,
-            *self._room,
-        )  # fmt: skip
+        """Do ``n_updates`` updates; iterates from update ``average_from`` on are averaged."""
+        objective, steps = self.objective, self.steps
+        updates.run_updates(
+            self.done,
+            n_updates,
+            average_from,
+            self._batches,
+            updates.Objective(
+                float(objective.parity),
+                float(objective.anchor),
+                float(objective.ridge),
+                self.problem.share,
+                self._transport,
+            ),
+            updates.Steps(float(objective.dual_step), float(steps.size), float(steps.decay), self._scale),
+            self._state,
+            self._workspace,
+        )
         self.summed += max(0, self.done + n_updates - max(average_from, self.done))
         self.done += n_updates
 
     def switch(self, problem: TrainingProblem) -> None:
-        """Go on with other rows of the same columns and groups; theta, duals and the draws continue."""
+        """Continue with other rows of the same columns and groups; parameters, dual variables and draws go on."""
         same = problem.n_columns == self.problem.n_columns and problem.X.dtype == self.problem.X.dtype
         if not same or problem.groups.labels != self.problem.groups.labels:
-            raise ValueError("switch needs the same columns, number type and groups as before.")
-        theta, total, scale = self.theta, self._restore(self._theta_sum), np.empty_like(self._scale)
+            raise ValueError("switch needs the same columns, dtype and groups as before.")
+        scale = np.empty_like(self._scale)
         scale[self._order] = self._scale
-        self.problem, self._groups = problem, problem.group_arrays()
-        self._order = np.append(problem.rows.order, problem.n_columns)
-        self._theta = np.ascontiguousarray(theta[:, self._order], dtype=problem.X.dtype)
-        self._theta_sum = np.ascontiguousarray(total[:, self._order])
-        self._scale = scale[self._order]
+        state = self._state._replace(theta=self.theta, theta_sum=self._unpack(self._state.theta_sum))
+        self._load(problem, state, scale)
+
+    # ---------------------------------------------------------------- state
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """The current parameters, with columns as in the features, the intercept last."""
+        return self._unpack(self._state.theta)
 
     @property
     def duals(self) -> NDArray[np.float64]:
         """Coefficients of the groups' dual variables."""
-        return self._duals[:, : self._n_features].astype(np.float64)
+        return self._state.duals[:, : self._n_features].astype(np.float64)
 
     @property
     def target_duals(self) -> NDArray[np.float64]:
         """Coefficients of the target's dual variables, one row for each group."""
         if self.objective.dual and self.objective.dual.opposite:
             return -self.duals
-        return self._target_duals[:, : self._n_features].astype(np.float64)
+        return self._state.target_duals[:, : self._n_features].astype(np.float64)
 
     @property
     def _n_features(self) -> int:
         return len(self.objective.dual.features) if self.objective.dual else 0
 
-    # ---------------------------------------------------------------- reading
-
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """The present parameters, columns in the user's order, the intercept last."""
-        return self._restore(self._theta)
-
     def averaged(self) -> NDArray[np.float64]:
-        """Mean of the summed iterates, or the present one before any was summed."""
-        return self._restore(self._theta_sum / self.summed) if self.summed else self.theta
+        """Return the mean of the averaged iterates, or the current one where there are none."""
+        return self._unpack(self._state.theta_sum / self.summed) if self.summed else self.theta
 
     def forget_average(self) -> None:
         """Start the average of iterates anew."""
-        self._theta_sum[:] = 0.0
+        self._state.theta_sum[:] = 0.0
         self.summed = 0
 
-    def _restore(self, packed: NDArray[Any]) -> NDArray[np.float64]:
-        """Put columns back in the user's order."""
+    def _unpack(self, packed: NDArray[Any]) -> NDArray[np.float64]:
+        """Return parameters with columns as in the features."""
         theta = np.empty(packed.shape)
         theta[:, self._order] = packed
         return theta
 
-    # ---------------------------------------------------------------- running
+    # ---------------------------------------------------------------- run
 
     def run(self, n_updates: int, *, average: bool, verbose: bool, title: str) -> Result:
-        """Run to convergence, to the end of the budget or to Ctrl-C, back from any divergence, and say which."""
-        watch = Watch(self.problem, np.random.default_rng(self.seed))
-        log = _Log(watch, self.objective)
-        log.add(0, self.theta, self._state())
+        """Run ``n_updates`` updates, or until Ctrl-C.
+
+        Parameters
+        ----------
+        n_updates : int
+        average : bool
+            Return the mean of the second half of the iterates.
+        verbose : bool
+            Show a progress bar, with ``title``.
+        title : str
+
+        Returns
+        -------
+        Result
+            Where the run diverged for good, was interrupted or ended worse than it began, with the best model so far
+            and a ConvergenceWarning.
+        """
+        history = History(Monitor(self.problem, np.random.default_rng(self.seed)), self.objective.total)
+        history.add(0, self.theta, self._snapshot())
         try:
             with progress(title, n_updates, show=verbose) as bar:
-                theta, outcome = self._follow(n_updates, log, bar, average=average)
+                theta, outcome = self._run_with_recovery(n_updates, history, bar, average=average)
         except KeyboardInterrupt:
-            theta = log.theta
+            theta = history.theta
             outcome = f"interrupted after {self.done} of {n_updates} updates; the best model so far is kept"
             warnings.warn(f"Training was {outcome}.", ConvergenceWarning, stacklevel=2)
         return Result(
@@ -249,56 +267,75 @@ class Trainer:
             np.nan_to_num(self.target_duals, nan=0.0, posinf=0.0, neginf=0.0),
             self.done,
             outcome,
-            log.history(),
+            history.columns(),
         )
 
-    def _follow(self, n_updates: int, log: _Log, bar: Any, *, average: bool) -> tuple[NDArray[np.float64], str]:
-        piece, went_back = max(1, -(-n_updates // _RECORDS)), 0
+    def _run_with_recovery(
+        self, n_updates: int, history: History, bar: Any, *, average: bool
+    ) -> tuple[NDArray[np.float64], str]:
+        """Return the parameters at the end, and the outcome."""
+        record_every = max(1, -(-n_updates // _RECORDS))
         average_from = n_updates // 2 if average else n_updates
-        diverged = 0
+        n_divergences = last_divergence = 0
         while self.done < n_updates:
-            self._advance_to(min(self.done + piece, n_updates), average_from=average_from)
+            self._advance_to(min(self.done + record_every, n_updates), average_from=average_from)
             if self._is_finite():
-                log.add(self.done, self.averaged(), self._state())
-                bar.advance(self.done, f"disparity {log.records[-1][1]:.4f}")
+                history.add(self.done, self.averaged(), self._snapshot())
+                bar.advance(self.done, f"disparity {history.records[-1][1]:.4f}")
                 continue
-            went_back, diverged = self.done, diverged + 1
-            if diverged > _RECOVERIES:
-                return log.theta, self._went_wrong(f"diverged near update {self.done}")
-            self._go_back(log.state, _SOFTER, _SOFTER)
+            last_divergence, n_divergences = self.done, n_divergences + 1
+            if n_divergences > _RECOVERIES:
+                return history.theta, self._warn_of_failure(f"diverged near update {self.done}")
+            self._restart(history.snapshot)
             self._warn_of_recovery()
         theta = self.averaged()
-        total = self.objective.total(*log.watch.measure(theta))
-        if total > log.began + _WORSE * (self.objective.anchor + self.objective.parity):
-            return log.theta, self._went_wrong("ended worse than it began")
+        value = self.objective.total(*history.monitor.measure(theta))
+        if value > history.initial_value + _WORSE * (self.objective.anchor + self.objective.parity):
+            return history.theta, self._warn_of_failure("ended worse than it began")
         outcome = f"ran all {n_updates} updates"
-        if diverged:
-            outcome = f"diverged near update {went_back}, went back and on with smaller steps; {outcome}"
+        if n_divergences:
+            outcome = f"diverged near update {last_divergence}, went back and on with smaller steps; {outcome}"
         return theta, outcome
 
     def _advance_to(self, end: int, *, average_from: int) -> None:
-        # Short enough that Ctrl-C is answered at once, long enough that calls cost nothing.
+        # Chunks are short enough for a prompt response to Ctrl-C, and so long that the calls cost nothing.
         while self.done < end:
-            began, size = time.perf_counter(), min(self._piece, end - self.done)
+            began, size = time.perf_counter(), min(self._chunk, end - self.done)
             self.advance(size, average_from=average_from)
-            taken = time.perf_counter() - began
-            if taken < 0.5 * _ANSWER_WITHIN and size == self._piece:
-                self._piece *= 2
-            elif taken > _ANSWER_WITHIN:
-                self._piece = max(1, self._piece // 2)
+            elapsed = time.perf_counter() - began
+            if elapsed < 0.5 * _INTERRUPT_WITHIN and size == self._chunk:
+                self._chunk *= 2
+            elif elapsed > _INTERRUPT_WITHIN:
+                self._chunk = max(1, self._chunk // 2)
+
+    # ---------------------------------------------------------------- divergence
+
+    def _is_finite(self) -> bool:
+        state = self._state
+        return all(np.isfinite(part).all() for part in (state.theta, state.duals, state.target_duals))
+
+    def _snapshot(self) -> tuple[NDArray[Any], ...]:
+        return self._state.theta.copy(), self._state.duals.copy(), self._state.target_duals.copy()
+
+    def _restart(self, snapshot: tuple[NDArray[Any], ...]) -> None:
+        """Go back to a snapshot and on with smaller steps."""
+        self._state.theta[:], self._state.duals[:], self._state.target_duals[:] = snapshot
+        self.steps = replace(self.steps, size=self.steps.size * _SMALLER)
+        self.objective = replace(self.objective, dual_step=self.objective.dual_step * _SMALLER)
+        self.forget_average()
 
     @staticmethod
     def _warn_of_recovery() -> None:
         warnings.warn(
-            f"Training diverged; it went back to the best model so far and on with steps {1 / _SOFTER:.0f} times "
+            f"Training diverged; it went back to the best model so far and on with steps {1 / _SMALLER:.0f} times "
             "smaller.",
             ConvergenceWarning,
             stacklevel=4,
         )
 
     @staticmethod
-    def _went_wrong(what: str) -> str:
-        outcome = f"{what}; the best model so far is kept"
+    def _warn_of_failure(event: str) -> str:
+        outcome = f"{event}; the best model so far is kept"
         warnings.warn(
             f"Training {outcome}. Leave dual_step and parameter_step at None or make them smaller; l2 with a strength "
             "near 0.1 and a kernel_variance near 0.1 is safest.",
@@ -307,16 +344,15 @@ class Trainer:
         )
         return outcome
 
-    # ---------------------------------------------------------------- care
 
-    def _is_finite(self) -> bool:
-        return all(np.isfinite(part).all() for part in (self._theta, self._duals, self._target_duals))
-
-    def _state(self) -> Any:
-        return self._theta.copy(), self._duals.copy(), self._target_duals.copy()
-
-    def _go_back(self, state: Any, softer: float, dual_softer: float) -> None:
-        self._theta[:], self._duals[:], self._target_duals[:] = state
-        self.steps = replace(self.steps, size=self.steps.size * softer)
-        self.objective = replace(self.objective, dual_step=self.objective.dual_step * dual_softer)
-        self.forget_average()
+def _transport(dual: DualProblem | None, table: Any) -> Transport:
+    """Return the distance as the compiled loop reads it."""
+    if dual is None:
+        return Transport(DISCRETE, 1.0, opposite=False, all_pairs=False, table=table)
+    return Transport(
+        dual.regularizer.code,
+        float(dual.strength),
+        opposite=bool(dual.opposite),
+        all_pairs=dual.pairs == "all",
+        table=table,
+    )

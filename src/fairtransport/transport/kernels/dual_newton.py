@@ -1,26 +1,83 @@
-"""Newton's method for the dual problems of `dual_optimum`, compiled: one pair of samples at a time.
+"""Newton's method for the dual problems of regularized transport, one pair of samples at a time.
 
 The plain twin is `fairtransport.transport.dual_optimum.maximize_dual`, which reads like the formula.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 from numba import njit
 
+from fairtransport.transport.kernels._options import FAST_MATH
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
-__all__ = ["newton_pairs"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FREE", "OPPOSITE", "SAME", "Newton", "Pairs", "Samples", "newton_pairs"]
+
+#: How h depends on f: not at all, as h = -f, or as h = f.
+FREE, OPPOSITE, SAME = 0, -1, 1
 
 _L2 = L2.code
 _LIMIT = EXPONENT_LIMIT
 _TOP = float(np.exp(EXPONENT_LIMIT))
-_MATH = {"reassoc", "contract", "nsz", "arcp"}
 _SHORTEST = 2.0**-30
 _ARMIJO = 1e-4
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+class Samples(NamedTuple):
+    """Samples of equal size, with the Fourier features of their points.
+
+    Attributes
+    ----------
+    points, masses : ndarray of shape (n_samples, n)
+    psi, slope : ndarray of shape (n_samples, n, width)
+        Features at the points, and their derivatives.
+    """
+
+    points: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    psi: NDArray[np.float64]
+    slope: NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """Samples that are compared: ``first[k]`` with ``second[k]``, which counts ``weights[k]``."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+class Newton(NamedTuple):
+    """The dual problem and when to stop.
+
+    Attributes
+    ----------
+    strength : float
+        Of the regularizer, whose code is ``kind``.
+    kind : int
+    tie : int
+        `OPPOSITE`, `FREE` or `SAME`.
+    ridge : float
+        Of the coefficients.
+    tolerance : float
+        Largest entry of the gradient at which the iteration stops.
+    max_iter : int
+    """
+
+    strength: float
+    kind: int
+    tie: int
+    ridge: float
+    tolerance: float
+    max_iter: int
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
     # Sum of masses times the conjugate; fills alpha.
     n, m = x.shape[0], y.shape[0]
@@ -44,7 +101,7 @@ def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def _dot(psi, c, out):
     for i in range(psi.shape[0]):
         total = 0.0
@@ -53,7 +110,7 @@ def _dot(psi, c, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def _solve(matrix, vector):
     # Cholesky in place; the solution overwrites the vector.
     n = vector.shape[0]
@@ -75,8 +132,9 @@ def _solve(matrix, vector):
         vector[i] /= matrix[i, i]
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
-def _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_iter, alpha):
+@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
+    strength, kind, ridge = newton.strength, newton.kind, newton.ridge
     n, m, width = x.shape[0], y.shape[0], c.shape[0]
     f, h, row, column = np.empty(n), np.empty(m), np.empty(n), np.empty(m)
     mean, gradient, step, trial = np.zeros(width), np.empty(width), np.empty(width), np.empty(width)
@@ -92,7 +150,7 @@ def _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_i
     value = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
     for k in range(width):
         value += c[k] * mean[k] - 0.5 * ridge * c[k] * c[k]
-    for _ in range(max_iter):
+    for _ in range(newton.max_iter):
         row[:] = 0.0
         column[:] = 0.0
         for i in range(n):
@@ -112,7 +170,7 @@ def _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_i
         largest = 0.0
         for k in range(width):
             largest = max(largest, abs(gradient[k]))
-        if largest <= tolerance:
+        if largest <= newton.tolerance:
             break
         # Minus the Hessian: sum of w_ij (psi_x_i + psi_y_j)(psi_x_i + psi_y_j)' plus the ridge.
         row[:] = 0.0
@@ -156,56 +214,55 @@ def _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_i
                 trial[k] = c[k] + size * step[k]
             _dot(psi_x, trial, f)
             _dot(psi_y, trial, h)
-            found = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
+            new_value = -strength * _evaluate(x, y, p, q, f, h, strength, kind, alpha)
             for k in range(width):
-                found += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
-            if found >= value + _ARMIJO * size * gain - 1e-14 or size < _SHORTEST:
+                new_value += trial[k] * mean[k] - 0.5 * ridge * trial[k] * trial[k]
+            if new_value >= value + _ARMIJO * size * gain - 1e-14 or size < _SHORTEST:
                 break
             size *= 0.5
         c[:] = trial
-        value = found
+        value = new_value
     return value
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
-def newton_pairs(
-    points, masses, psi, rise, first, second, weights, tie, coefficients, strength, kind, ridge, tolerance, max_iter,
-    values, slopes,
-):  # fmt: skip
-    """Solve the dual problem of each pair of samples and add its slopes, times the pair's weight, to ``slopes``.
+@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
+    """Solve the dual problem of each pair of samples, from the coefficients given, in place.
 
-    ``points`` and ``masses`` are of shape (n_samples, n), ``psi`` and ``rise`` the features at the points and their
-    derivatives, (n_samples, n, width). ``tie`` is -1 where h = -f, 1 where h = f and 0 where they are free; then
-    ``coefficients``, (n_pairs, width or 2 width), holds f and h. Coefficients, values (n_pairs,) and slopes
-    (n_samples, n; for unit mass) are written in place.
+    ``coefficients`` is of shape (n_pairs, width), or (n_pairs, 2 * width) with those of f and then of h where these are
+    `FREE`. The objective at the optimum is written to ``values``, of shape (n_pairs,). Its derivatives with respect to
+    the points, for unit mass and times the pair's weight, are added to ``slopes``, of shape (n_samples, n).
     """
+    points, masses, psi, psi_slope = samples
+    first, second, weights = pairs
+    tie = newton.tie
     n, width = points.shape[1], psi.shape[2]
-    whole = coefficients.shape[1]
-    psi_x, psi_y, alpha = np.zeros((n, whole)), np.zeros((n, whole)), np.empty((n, n))
-    rise_f, rise_h = np.empty(n), np.empty(n)
+    n_coefficients = coefficients.shape[1]
+    psi_x, psi_y, alpha = np.zeros((n, n_coefficients)), np.zeros((n, n_coefficients)), np.empty((n, n))
+    slope_f, slope_h = np.empty(n), np.empty(n)
     for pair in range(first.shape[0]):
         a, b = first[pair], second[pair]
         x, y, p, q, c = points[a], points[b], masses[a], masses[b], coefficients[pair]
         psi_x[:, :width] = psi[a]
-        if tie == 0:
+        if tie == FREE:
             psi_y[:, width:] = psi[b]
         else:
             for j in range(n):
                 for k in range(width):
                     psi_y[j, k] = tie * psi[b, j, k]
-        values[pair] = _newton(x, y, p, q, psi_x, psi_y, c, strength, kind, ridge, tolerance, max_iter, alpha)
-        _dot(rise[a], c[:width], rise_f)
-        _dot(rise[b], c[whole - width :], rise_h)
+        values[pair] = _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha)
+        _dot(psi_slope[a], c[:width], slope_f)
+        _dot(psi_slope[b], c[n_coefficients - width :], slope_h)
         for i in range(n):
             total, signed = 0.0, 0.0
             for j in range(n):
                 total += q[j] * alpha[i, j]
                 signed += q[j] * alpha[i, j] * np.sign(x[i] - y[j])
-            slopes[a, i] += weights[pair] * ((1.0 - total) * rise_f[i] + signed)
+            slopes[a, i] += weights[pair] * ((1.0 - total) * slope_f[i] + signed)
         for j in range(n):
             total, signed = 0.0, 0.0
             for i in range(n):
                 total += p[i] * alpha[i, j]
                 signed += p[i] * alpha[i, j] * np.sign(y[j] - x[i])
-            sign = 1.0 if tie == 0 else tie
-            slopes[b, j] += weights[pair] * ((1.0 - total) * sign * rise_h[j] + signed)
+            sign = 1.0 if tie == FREE else tie
+            slopes[b, j] += weights[pair] * ((1.0 - total) * sign * slope_h[j] + signed)

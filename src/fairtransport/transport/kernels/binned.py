@@ -1,0 +1,116 @@
+"""Scores counted in cells of [0, 1], and derivatives looked up there; the plain twins are in `transport.binned`.
+
+Each row belongs to one group, by its code, or to every group by a share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numba import njit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["CellDerivatives", "count_masses", "count_shared", "logit_derivatives", "logit_derivatives_shared"]
+
+
+class CellDerivatives(NamedTuple):
+    """Derivatives of a penalty with respect to a score in each cell, for a row of weight 1.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_codes, n_cells), or (n_cells, n_groups) where rows are shared
+        First derivative, and an approximation of the second one.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_masses(
+    scores: NDArray[np.float64], codes: NDArray[Any], weights: NDArray[np.float64], masses: NDArray[np.float64]
+) -> None:
+    """Add each row's weight (1 where ``weights`` is empty) to the two edges around its score.
+
+    ``masses`` is of shape (n_codes, n_cells + 1).
+    """
+    cells = masses.shape[1] - 1
+    weighted = weights.shape[0] > 0
+    for i in range(scores.shape[0]):
+        position = scores[i] * cells
+        cell = min(int(position), cells - 1)
+        weight = weights[i] if weighted else 1.0
+        upper = weight * (position - cell)
+        masses[codes[i], cell] += weight - upper
+        masses[codes[i], cell + 1] += upper
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_shared(
+    scores: NDArray[np.float64], shares: NDArray[np.float32], weights: NDArray[np.float64], masses: NDArray[np.float64]
+) -> None:
+    """Do the same for rows that belong to every group by a share; ``masses`` is of shape (n_cells + 1, n_groups)."""
+    cells = masses.shape[0] - 1
+    weighted = weights.shape[0] > 0
+    for i in range(scores.shape[0]):
+        position = scores[i] * cells
+        cell = min(int(position), cells - 1)
+        weight = weights[i] if weighted else 1.0
+        upper = weight * (position - cell)
+        lower = weight - upper
+        for a in range(shares.shape[1]):
+            masses[cell, a] += lower * shares[i, a]
+            masses[cell + 1, a] += upper * shares[i, a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def logit_derivatives(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float32],
+    codes: NDArray[Any],
+    weights: NDArray[np.float64],
+    cell_derivatives: CellDerivatives,
+    gradient: NDArray[Any],
+    curvature: NDArray[Any],
+) -> None:
+    """Write the derivatives of log-loss plus penalty with respect to each row's logit."""
+    first, second = cell_derivatives
+    cells = first.shape[1]
+    weighted = weights.shape[0] > 0
+    for i in range(scores.shape[0]):
+        score, code = scores[i], codes[i]
+        cell = min(int(score * cells), cells - 1)
+        variance = score * (1.0 - score)
+        weight = weights[i] if weighted else 1.0
+        gradient[i] = weight * (score - labels[i] + first[code, cell] * variance)
+        curvature[i] = weight * max(variance + second[code, cell] * variance * variance, 1e-16)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def logit_derivatives_shared(
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float32],
+    shares: NDArray[np.float32],
+    weights: NDArray[np.float64],
+    cell_derivatives: CellDerivatives,
+    gradient: NDArray[Any],
+    curvature: NDArray[Any],
+) -> None:
+    """Do the same for rows that belong to every group by a share."""
+    first, second = cell_derivatives
+    cells = first.shape[0]
+    weighted = weights.shape[0] > 0
+    for i in range(scores.shape[0]):
+        score = scores[i]
+        cell = min(int(score * cells), cells - 1)
+        variance = score * (1.0 - score)
+        weight = weights[i] if weighted else 1.0
+        slope = bend = 0.0
+        for a in range(shares.shape[1]):
+            slope += shares[i, a] * first[cell, a]
+            bend += shares[i, a] * second[cell, a]
+        gradient[i] = weight * (score - labels[i] + slope * variance)
+        curvature[i] = weight * max(variance + bend * variance * variance, 1e-16)

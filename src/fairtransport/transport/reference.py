@@ -1,0 +1,289 @@
+r"""The stochastic algorithm of the paper in plain NumPy, to be read beside its formulas.
+
+A run is a state and a step: `init` gives the first state, `step` is one pass through the loop of the algorithm box, and
+`run` repeats it. The compiled kernels (`fairtransport.transport.kernels.updates`) are tested against this module.
+
+Continuous optimal transport (COT) minimises, over the parameters :math:`\theta` of a logistic model,
+
+.. math:: \sum_a \max_{\lambda_{S_a}, \lambda_{\bar S, a}} \Big\langle \lambda_{S_a}(s) + \lambda_{\bar S, a}(\bar s)
+          - \lambda \phi^*\Big(\frac{\lambda_{S_a}(s) + \lambda_{\bar S, a}(\bar s) - |s - \bar s|}{\lambda}\Big)
+          \Big\rangle
+
+(Eq. 7) by alternating steps of the dual variables and of :math:`\theta`. Discrete optimal transport (DOT) takes the
+optimal coupling of the two batches in place of the dual variables. Beyond the paper, the logistic loss may be part of
+the objective (``anchor``), and steps may differ by column and decrease.
+
+References
+----------
+S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, sections "Optimal Dual Variables"
+and "COT Method".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport.transport.dual import DualState
+from fairtransport.transport.logistic import sigmoid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.transport.dual import DualProblem
+
+__all__ = [
+    "LEAST_DECAY",
+    "Problem",
+    "State",
+    "continuous_step",
+    "discrete_gradient",
+    "draw_indices",
+    "init",
+    "run",
+    "step",
+]
+
+#: The parameters' step does not fall below this share of the first one, however long a run goes on.
+LEAST_DECAY = 0.05
+
+_GOLDEN, _MIX_1, _MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_27, _30, _31, _32 = (np.uint64(n) for n in (27, 30, 31, 32))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Input of the algorithm.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Features.
+    group_rows : sequence of ndarray
+        The rows of each group.
+    target : ndarray
+        Scores that represent the target distribution (the data set D-bar of the paper).
+    dual : DualProblem or None
+        Features, regularizer and strength of the dual problem; None: discrete optimal transport.
+    batch_size : int
+        N_S and N_S-bar.
+    dual_step, parameter_step : float
+        Step sizes of the dual variables and of theta.
+    seed : int
+    labels : ndarray of shape (n_rows,), optional
+        0 or 1; needed where ``anchor`` is positive.
+    group_share : ndarray of shape (n_groups,), optional
+        How the loss weighs the groups; likewise.
+    parity, anchor, ridge : float
+        The objective is anchor * (loss + ridge / 2 * squared weights) + parity * sum of distances.
+    decay : float
+        What the parameters' step loses in each update, as a share of the first.
+    scale : float or ndarray of shape (n_columns + 1,)
+        A factor of the step for each column, the intercept last.
+    """
+
+    X: NDArray[Any]
+    group_rows: Sequence[NDArray[np.int64]]
+    target: NDArray[Any]
+    dual: DualProblem | None
+    batch_size: int
+    dual_step: float
+    parameter_step: float
+    seed: int = 0
+    labels: NDArray[Any] | None = None
+    group_share: NDArray[np.float64] | None = None
+    parity: float = 1.0
+    anchor: float = 0.0
+    ridge: float = 0.0
+    decay: float = 0.0
+    scale: float | NDArray[np.float64] = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What an update moves.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_models, n_columns + 1)
+        Parameters, the intercept last: one row, or one for each group.
+    duals : tuple of DualState
+        Coefficients of the dual variables of each group and of the target for that group; empty for discrete optimal
+        transport.
+    n_updates : int
+        Updates done.
+    """
+
+    theta: NDArray[np.float64]
+    duals: tuple[DualState, ...]
+    n_updates: int = 0
+
+
+def init(problem: Problem, theta: NDArray[np.float64]) -> State:
+    """Return the state before the first update: the initial model's parameters, and dual variables that are zero."""
+    duals = () if problem.dual is None else (DualState.zeros(problem.dual),) * len(problem.group_rows)
+    return State(np.asarray(theta, dtype=np.float64), duals)
+
+
+def step(problem: Problem, state: State) -> State:
+    r"""Return the state after one update: each group's dual variables move uphill, then theta downhill.
+
+    Notes
+    -----
+    With the derivative :math:`g^i` of the objective with respect to the score :math:`s^i_a`,
+
+    .. math:: \theta \leftarrow \theta - \epsilon_\theta \sum_a \frac{1}{N_S} \sum_i g^i\, s^i_a (1 - s^i_a)\, (x^i, 1),
+
+    where the paper absorbs 1 / N_S into the step.
+    """
+    n, n_groups = problem.batch_size, len(problem.group_rows)
+    position = state.n_updates * (n_groups + 1) * n
+    target_scores = problem.target[draw_indices(problem.seed, position + n_groups * n, n, problem.target.size)]
+    duals, gradient = list(state.duals), np.zeros_like(state.theta)
+    for a, rows in enumerate(problem.group_rows):
+        model = a if len(state.theta) > 1 else 0
+        drawn = rows[draw_indices(problem.seed, position + a * n, n, rows.size)]
+        x = np.column_stack((problem.X[drawn], np.ones(n)))
+        scores = sigmoid(x @ state.theta[model])
+        if problem.dual is None:
+            score_gradient = discrete_gradient(scores, target_scores)
+        else:
+            duals[a], score_gradient = continuous_step(
+                problem.dual, duals[a], scores, target_scores, step=problem.dual_step
+            )
+        logit_gradient = problem.parity * score_gradient * scores * (1.0 - scores)
+        if problem.anchor and problem.labels is not None and problem.group_share is not None:
+            logit_gradient += problem.anchor * problem.group_share[a] * (scores - problem.labels[drawn])
+        gradient[model] += logit_gradient @ x / n
+    gradient[:, :-1] += problem.anchor * problem.ridge * state.theta[:, :-1]
+    size = problem.parameter_step * max(1.0 - problem.decay * state.n_updates, LEAST_DECAY)
+    return State(state.theta - size * problem.scale * gradient, tuple(duals), state.n_updates + 1)
+
+
+def run(
+    problem: Problem, theta: NDArray[np.float64], n_updates: int, *, average_from: int = 0
+) -> tuple[State, NDArray[np.float64]]:
+    """Run the algorithm.
+
+    Parameters
+    ----------
+    problem : Problem
+    theta : ndarray of shape (n_models, n_columns + 1)
+        Parameters of the initial model.
+    n_updates : int
+        K in the paper.
+    average_from : int, default=0
+        The first update whose iterate is averaged.
+
+    Returns
+    -------
+    state : State
+        After the last update.
+    mean : ndarray of the shape of ``theta``
+        Mean of the iterates from ``average_from`` on.
+
+    Examples
+    --------
+    The scores of two groups, whose feature differs in mean, approach a common target.
+
+    >>> from fairtransport.transport import wasserstein
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate((rng.normal(-1.0, 1.0, (500, 1)), rng.normal(1.0, 1.0, (500, 1))))
+    >>> X = np.column_stack((X, np.repeat([-1.0, 1.0], 500)))
+    >>> theta, groups = np.array([[1.0, 0.0, 0.0]]), (np.arange(500), np.arange(500, 1000))
+    >>> target = sigmoid(rng.normal(0.0, 1.0, 1000))
+    >>> problem = Problem(X, groups, target, dual=None, batch_size=100, dual_step=0.0, parameter_step=1.0)
+    >>> state, mean = run(problem, theta, 200, average_from=100)
+    >>> def distance(theta):
+    ...     scores = sigmoid(X @ theta[0, :-1] + theta[0, -1])
+    ...     return sum(wasserstein(scores[rows], target) for rows in groups)
+    >>> bool(distance(mean) < 0.3 * distance(theta))
+    True
+    """
+    state = init(problem, theta)
+    total = np.zeros_like(state.theta)
+    for update in range(n_updates):
+        state = step(problem, state)
+        if update >= average_from:
+            total += state.theta
+    return state, total / max(1, n_updates - average_from)
+
+
+def continuous_step(
+    dual: DualProblem, state: DualState, scores: NDArray[Any], target_scores: NDArray[Any], *, step: float
+) -> tuple[DualState, NDArray[np.float64]]:
+    r"""Return a group's dual variables after a step, and the derivative of the objective with respect to each score.
+
+    Notes
+    -----
+    With :math:`\alpha_{ij} = (\phi^*)'((\lambda_{S_a}(s^i) + \lambda_{\bar S, a}(\bar s^j) - |s^i - \bar s^j|) /
+    \lambda)`, which is :math:`\lambda \phi^*(s^i, \bar s^j)'` in the paper's notation, the step is (Eq. 5)
+
+    .. math:: \lambda_{S_a} \leftarrow \lambda_{S_a} + \frac{\epsilon_\lambda}{N_S} \sum_i
+              \Big(1 - \frac{1}{N_{\bar S}} \sum_j \alpha_{ij}\Big) \psi(s^i)
+
+    and likewise for the target. Where the two dual variables are kept opposite, the two sums are subtracted. Then, with
+    the dual variables after the step,
+
+    .. math:: g^i = \frac{1}{N_{\bar S}} \sum_j \big((1 - \alpha_{ij})\, \lambda_{S_a}'(s^i)
+              + \alpha_{ij}\, \mathrm{sign}(s^i - \bar s^j)\big).
+
+    With matched pairs, each score has one partner: j = i.
+    """
+    psi, target_psi = dual.features(scores), dual.features(target_scores)
+    f, h = psi @ state.x, target_psi @ state.y
+    if dual.pairs == "matched":
+        gap = scores - target_scores
+        alpha = target_alpha = dual.regularizer.alpha((f + h - np.abs(gap)) / dual.strength)
+        signed = alpha * np.sign(gap)
+    else:
+        gap = np.subtract.outer(scores, target_scores)
+        coupling = dual.regularizer.alpha((np.add.outer(f, h) - np.abs(gap)) / dual.strength)
+        alpha, target_alpha, signed = coupling.mean(1), coupling.mean(0), (coupling * np.sign(gap)).mean(1)
+    uphill = (1.0 - alpha) @ psi / scores.size
+    target_uphill = (1.0 - target_alpha) @ target_psi / target_scores.size
+    if dual.opposite:
+        x = state.x + step * (uphill - target_uphill)
+        state = DualState(x, -x)
+    else:
+        state = DualState(state.x + step * uphill, state.y + step * target_uphill)
+    return state, (1.0 - alpha) * (dual.features.slope(scores) @ state.x) + signed
+
+
+def discrete_gradient(scores: NDArray[Any], target_scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the derivative of the distance between two batches of equal size n with respect to each score, times n.
+
+    The optimal coupling joins the i-th smallest score with the i-th smallest target score.
+
+    Examples
+    --------
+    >>> discrete_gradient(np.array([0.9, 0.1, 0.5]), np.array([0.2, 0.5, 0.4]))
+    array([ 1., -1.,  1.])
+    """
+    gradient = np.empty(scores.size)
+    gradient[np.argsort(scores)] = np.sign(np.sort(scores) - np.sort(target_scores))
+    return gradient
+
+
+def draw_indices(seed: int, position: int, n: int, size: int) -> NDArray[np.int64]:
+    """Return ``n`` random indices below ``size``: outputs of SplitMix64 from ``position`` on.
+
+    Examples
+    --------
+    A run that is cut into pieces draws the same rows.
+
+    >>> draw_indices(seed=1, position=0, n=4, size=10)
+    array([5, 7, 9, 4])
+    >>> draw_indices(seed=1, position=2, n=2, size=10)
+    array([9, 4])
+    """
+    counter = np.uint64(position) + np.arange(1, n + 1, dtype=np.uint64)
+    z = np.uint64(seed) + counter * _GOLDEN
+    z = (z ^ (z >> _30)) * _MIX_1
+    z = (z ^ (z >> _27)) * _MIX_2
+    z ^= z >> _31
+    return (((z >> _32) * np.uint64(size)) >> _32).astype(np.int64)
