@@ -99,8 +99,8 @@ def files(tmp_path_factory, audit, rows):
 KINDS = ["four", "compare", "sixty", "hostile", "few", "each"]
 
 
-def cell(page, place, name):
-    return page.locator(f'#live tr[data-place="{place}"] [data-cell="{name}"]')
+def cell(page, group, name):
+    return page.locator(f'#live tr[data-group="{group}"] [data-cell="{name}"]')
 
 
 def value(locator):
@@ -140,15 +140,15 @@ def test_opens_quietly_and_is_never_wider_than_the_screen(open_page, files, kind
 def test_first_figures_are_those_of_the_audit(open_page, files, audit):
     first = audit.thresholds[0]
     with open_page(files["four"]) as page:
-        for place, rate in enumerate(first.rates):
-            assert value(cell(page, place, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
-            assert cell(page, place, "interval-0").inner_text() == f"{100 * rate.low:.1f}% to {100 * rate.high:.1f}%"
-            assert value(cell(page, place, "error-0")) == pytest.approx(first.errors[place].value, abs=1e-12)
+        for group, rate in enumerate(first.rates):
+            assert value(cell(page, group, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
+            assert cell(page, group, "interval-0").inner_text() == f"{100 * rate.low:.1f}% to {100 * rate.high:.1f}%"
+            assert value(cell(page, group, "error-0")) == pytest.approx(first.errors[group].value, abs=1e-12)
         assert strip(page, "ratio") == pytest.approx(first.ratio.value, abs=1e-12)
         assert strip(page, "disparity") == audit.metrics["strong_pairwise_disparity"]
         assert strip(page, "error") == pytest.approx(audit.metrics["error_rate"], abs=1e-12)
         low, high = f"{first.ratio.low:.2f}", f"{first.ratio.high:.2f}"
-        assert f"(95% interval {low} to {high}), below four fifths" in page.locator("#told").inner_text()
+        assert f"(95% interval {low} to {high}), below four fifths" in page.locator("#live-summary").inner_text()
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.35, 0.5, 0.723, 1.0])
@@ -157,12 +157,12 @@ def test_sliders_show_what_python_computes(open_page, files, what_if, threshold,
     expected = what_if.at(threshold, amount)
     with open_page(files["four"]) as page:
         put(page, threshold=threshold, amount=amount)
-        for place, rate in enumerate(expected.rates):
-            assert value(cell(page, place, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
-            assert cell(page, place, "rate-0").inner_text() == f"{100 * rate.value:.1f}%"
-            low, high = map(float, cell(page, place, "interval-0").get_attribute("data-value").split())
+        for group, rate in enumerate(expected.rates):
+            assert value(cell(page, group, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
+            assert cell(page, group, "rate-0").inner_text() == f"{100 * rate.value:.1f}%"
+            low, high = map(float, cell(page, group, "interval-0").get_attribute("data-value").split())
             assert (low, high) == pytest.approx((rate.low, rate.high), abs=1e-9)
-            assert value(cell(page, place, "error-0")) == pytest.approx(expected.errors[place], abs=1e-12)
+            assert value(cell(page, group, "error-0")) == pytest.approx(expected.errors[group], abs=1e-12)
         assert strip(page, "overall") == pytest.approx(expected.overall, abs=1e-12)
         assert strip(page, "error") == pytest.approx(expected.error, abs=1e-12)
         assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
@@ -180,9 +180,9 @@ def test_repair_is_that_of_the_package_on_the_rows(open_page, files, rows):
         wrong = np.mean((moved > 0.413) != labels)
         assert strip(page, "overall") == pytest.approx(np.mean(moved > 0.413), abs=2 / scores.size)
         assert strip(page, "error") == pytest.approx(wrong, abs=2 / scores.size)
-        for place, name in enumerate(sorted(set(groups))):
+        for group, name in enumerate(sorted(set(groups))):
             rate = np.mean(moved[groups == name] > 0.413)
-            assert value(cell(page, place, "rate-0")) == pytest.approx(rate, abs=1.5 / np.sum(groups == name))
+            assert value(cell(page, group, "rate-0")) == pytest.approx(rate, abs=1.5 / np.sum(groups == name))
         spdd = strong_pairwise_disparity(moved, sensitive_features=groups)
         assert strip(page, "disparity") == pytest.approx(spdd, abs=10 / 16384)  # ten pairs, each to one bin
 
@@ -192,24 +192,24 @@ def test_a_group_of_five_rows_is_unsure_and_not_judged(open_page, files):
         row = page.locator("#live tbody tr", has_text="Five rows")
         assert "unsure" in row.inner_text()
         assert float(row.locator('[data-cell="rate-0"]').get_attribute("data-value")) > 0.9  # the highest rate of all
-        assert "Five rows" not in page.locator("#told").inner_text()
+        assert "Five rows" not in page.locator("#live-summary").inner_text()
         assert "Five rows" not in page.locator(".verdict").inner_text()
-        assert page.locator(".points li", has_text="too few to say much").inner_text().endswith("Five rows.")
+        assert page.locator(".points li", has_text="too few to judge").inner_text().endswith("Five rows.")
 
 
 def test_groups_chosen_are_those_that_are_compared(open_page, files, what_if):
     expected = what_if.at(0.5, chosen=[0, 2])
     with open_page(files["four"]) as page:
         page.click("[data-choose=none]")
-        expect(page.locator("#told")).to_have_text(re.compile("^Choose two groups"))
+        expect(page.locator("#live-summary")).to_have_text(re.compile("^Choose two groups"))
         assert page.locator(".plot path.curve").count() == 0
-        for place in (0, 2):
-            page.check(f'#chips input[value="{place}"]')
+        for group in (0, 2):
+            page.check(f'#chips input[value="{group}"]')
         settle(page)
         assert page.locator('[data-chart="above"] path.curve').count() == 2
         assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
         assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
-        expect(page.locator("#told")).to_have_text(re.compile("^Of the 2 groups"))
+        expect(page.locator("#live-summary")).to_have_text(re.compile("^Of the 2 chosen groups"))
         page.click("[data-choose=all]")
         settle(page)
         assert page.locator('[data-chart="above"] path.curve').count() == 5
@@ -222,12 +222,12 @@ def test_two_audits_side_by_side(open_page, files, rows, what_if):
         assert page.locator("#amount").count() == 0
         put(page, threshold=0.3)
         before = what_if.at(0.3)
-        for place, name in enumerate(sorted(set(groups))):
-            assert value(cell(page, place, "rate-0")) == pytest.approx(before.rates[place].value, abs=1e-12)
+        for group, name in enumerate(sorted(set(groups))):
+            assert value(cell(page, group, "rate-0")) == pytest.approx(before.rates[group].value, abs=1e-12)
             later = np.mean(repaired[groups == name] > 0.3)
-            assert value(cell(page, place, "rate-1")) == pytest.approx(later, abs=0.003)
-            change = value(cell(page, place, "rate-1")) - value(cell(page, place, "rate-0"))
-            assert value(cell(page, place, "change")) == pytest.approx(change, abs=1e-12)
+            assert value(cell(page, group, "rate-1")) == pytest.approx(later, abs=0.003)
+            change = value(cell(page, group, "rate-1")) - value(cell(page, group, "rate-0"))
+            assert value(cell(page, group, "change")) == pytest.approx(change, abs=1e-12)
         assert strip(page, "disparity", 1) < 0.1 * strip(page, "disparity", 0)
         assert "beyond noise" in page.locator(".verdict").inner_text()
 
@@ -282,7 +282,7 @@ def test_everything_has_a_name_for_those_who_do_not_see(open_page, files, kind):
         assert nameless == []
         assert page.locator("table").count() == page.locator("table > caption").count()
         assert page.locator("thead th:not([scope]), tbody th:not([scope])").count() == 0
-        assert page.get_attribute("#told", "aria-live") == "polite"
+        assert page.get_attribute("#live-summary", "aria-live") == "polite"
         headings = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((one) => Number(one.tagName[1]))")
         assert headings[0] == 1
         assert all(later - sooner <= 1 for sooner, later in pairwise(headings))

@@ -20,8 +20,8 @@ def build(names=("Female", "Male"), methods=("LR", "COT"), **changes):
     y_true = rng.integers(2, size=codes.size)
     target = rng.beta(1, 3, size=100)
     outcomes = []
-    for place, method in enumerate(methods):
-        apart = 0.6 * (1 - place / len(methods))
+    for index, method in enumerate(methods):
+        apart = 0.6 * (1 - index / len(methods))
         scores = np.clip(rng.beta(1, 3, size=codes.size) + apart * codes / len(names), 0, 1)
         metrics = {
             "error_rate": error_rate(y_true, scores),

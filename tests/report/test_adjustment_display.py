@@ -76,7 +76,7 @@ def test_what_is_missing_is_a_gap():
     del points[5]["disparity"]
     points = [{key: value for key, value in point.items() if key != "noise_floor"} for point in points]
     display = drawn(points=points)
-    assert np.isnan(display.line_.get_ydata()).tolist() == [place in (3, 4, 5) for place in range(20)]
+    assert np.isnan(display.line_.get_ydata()).tolist() == [index in (3, 4, 5) for index in range(20)]
     assert display.floor_ is None
     assert display.alarms_ is None
     assert words(display) == ["Disparity"]

@@ -1,4 +1,4 @@
-"""The page as a file: complete, small, and safe whatever the names are. What it does in a browser: tests/browser."""
+"""The page as a file: complete, small, and safe for any names. tests/browser has its behaviour in a browser."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from hypothesis import strategies as st
 import fairtransport as ft
 from fairtransport.auditing import audit_histograms
 from fairtransport.histograms import Grid, GroupHistograms
-from fairtransport.report.pages._audit_page import audit_page, comparison_page
-from fairtransport.report.pages._audit_tables import audit_tables
-from fairtransport.report.pages._distance_matrix import LEVELS, matrix
-from fairtransport.report.pages._what_if import WhatIf
+from fairtransport.report import WhatIf
+from fairtransport.report.pages.audit._comparison_page import audit_comparison_page
+from fairtransport.report.pages.audit._distance_matrix import LEVELS, collect_distance_matrix
+from fairtransport.report.pages.audit._page import audit_page
+from fairtransport.report.pages.audit._tables import collect_tables
+from fairtransport.report.style.colors import group_styles
 
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 
 
 class Reader(HTMLParser):
-    """Collects what a browser would make of the page."""
+    """Collects the elements and the text of a page."""
 
     def __init__(self, page):
         super().__init__()
@@ -100,13 +102,13 @@ def test_order_of_the_page(reader):
     parts = (
         "The four groups are scored differently",
         "How the groups are scored",
-        "Who is apart from whom",
-        "The figures",
+        "Distances between groups",
+        "The metrics",
         "The groups",
-        "What was measured how",
+        "How this was measured",
     )
-    places = [words.index(part) for part in parts]
-    assert places == sorted(places)
+    positions = [words.index(part) for part in parts]
+    assert positions == sorted(positions)
 
 
 def test_tables_have_the_figures(reader, audit):
@@ -126,7 +128,7 @@ def test_method_versions_date_and_rows_set_aside(reader):
     assert f"2024-02-29 12:30 UTC, fairtransport {ft.__version__}, Python 3." in words
     assert f"numpy {np.__version__}" in words
     assert "60 bootstrap replicates" in words
-    assert "Figures in the tables are exact" in words
+    assert "The numbers in the tables are exact" in words
     assert "Set aside no rows" in words
 
 
@@ -145,23 +147,23 @@ def test_data_are_the_counts(reader, audit):
     (one,) = data["audits"]
     assert one["bins"] == 16384
     assert one["disparity"] == audit.metrics["strong_pairwise_disparity"]
-    for place, group in enumerate(one["groups"]):
-        at = np.cumsum(group["at"])
-        held = np.zeros((2, 16385))
-        held[:, at] = group["masses"]
-        np.testing.assert_array_equal(held, audit.histograms.by_class[:, place])
-        assert group["rows"] == audit.groups[place].rows
-        assert len(group["images"]) == len(at)
+    for index, group in enumerate(one["groups"]):
+        nodes = np.cumsum(group["at"])
+        masses = np.zeros((2, 16385))
+        masses[:, nodes] = group["masses"]
+        np.testing.assert_array_equal(masses, audit.histograms.by_class[:, index])
+        assert group["rows"] == audit.groups[index].rows
+        assert len(group["images"]) == len(nodes)
         assert all(isinstance(mass, int) for mass in group["masses"][0])
     assert set(data) == {"range", "threshold", "confidence", "z", "labelled", "groups", "audits", "sheets"}
-    assert {table.key for table in audit_tables(audit)} | {"distances"} == set(data["sheets"])
+    assert {table.key for table in collect_tables(audit)} | {"distances"} == set(data["sheets"])
     assert data["sheets"]["groups"][1][2] == audit.groups[0].mean  # all digits
 
 
-def test_colours_are_those_of_every_picture(reader, audit):
+def test_colours_are_those_of_every_figure(reader, audit):
     colours = [group["colour"] for group in reader.data["groups"]]
     assert len(set(colours)) == 4
-    styles = ft.report.style.group_styles(audit.histograms.groups, audit.histograms.group_rows)
+    styles = group_styles(audit.histograms.groups, audit.histograms.group_rows)
     assert colours == [style.colour for style in styles]
 
 
@@ -246,7 +248,7 @@ def test_comparison_has_both_audits_and_what_changed(audit, scored):
         assert f"{abs(change.value):.3f}" in reader.words or f"{100 * abs(change.value):.1f} points" in reader.words
     assert len(reader.data["audits"]) == 2
     assert reader.data["audits"][0]["groups"][0]["images"] is None  # no repair here
-    assert comparison_page(found, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
+    assert audit_comparison_page(found, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
 
 
 def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
@@ -273,9 +275,9 @@ def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
 def test_ten_million_rows_make_a_small_page():
     rng = np.random.default_rng(0)
     masses = np.zeros((2, 8, 16385))
-    for place in range(8):
-        shares = np.diff(np.linspace(0, 1, 16386) ** (1 + 0.1 * place))
-        masses[:, place] = rng.multinomial(625_000, shares / shares.sum(), size=2)
+    for group in range(8):
+        shares = np.diff(np.linspace(0, 1, 16386) ** (1 + 0.1 * group))
+        masses[:, group] = rng.multinomial(625_000, shares / shares.sum(), size=2)
     groups = ft.make_groups(list("abcdefgh")).select(np.empty(0, dtype=int))
     counted = GroupHistograms(Grid(), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
     found = audit_histograms(counted, **QUICK)
@@ -299,17 +301,17 @@ def test_two_hundred_weighted_groups_stay_below_five_megabytes():
 
 
 def test_path_is_written_and_replaced(audit, tmp_path):
-    goal = tmp_path / "report.html"
-    goal.write_text("old")
-    assert audit.to_html(goal) == goal
-    assert goal.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert audit.to_html(str(goal), title="Mine") == goal
-    assert "<h1>Mine</h1>" in goal.read_text(encoding="utf-8")
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    assert audit.to_html(path) == path
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert audit.to_html(str(path), title="Mine") == path
+    assert "<h1>Mine</h1>" in path.read_text(encoding="utf-8")
 
 
 def test_paths_that_cannot_be_written(audit, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing does not exist; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"missing does not exist; create it first"):
         audit.to_html(tmp_path / "missing" / "report.html")
     with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
         audit.to_html(tmp_path)
@@ -326,10 +328,10 @@ def test_without_jinja2_the_error_says_what_to_install(audit, monkeypatch):
 
 
 def test_matrix_shades_by_fixed_steps(audit_of):
-    found = matrix(audit_of([f"{k:02d}" for k in range(20)], 1500))
-    assert len(found.places) == 12
-    assert found.left_out == 8
-    distances, levels = np.array(found.distances), np.array(found.levels)
-    for place, step in enumerate(LEVELS):
-        assert np.all(levels[distances >= step] > place)
-        assert np.all(levels[distances < step] <= place)
+    matrix = collect_distance_matrix(audit_of([f"{k:02d}" for k in range(20)], 1500))
+    assert len(matrix.indices) == 12
+    assert matrix.left_out == 8
+    distances, levels = np.array(matrix.distances), np.array(matrix.levels)
+    for level, step in enumerate(LEVELS):
+        assert np.all(levels[distances >= step] > level)
+        assert np.all(levels[distances < step] <= level)

@@ -1,4 +1,4 @@
-"""The sentence on top says what the audit found, and no more than it is sure of."""
+"""The verdict states the result of the audit, and no more than the data support."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._text import plain
-from fairtransport.report.pages._audit_comparison_verdict import comparison_verdict
-from fairtransport.report.pages._what_if import WhatIf
-from fairtransport.report.pages.audit_verdict import audit_verdict
+from fairtransport.report import WhatIf, audit_verdict
+from fairtransport.report.pages.audit._comparison_verdict import comparison_verdict
 
 QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}
 
@@ -44,11 +43,11 @@ def test_no_difference_is_not_called_one(scored):
     scores, _, groups = scored(apart=0.0, n_rows=4000, seed=1)
     told = audit_verdict(ft.audit(scores, sensitive_features=groups, **QUICK))
     assert told.standing == "alike"
-    assert "no more differently than chance would have it" in told.sentence
-    assert "not ruled out" not in told.sentence
+    assert "no more differently than expected by chance" in told.sentence
+    assert "ruled out" not in told.sentence
     few = audit_verdict(ft.audit(scores[:130], sensitive_features=groups[:130], unsure_below=5, **QUICK))
     assert few.standing == "alike"
-    assert "with this few rows a difference is not ruled out either" in few.sentence
+    assert "with so few rows a difference cannot be ruled out either" in few.sentence
 
 
 @pytest.mark.parametrize(

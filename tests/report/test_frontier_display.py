@@ -185,8 +185,8 @@ def test_one_fold_and_one_value_are_drawn_too():
     ("call", "error", "match"),
     [
         (lambda: FrontierDisplay.from_frontier({}), ValueError, "dict is empty"),
-        (lambda: FrontierDisplay.from_frontier("COT"), TypeError, r"what fairtransport\.frontier returns"),
-        (lambda: FrontierDisplay.from_frontier({"COT": 1}), TypeError, r"what fairtransport\.frontier returns"),
+        (lambda: FrontierDisplay.from_frontier("COT"), TypeError, r"result of fairtransport\.frontier"),
+        (lambda: FrontierDisplay.from_frontier({"COT": 1}), TypeError, r"result of fairtransport\.frontier"),
         (lambda: FrontierDisplay.from_frontier(made(), x="zeal"), ValueError, "x must be one of"),
         (lambda: FrontierDisplay.from_frontier(made(), y="zeal"), ValueError, "y must be one of"),
         (

@@ -5,12 +5,12 @@ import sys
 import numpy as np
 
 import fairtransport as ft
-from fairtransport.report.pages._notebook import audit_html
+from fairtransport.report.pages.audit._notebook import render_notebook_cell
 
 
 def test_shows_verdict_and_groups(audit):
     html = audit._repr_html_()
-    assert html == audit_html(audit)
+    assert html == render_notebook_cell(audit)
     assert "are scored differently" in html
     for group, rate in zip(audit.groups, audit.thresholds[0].rates, strict=True):
         assert f"<bdi>{group.name}</bdi>" in html
@@ -28,10 +28,10 @@ def test_names_are_escaped_and_many_groups_cut(audit_of):
     assert "30 smaller groups are not shown" in html
 
 
-def test_needs_nothing_to_be_installed(monkeypatch):
+def test_needs_no_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    found = ft.audit(np.linspace(0, 1, 40), sensitive_features=["a", "b"] * 20, n_bootstrap=20, n_permutations=20)
-    html = found._repr_html_()
+    audit = ft.audit(np.linspace(0, 1, 40), sensitive_features=["a", "b"] * 20, n_bootstrap=20, n_permutations=20)
+    html = audit._repr_html_()
     assert "unsure" in html
     assert "Wrong" not in html  # there are no labels

@@ -16,10 +16,10 @@ from fairtransport.report import WhatIf
 def test_scores_with_two_decimals_are_counted_exactly_at_such_thresholds(scored, audit_of, threshold):
     scores, labels, groups = scored(decimals=2)
     found = WhatIf.of(audit_of(decimals=2)).at(threshold)
-    for place, name in enumerate("abcd"):
+    for index, name in enumerate("abcd"):
         mine = groups == name
-        assert found.rates[place].value == pytest.approx(np.mean(scores[mine] > threshold), abs=1e-12)
-        assert found.errors[place] == pytest.approx(np.mean((scores[mine] > threshold) != labels[mine]), abs=1e-12)
+        assert found.rates[index].value == pytest.approx(np.mean(scores[mine] > threshold), abs=1e-12)
+        assert found.errors[index] == pytest.approx(np.mean((scores[mine] > threshold) != labels[mine]), abs=1e-12)
     assert found.overall == pytest.approx(np.mean(scores > threshold), abs=1e-12)
     assert found.error == pytest.approx(np.mean((scores > threshold) != labels), abs=1e-12)
 
@@ -41,9 +41,9 @@ def test_repair_is_that_of_the_rows(scored, audit_of, amount, target):
     moved = repair.fit_transform(scores, sensitive_features=groups)
     what_if = WhatIf.of(audit, repair_target=target)
     found = what_if.at(0.4, amount)
-    for place, name in enumerate("abcd"):
+    for index, name in enumerate("abcd"):
         mine = groups == name
-        assert found.rates[place].value == pytest.approx(np.mean(moved[mine] > 0.4 + 1e-8), abs=1e-12)
+        assert found.rates[index].value == pytest.approx(np.mean(moved[mine] > 0.4 + 1e-8), abs=1e-12)
     assert found.error == pytest.approx(np.mean((moved > 0.4 + 1e-8) != labels), abs=1e-12)
     counted = count_scores(np.round(moved, 7), sensitive_features=groups, n_bins=100)
     assert found.disparity == pytest.approx(counted.disparities()["strong_pairwise_disparity"], abs=1e-9)
@@ -55,7 +55,7 @@ def test_groups_chosen_are_those_that_are_compared(audit):
     found = WhatIf.of(audit).at(0.5, chosen=[1, 2])
     assert {found.lowest, found.highest} == {1, 2}
     assert found.disparity == pytest.approx(audit.distances[1, 2], abs=1 / 16384)
-    low, high = (found.rates[place] for place in (found.lowest, found.highest))
+    low, high = (found.rates[index] for index in (found.lowest, found.highest))
     assert found.ratio == ratio(low, high)
 
 
@@ -78,12 +78,12 @@ def test_weights_ranges_and_no_labels(scored):
     found = WhatIf.of(audit).at(520)
     assert found.error is None
     assert found.errors is None
-    for place, name in enumerate("abcd"):
+    for index, name in enumerate("abcd"):
         mine = groups == name
         expected = np.average(300 + 550 * scores[mine] > 520 + 1e-9, weights=weights[mine])
-        assert found.rates[place].value == pytest.approx(expected, abs=1e-12)
-        assert isinstance(found.rates[place], Estimate)
-        assert found.rates[place].low < expected < found.rates[place].high
+        assert found.rates[index].value == pytest.approx(expected, abs=1e-12)
+        assert isinstance(found.rates[index], Estimate)
+        assert found.rates[index].low < expected < found.rates[index].high
 
 
 def test_rows_of_several_groups_count_once(scored):
@@ -107,5 +107,5 @@ def test_refusals(audit, scored):
         what_if.at(1.5)
     with pytest.raises(ValueError, match="amount"):
         what_if.at(0.5, 1.5)
-    with pytest.raises(ValueError, match="No repair is known"):
+    with pytest.raises(ValueError, match="cannot be repaired: there is no repair target"):
         WhatIf.of(audit, repair_target=None).at(0.5, 0.5)

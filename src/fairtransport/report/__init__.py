@@ -1,26 +1,32 @@
-"""Results -> pictures and one self-contained HTML page (extra: ``report``)."""
+"""Figures and self-contained HTML pages of results (extra: ``report``).
+
+Every public name of the package is listed here; each is loaded when first used. Displays follow scikit-learn's
+conventions: ``from_*`` constructors draw at once, ``plot(ax=...)`` draws again and returns the display, and what was
+drawn is kept in ``ax_`` and ``figure_``.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.report.displays.method_panels import distribution_figure
-from fairtransport.report.pages._comparison_verdict import verdict
-from fairtransport.report.pages.comparison import METRICS, Comparison, MethodOutcome
-from fairtransport.report.pages.comparison_page import write_comparison
-
 if TYPE_CHECKING:
+    from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
+    from fairtransport.report._what_if import WhatIf
     from fairtransport.report.displays._adjustment import AdjustmentDisplay
     from fairtransport.report.displays._cdf import CdfDisplay
     from fairtransport.report.displays._dual import DualDisplay
+    from fairtransport.report.displays._frontier import FrontierDisplay
     from fairtransport.report.displays._group_distribution import GroupDistributionDisplay
-    from fairtransport.report.displays._pairwise import PairwiseDisparityDisplay
+    from fairtransport.report.displays._method_panels import distribution_figure
+    from fairtransport.report.displays._pairwise_disparity import PairwiseDisparityDisplay
     from fairtransport.report.displays._transport_map import TransportMapDisplay
-    from fairtransport.report.displays.frontier import FrontierDisplay
-    from fairtransport.report.pages._what_if import WhatIf
+    from fairtransport.report.pages.audit._verdict import audit_verdict
+    from fairtransport.report.pages.methods._page import COMPARISON_FILES, write_comparison
+    from fairtransport.report.pages.methods._verdict import verdict
 
 __all__ = [
+    "COMPARISON_FILES",
     "METRICS",
     "AdjustmentDisplay",
     "CdfDisplay",
@@ -32,25 +38,33 @@ __all__ = [
     "PairwiseDisparityDisplay",
     "TransportMapDisplay",
     "WhatIf",
+    "audit_verdict",
     "distribution_figure",
     "verdict",
     "write_comparison",
 ]
 
-# They bring the estimators, which commands that train nothing do not need: loaded when first used.
-_HOMES = {
+_MODULES = {
+    "COMPARISON_FILES": "pages.methods._page",
+    "METRICS": "_comparison",
     "AdjustmentDisplay": "displays._adjustment",
     "CdfDisplay": "displays._cdf",
+    "Comparison": "_comparison",
     "DualDisplay": "displays._dual",
-    "FrontierDisplay": "displays.frontier",
+    "FrontierDisplay": "displays._frontier",
     "GroupDistributionDisplay": "displays._group_distribution",
-    "PairwiseDisparityDisplay": "displays._pairwise",
+    "MethodOutcome": "_comparison",
+    "PairwiseDisparityDisplay": "displays._pairwise_disparity",
     "TransportMapDisplay": "displays._transport_map",
-    "WhatIf": "pages._what_if",
+    "WhatIf": "_what_if",
+    "audit_verdict": "pages.audit._verdict",
+    "distribution_figure": "displays._method_panels",
+    "verdict": "pages.methods._verdict",
+    "write_comparison": "pages.methods._page",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"fairtransport.report.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"fairtransport.report.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'fairtransport.report' has no attribute {name!r}")

@@ -1,1 +1,1 @@
-"""One matplotlib display per file, as in scikit-learn."""
+"""Matplotlib displays with scikit-learn's conventions: one class in each file, helpers in the other modules."""

@@ -1,10 +1,11 @@
-"""What every display shares: where it is drawn, letters that fit, quiet axes, and the legend above."""
+"""Axes of the displays: font sizes that fit their width, labels, and a legend above them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
+from fairtransport.report.style.axes import add_grid
 from fairtransport.report.style.colors import THEMES
 
 if TYPE_CHECKING:
@@ -12,22 +13,34 @@ if TYPE_CHECKING:
 
     Entries = Sequence[tuple[Any, str]]
 
-__all__ = ["THEME", "axes_width", "dress", "get_axes", "is_narrow", "legend_above", "letter_size"]
+__all__ = [
+    "THEME",
+    "axes_width",
+    "empty_handle",
+    "font_size",
+    "get_axes",
+    "is_narrow",
+    "label_axes",
+    "legend_above",
+    "percent_axis",
+    "set_tick_count",
+]
 
 THEME = THEMES["light"]
-_NARROW = 3.4  # inches below which letters and lines are smaller
-_MOST_OF_HEIGHT = 0.4  # that a legend takes from a figure that is not ours
-_GROWS_FROM = 0.22  # shares of its height above which a figure of our own makes room for the legend
+_NARROW = 3.4  # inches below which fonts and lines are smaller
+_LEGEND_SHARE = 0.4  # largest share of the height that a legend takes from a figure of the caller
+_GROWTH_SHARE = 0.22  # share of the height above which a new figure grows with its legend
 
 
-def get_axes(ax: Any = None, size: tuple[float, float] = (5.6, 3.8)) -> Any:
-    """Return the axes given, or those of a new figure.
+def get_axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return ``ax``, or the axes of a new figure if it is None.
 
     Parameters
     ----------
-    ax : matplotlib.axes.Axes, optional
+    ax : matplotlib.axes.Axes or None
+        Axes of the caller.
     size : tuple of float
-        Of the new figure, in inches.
+        Width and height of a new figure, in inches.
 
     Returns
     -------
@@ -39,86 +52,100 @@ def get_axes(ax: Any = None, size: tuple[float, float] = (5.6, 3.8)) -> Any:
 
 
 def axes_width(ax: Any) -> float:
-    """Return the inches that the figure has for these axes."""
+    """Return the width that the figure has for these axes and their labels, in inches."""
     return float(ax.figure.get_size_inches()[0] * max(ax.get_position(original=True).width / 0.775, 0.05))
 
 
 def is_narrow(ax: Any) -> bool:
-    """Whether there is so little room that letters and lines have to be smaller: a column of 6 cm."""
+    """Return whether the axes are so narrow that fonts and lines have to be smaller, as in a column of 6 cm."""
     return axes_width(ax) < _NARROW
 
 
-def letter_size(ax: Any) -> float:
-    """Return the size of letters, in points."""
+def font_size(ax: Any) -> float:
+    """Return the font size of labels and legends, in points."""
     return 7.0 if is_narrow(ax) else 9.0
 
 
-def dress(ax: Any, *, xlabel: str, ylabel: str, grid: bool = True) -> None:
-    """Write what the axes show, and make all that is not data quiet.
+def label_axes(ax: Any, *, xlabel: str, ylabel: str, grid: bool = True) -> None:
+    """Label the axes, with a light grid.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
+        Axes to label.
     xlabel, ylabel : str
-    grid : bool, default True
+        Labels.
+    grid : bool, default=True
+        Whether to draw a grid.
     """
-    letters = letter_size(ax)
-    ax.set_xlabel(xlabel, fontsize=letters)
-    ax.set_ylabel(ylabel, fontsize=letters)
-    ax.tick_params(labelsize=letters - 0.5)
-    if grid:
-        ax.grid(visible=True, color=THEME.line, linewidth=0.5, zorder=0)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    size = font_size(ax)
+    ax.set_xlabel(xlabel, fontsize=size)
+    ax.set_ylabel(ylabel, fontsize=size)
+    ax.tick_params(labelsize=size - 0.5)
+    add_grid(ax, THEME, width=0.5, visible=grid)
 
 
-def legend_above(ax: Any, entries: Callable[[int], Entries], tail: Entries = (), *, grow: bool = False) -> Any:
-    """Put the legend above the axes, no wider than they and their labels are, or it would squeeze them.
+def set_tick_count(ax: Any) -> None:
+    """Limit the number of ticks to what the width of the axes has room for."""
+    ax.locator_params(nbins=4 if is_narrow(ax) else 6)
+
+
+def percent_axis(ax: Any) -> None:
+    """Write the shares on the vertical axis as percentages."""
+    ax.yaxis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+
+
+def empty_handle() -> Any:
+    """Return a legend handle that shows nothing, for an entry of text only."""
+    return load_extra("matplotlib.lines").Line2D([], [], linestyle="none")
+
+
+def legend_above(ax: Any, entries: Callable[[int], Entries], last: Entries = (), *, grow: bool = False) -> Any:
+    """Place a legend above the axes, no wider than the axes with their labels, so that it does not squeeze them.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
+        Axes with all else drawn.
     entries : callable
-        Takes the most signs that a text may have; returns handles and texts. Where they would take more than two
-        fifths of the figure's height, the last ones are left out and counted.
-    tail : sequence of (handle, text)
+        Takes the largest number of characters of a label; returns handles and labels. If they would take more than
+        two fifths of the height of the figure, the last ones are left out and counted.
+    last : sequence of (handle, label)
         Entries that are never left out.
-    grow : bool, default False
-        Whether the figure is ours, and may become higher for a large legend.
+    grow : bool, default=False
+        Whether the figure may become higher instead.
 
     Returns
     -------
     matplotlib.legend.Legend
     """
     figure = ax.figure
-    figure.draw_without_rendering()  # settles where things are
-    whole, inner = ax.get_tightbbox(), ax.get_window_extent()
-    left = (whole.x0 - inner.x0) / inner.width
-    longest, most = 48, len(entries(48))
-    columns = min(3, most + len(tail))
-    room = _MOST_OF_HEIGHT * figure.bbox.height
+    figure.draw_without_rendering()  # settles the layout
+    outer, inner = ax.get_tightbbox(), ax.get_window_extent()
+    left = (outer.x0 - inner.x0) / inner.width
+    max_chars, n_entries = 48, len(entries(48))
+    columns = min(3, n_entries + len(last))
     while True:
-        legend = _legend(ax, [*_first(entries(longest), most), *tail], left, columns)
+        legend = _legend(ax, [*_first_entries(entries(max_chars), n_entries), *last], left, columns)
         box = legend.get_window_extent()
-        if box.width > whole.width and longest > 12:
-            columns, longest = (columns - 1, longest) if columns > 1 else (1, longest - 3)
-        elif box.height > room and most > 1 and not grow:
-            most -= 1
+        if box.width > outer.width and max_chars > 12:
+            columns, max_chars = (columns - 1, max_chars) if columns > 1 else (1, max_chars - 3)
+        elif box.height > _LEGEND_SHARE * figure.bbox.height and n_entries > 1 and not grow:
+            n_entries -= 1
         else:
             break
-    extra = (box.height - _GROWS_FROM * figure.bbox.height) / figure.dpi
+    extra = (box.height - _GROWTH_SHARE * figure.bbox.height) / figure.dpi
     if grow and extra > 0:
         width, height = figure.get_size_inches()
         figure.set_size_inches(width, height + extra)
     return legend
 
 
-def _first(entries: Entries, most: int) -> list[tuple[Any, str]]:
-    """Return the first entries, and how many there are more."""
-    if len(entries) <= most:
+def _first_entries(entries: Entries, n_entries: int) -> list[tuple[Any, str]]:
+    """Return the first entries, and one that counts the others."""
+    if len(entries) <= n_entries:
         return list(entries)
-    nothing = load_extra("matplotlib.lines").Line2D([], [], linestyle="none")
-    return [*entries[:most], (nothing, f"and {len(entries) - most} more")]
+    return [*entries[:n_entries], (empty_handle(), f"and {len(entries) - n_entries} more")]
 
 
 def _legend(ax: Any, entries: Entries, left: float, columns: int) -> Any:
@@ -129,17 +156,17 @@ def _legend(ax: Any, entries: Entries, left: float, columns: int) -> Any:
         bbox_to_anchor=(left, 1.01),
         ncols=columns,
         frameon=False,
-        fontsize=letter_size(ax),
+        fontsize=font_size(ax),
         handlelength=2.6,
         borderpad=0.2,
         borderaxespad=0.0,
         labelspacing=0.25,
         columnspacing=1.2,
     )
-    # Set one by one, and as plain text: matplotlib leaves out labels that begin with an underscore, and reads
-    # dollar signs as mathematics.
-    for text, (_, words) in zip(legend.get_texts(), entries, strict=True):
-        text.set_text(words)
+    # Set one by one, and as plain text: matplotlib omits labels that begin with an underscore and parses dollar signs
+    # as mathematics.
+    for text, (_, label) in zip(legend.get_texts(), entries, strict=True):
+        text.set_text(label)
         text.set_parse_math(False)
         text.set_color(THEME.ink)
     return legend

@@ -1,4 +1,4 @@
-"""``DualDisplay``: the dual variables, as functions of the score."""
+"""Display of dual potentials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_vector
 from fairtransport.groups import Groups, make_groups
-from fairtransport.report.displays._axes import THEME, dress, get_axes, is_narrow, legend_above
+from fairtransport.report.displays._axes import THEME, label_axes, legend_above, set_tick_count
+from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
 
 if TYPE_CHECKING:
@@ -24,29 +25,42 @@ __all__ = ["DualDisplay"]
 _POINTS = np.linspace(0.0, 1.0, 201)
 
 
-class DualDisplay:
-    """The dual variables of a fitted `fairtransport.ContinuousTransportClassifier`, or of `fairtransport.solve_dual`.
+class DualDisplay(Display):
+    """Dual variables of continuous optimal transport (COT), as functions of the score.
 
-    Use `from_estimator` or `from_solution` to make one.
+    Use `from_estimator` or `from_solution` to create a display.
 
     Parameters
     ----------
     points : array of shape (n_points,)
-        Scores.
+        Scores at which the functions are drawn.
     duals : array of shape (n_lines, n_points)
-        Values there.
+        Values of the functions.
     groups : Groups
-        Names the lines.
+        Names of the functions.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Axes with the display.
     figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
     lines_ : list of matplotlib.lines.Line2D
+        One line for each group.
+
+    See Also
+    --------
+    fairtransport.ContinuousTransportClassifier : Classifier that learns dual variables.
+    fairtransport.solve_dual : Solve the dual problem of two distributions.
 
     Notes
     -----
-    Where a group's dual variable is high it has more mass than the other side, and scores are moved down its slope.
+    Where the dual variable of a group is high, the group has more mass than the other distribution; training moves
+    its scores down the slope of the function.
+
+    References
+    ----------
+    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section 4.2.
 
     Examples
     --------
@@ -60,8 +74,6 @@ class DualDisplay:
     2
     """
 
-    ax_: Any
-    figure_: Any
     lines_: list[Any]
 
     def __init__(self, points: ArrayLike, duals: ArrayLike, groups: Groups) -> None:
@@ -77,14 +89,14 @@ class DualDisplay:
         ----------
         estimator : ContinuousTransportClassifier
             Fitted, or a pipeline that ends in one.
-        points : array-like of shape (n_points,), optional
-            Scores to draw it at; 201 from 0 to 1 by default.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+        points : array-like of shape (n_points,), default=None
+            Scores at which the functions are drawn; if None, 201 points from 0 to 1.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
-        DualDisplay
+        Display
         """
         model = last_step(estimator)[1]
         if not hasattr(model, "duals_"):
@@ -92,9 +104,9 @@ class DualDisplay:
                 f"{type(model).__name__} has no dual variables: only a fitted ContinuousTransportClassifier has; "
                 "discrete transport and quantile repair need none."
             )
-        at = _check_points(points)
-        duals = [model.duals_.of_group(label, at) for label in model.duals_.groups.labels]
-        return cls(at, np.array(duals), model.duals_.groups).plot(ax)
+        scores = _check_points(points)
+        duals = [model.duals_.of_group(label, scores) for label in model.duals_.groups.labels]
+        return cls(scores, np.array(duals), model.duals_.groups).plot(ax)
 
     @classmethod
     def from_solution(
@@ -105,56 +117,42 @@ class DualDisplay:
         points: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw the two dual variables that `fairtransport.solve_dual` found.
+        """Draw the two dual variables of a solution of the dual problem.
 
         Parameters
         ----------
         solution : DualSolution
-        names : pair of str, default ("x", "y")
-            Of the two distributions.
-        points : array-like of shape (n_points,), optional
-            Where to draw them; 201 points from 0 to 1 by default.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+            Result of `fairtransport.solve_dual`.
+        names : pair of str, default=("x", "y")
+            Names of the two distributions.
+        points : array-like of shape (n_points,), default=None
+            Scores at which the functions are drawn; if None, 201 points from 0 to 1.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
-        DualDisplay
+        Display
         """
-        told = [str(name) for name in names]
-        if len(set(told)) != 2:
+        labels = [str(name) for name in names]
+        if len(set(labels)) != 2:
             raise ValueError("names must be two different texts, one for each distribution.")
-        at = _check_points(points)
-        groups = make_groups(told)
-        duals = dict(zip(told, (solution.x_dual(at), solution.y_dual(at)), strict=True))
-        return cls(at, np.array([duals[name] for name in groups.names]), groups).plot(ax)
+        scores = _check_points(points)
+        groups = make_groups(labels)
+        duals = dict(zip(labels, (solution.x_dual(scores), solution.y_dual(scores)), strict=True))
+        return cls(scores, np.array([duals[name] for name in groups.names]), groups).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the functions.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        DualDisplay
-            Itself.
-        """
-        grow, ax = ax is None, get_axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, points = self.ax_, np.asarray(self.points)
         drawn = GroupLines(self.groups)
         ax.axhline(0.0, color=THEME.quiet, linewidth=0.8, zorder=2)
-        points = np.asarray(self.points)
-        for place, values in enumerate(np.asarray(self.duals)):
-            drawn.draw(ax, place, points, values)
+        for values in np.asarray(self.duals):
+            drawn.draw(ax, points, values)
         self.lines_ = drawn.lines
         ax.set_xlim(float(points.min()), float(points.max()))
-        ax.locator_params(nbins=4 if is_narrow(ax) else 6)
-        dress(ax, xlabel="Score", ylabel="Dual variable")
-        legend_above(ax, drawn.entries, grow=grow)
-        return self
+        set_tick_count(ax)
+        label_axes(ax, xlabel="Score", ylabel="Dual variable")
+        legend_above(ax, drawn.entries, grow=new_figure)
 
 
 def _check_points(points: ArrayLike | None) -> NDArray[np.float64]:

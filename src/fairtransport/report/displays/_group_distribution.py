@@ -1,17 +1,16 @@
-"""``GroupDistributionDisplay``: each group's scores over the target."""
+"""Display of the score distributions of groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_count
-from fairtransport.report.displays._axes import THEME, dress, get_axes, is_narrow, legend_above
-from fairtransport.report.displays._densities import smooth_density
+from fairtransport.report.displays._axes import THEME, label_axes, legend_above, percent_axis, set_tick_count
+from fairtransport.report.displays._density import kernel_density
 from fairtransport.report.displays._group_lines import GroupLines
-from fairtransport.report.displays._scored_histograms import ScoredDisplay
+from fairtransport.report.displays._histogram_display import HistogramDisplay
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
@@ -20,32 +19,39 @@ if TYPE_CHECKING:
 __all__ = ["GroupDistributionDisplay"]
 
 
-class GroupDistributionDisplay(ScoredDisplay):
-    """How the scores of each group are distributed, over the target.
+class GroupDistributionDisplay(HistogramDisplay):
+    """Distribution of the scores of each group, with the target distribution shaded.
 
-    Use `from_audit`, `from_predictions` or `from_estimator` to make one.
+    Use `from_audit`, `from_predictions` or `from_estimator` to create a display.
 
     Parameters
     ----------
     histograms : GroupHistograms
-        With rows in each group.
-    unsure_below : int, default 30
-        Groups with fewer effective rows are drawn faintly and marked unsure.
-    kind : {"density", "histogram"}, default "density"
-        Smooth curves, or shares of the group in bins of equal width.
-    target : str, label, array-like or None, default "barycenter"
-        The distribution that is shaded; see `fairtransport.metrics.wasserstein_disparity`. None for none.
-    n_bins : int, default 20
-        Of a histogram.
+        Histogram of the scores of each group; no group is empty.
+    unsure_below : int, default=30
+        Groups with fewer rows are marked as unsure.
+    kind : {"density", "histogram"}, default="density"
+        Kernel density estimates, or shares of the group in bins of equal width.
+    target : str, label, array-like or None, default="barycenter"
+        Distribution that is shaded, as in `fairtransport.metrics.wasserstein_disparity`; None shades nothing.
+    n_bins : int, default=20
+        Number of bins of a histogram.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Axes with the display.
     figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
     lines_ : list of matplotlib.lines.Line2D
-        One for each group.
-    target_ : object or None
-        The shaded area.
+        One line for each group.
+    target_ : matplotlib.collections.PolyCollection or None
+        The shaded area of the target.
+
+    See Also
+    --------
+    CdfDisplay : Cumulative distribution functions of the same scores.
+    fairtransport.Audit.plot : Draws this display with ``kind="distribution"``.
 
     Examples
     --------
@@ -76,46 +82,33 @@ class GroupDistributionDisplay(ScoredDisplay):
         self.target = target
         self.n_bins = n_bins
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        GroupDistributionDisplay
-            Itself.
-        """
+    def _check_and_size(self) -> tuple[float, float]:
         check_choice(self.kind, ("density", "histogram"), name="kind")
         check_count(self.n_bins, name="n_bins")
-        grow, ax = ax is None, get_axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        groups, grid = self.histograms.groups, self.histograms.grid
-        drawn = GroupLines(groups, self.histograms.group_rows, self.unsure)
+        return super()._check_and_size()
+
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, histograms = self.ax_, self.histograms
+        drawn = GroupLines(histograms.groups, histograms.group_rows, self.unsure)
         self.target_ = self._draw_target()
-        sizes = self.histograms.effective_sizes
-        for place, sample in enumerate(self.histograms.samples(unit=True)):
-            drawn.draw(ax, place, *self._curve(sample.values, sample.weights, float(sizes[place])))
+        for sample, size in zip(histograms.samples(unit=True), histograms.effective_sizes, strict=True):
+            drawn.draw(ax, *self._curve(sample.values, sample.weights, float(size)))
         self.lines_ = drawn.lines
-        self._frame(ax)
-        width = (grid.high - grid.low) / self.n_bins
-        words = "Density" if self.kind == "density" else f"Share in {width:.3g}"
-        dress(ax, xlabel="Score", ylabel=words)
-        area = [] if self.target_ is None else [(self.target_, "Target")]
-        legend_above(ax, drawn.entries, area, grow=grow)
-        return self
+        self._set_limits()
+        set_tick_count(ax)
+        width = (histograms.grid.high - histograms.grid.low) / self.n_bins
+        label_axes(ax, xlabel="Score", ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
+        target = [] if self.target_ is None else [(self.target_, "Target")]
+        legend_above(ax, drawn.entries, target, grow=new_figure)
 
     def _curve(self, scores: Any, masses: Any, size: float) -> tuple[Any, Any]:
         grid = self.histograms.grid
         if self.kind == "density":
-            points, density = smooth_density(scores, masses, size)
+            points, density = kernel_density(scores, masses, size)
             return grid.from_unit(points), density / (grid.high - grid.low)
         edges = np.linspace(0, 1, self.n_bins + 1)
-        # A node stands for the scores below it down to the next: one just above an edge may hold those on the edge.
-        within = (scores - self.histograms.grid.resolution) * self.n_bins - 1e-9
+        # A node stands for the scores between it and the node below: just above an edge it may hold those on the edge.
+        within = (scores - grid.resolution) * self.n_bins - 1e-9
         cells = np.clip(np.ceil(within).astype(np.int64) - 1, 0, self.n_bins - 1)
         shares = np.bincount(cells, weights=masses, minlength=self.n_bins) / np.sum(masses)
         return np.repeat(grid.from_unit(edges), 2)[1:-1], np.repeat(shares, 2)
@@ -124,7 +117,7 @@ class GroupDistributionDisplay(ScoredDisplay):
         if self.target is None:
             return None
         histograms = self.histograms
-        aim = resolve_target(
+        target = resolve_target(
             histograms.unit_target(self.target),
             histograms.samples(unit=True),
             histograms.weights,
@@ -132,18 +125,17 @@ class GroupDistributionDisplay(ScoredDisplay):
             names=histograms.groups.names,
             everyone=histograms.sample_of_everyone(unit=True),
         )
-        x, y = self._curve(aim.values, aim.weights, float(histograms.effective_sizes.sum()))
+        x, y = self._curve(target.values, target.weights, float(histograms.effective_sizes.sum()))
         return self.ax_.fill_between(x, y, color=THEME.target, linewidth=0, zorder=1)
 
-    def _frame(self, ax: Any) -> None:
-        """Let the groups that say much set the height."""
-        grid = self.histograms.grid
+    def _set_limits(self) -> None:
+        """Set the height by the target and by the groups that are not unsure."""
+        ax, grid = self.ax_, self.histograms.grid
         ax.set_xlim(grid.low, grid.high)
-        loud = [line for line, few in zip(self.lines_, self.unsure, strict=True) if not few] or self.lines_
-        tops = [float(np.max(line.get_ydata())) for line in loud]
+        judged = [line for line, unsure in zip(self.lines_, self.unsure, strict=True) if not unsure] or self.lines_
+        heights = [float(np.max(line.get_ydata())) for line in judged]
         if self.target_ is not None:
-            tops.append(float(self.target_.get_datalim(ax.transData).y1))
-        ax.set_ylim(0, 1.05 * max(tops))
-        ax.locator_params(nbins=4 if is_narrow(ax) else 6)
+            heights.append(float(self.target_.get_datalim(ax.transData).y1))
+        ax.set_ylim(0, 1.05 * max(heights))
         if self.kind == "histogram":
-            ax.yaxis.set_major_formatter(load_extra("matplotlib.ticker").PercentFormatter(1.0, decimals=0))
+            percent_axis(ax)

@@ -1,4 +1,4 @@
-"""Lines of groups on axes: colours and dashes as everywhere, those of few rows faint, and a legend that says so."""
+"""Lines of groups: one style for each group, faint where it has few rows, and labels for the legend."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from fairtransport._text import shorten
 from fairtransport.report.displays._axes import is_narrow
-from fairtransport.report.displays._legend import line_options
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.colors import GroupStyle, group_styles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,26 +17,44 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["GroupLines"]
+__all__ = ["GroupLines", "line_options"]
 
 _FAINT = 0.45
 
 
+def line_options(style: GroupStyle) -> dict[str, Any]:
+    """Return the options of matplotlib for the line of a group.
+
+    Parameters
+    ----------
+    style : GroupStyle
+        Style of the group.
+
+    Returns
+    -------
+    dict
+    """
+    dashes = (0, style.dashes) if style.dashes else "solid"
+    width, layer = (1.9, 4) if style.named else (0.8, 3)
+    return {"color": style.colour, "linestyle": dashes, "linewidth": width, "zorder": layer}
+
+
 class GroupLines:
-    """Draws one line for each group, and names them.
+    """One line for each group, with its label in the legend.
 
     Parameters
     ----------
     groups : Groups
-    counts : array-like of shape (n_groups,), optional
-        Rows of each group; unknown where omitted.
-    unsure : array-like of bool, optional
-        Groups with too few rows to say much.
+        The groups.
+    counts : array-like of shape (n_groups,), default=None
+        Rows of each group; if None, labels do not show them.
+    unsure : array-like of bool, default=None
+        Groups with too few rows to judge.
 
     Attributes
     ----------
     lines : list of matplotlib.lines.Line2D
-        In the groups' order.
+        The lines drawn so far, in the order of the groups.
     """
 
     def __init__(self, groups: Groups, counts: ArrayLike | None = None, unsure: ArrayLike | None = None) -> None:
@@ -47,40 +64,41 @@ class GroupLines:
         self.styles = group_styles(groups, self.counts)
         self.lines: list[Any] = []
 
-    def style(self, place: int, ax: Any) -> dict[str, Any]:
-        """Return how matplotlib draws the line of a group."""
-        options = line_options(self.styles[place])
+    def draw(self, ax: Any, x: ArrayLike, y: ArrayLike) -> None:
+        """Draw the line of the next group."""
+        index = len(self.lines)
+        options = line_options(self.styles[index])
         if is_narrow(ax):
             options["linewidth"] *= 0.7
-        if self.unsure[place]:
+        if self.unsure[index]:
             options |= {"alpha": _FAINT, "linewidth": 0.7 * options["linewidth"], "zorder": 3}
-        return options
+        self.lines.extend(ax.plot(x, y, **options))
 
-    def draw(self, ax: Any, place: int, x: ArrayLike, y: ArrayLike, **options: Any) -> None:
-        """Draw the line of the next group."""
-        self.lines.extend(ax.plot(x, y, **{**self.style(place, ax), **options}))
-
-    def entries(self, longest: int) -> list[tuple[Any, str]]:
-        """Return what a legend says: groups with a colour of their own by name, the others as one.
+    def entries(self, max_chars: int) -> list[tuple[Any, str]]:
+        """Return the entries of a legend: groups with a style of their own by name, the others as one.
 
         Parameters
         ----------
-        longest : int
-            Most signs of a text.
+        max_chars : int
+            Largest number of characters of a label.
+
+        Returns
+        -------
+        list of (handle, label)
         """
-        found, others = [], []
-        for place, (name, style, line) in enumerate(zip(self.names, self.styles, self.lines, strict=True)):
+        entries, others = [], []
+        for index, (style, line) in enumerate(zip(self.styles, self.lines, strict=True)):
             if style.named:
-                found.append((line, self._label(place, name, longest)))
+                entries.append((line, self._label(index, max_chars)))
             else:
                 others.append(line)
         if others:
-            found.append((others[0], f"{len(others):,} smaller groups"))
-        return found
+            entries.append((others[0], f"{len(others):,} smaller groups"))
+        return entries
 
-    def _label(self, place: int, name: str, longest: int) -> str:
-        told = [] if self.counts is None else [f"n = {self.counts[place]:,}"]
-        if self.unsure[place]:
-            told.append("unsure")
-        after = f" ({', '.join(told)})" if told else ""
-        return f"{shorten(name, max(4, longest - len(after)))}{after}"
+    def _label(self, index: int, max_chars: int) -> str:
+        remarks = [] if self.counts is None else [f"n = {self.counts[index]:,}"]
+        if self.unsure[index]:
+            remarks.append("unsure")
+        suffix = f" ({', '.join(remarks)})" if remarks else ""
+        return f"{shorten(self.names[index], max(4, max_chars - len(suffix)))}{suffix}"

@@ -1,4 +1,4 @@
-"""Words beside points, none over another, over a point or over a line."""
+"""Labels beside points, none of which covers another label, a point or a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["label_points"]
 
-_CLEARLY = 1.4  # times as far
+_CLEARLY_FARTHER = 1.4  # ratio of distances
 _DIRECTIONS = ((1, 1), (-1, -1), (1, 0), (0, 1), (-1, 0), (0, -1), (-1, 1), (1, -1))
 
 
@@ -27,20 +27,20 @@ def label_points(
     size: float,
     lines: Sequence[NDArray[np.float64]] = (),
 ) -> list[Any]:
-    """Write a word beside each point that has room for one.
+    """Label the points that have room for a label.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
-        With everything else drawn, and its limits set.
-    points : sequence of (x, y, word)
-        Those that come first get their place first.
+        Axes with everything else drawn, and with its limits set.
+    points : sequence of (x, y, label)
+        Points in order of priority.
     colours : sequence of str
         One for each point.
     size : float
-        Of the letters, in points.
+        Font size, in points.
     lines : sequence of arrays of shape (n, 2)
-        Polygons that words keep clear of.
+        Polygonal lines that labels keep clear of.
 
     Returns
     -------
@@ -48,32 +48,32 @@ def label_points(
         Points without room have none.
     """
     figure = ax.figure
-    for _ in range(2):  # a layout that makes room for a legend comes to rest at the second
+    for _ in range(2):  # a layout that makes room for a legend settles in the second pass
         figure.draw_without_rendering()
     scale = figure.dpi / 72.0
-    spots = [ax.transData.transform((x, y)) for x, y, _ in points]
-    taken = [np.array([*(spot - 2.5 * scale), *(spot + 2.5 * scale)]) for spot in spots]
+    centres = [ax.transData.transform((x, y)) for x, y, _ in points]
+    taken = [np.array([*(centre - 2.5 * scale), *(centre + 2.5 * scale)]) for centre in centres]
     edges = [ax.transData.transform(line) for line in lines]
-    room = ax.get_window_extent()
+    window = ax.get_window_extent()
     labels = []
-    for (x, y, word), spot, colour in zip(points, spots, colours, strict=True):
-        label = ax.annotate(
-            word, (x, y), xytext=(0, 0), textcoords="offset points", ha="center", va="center", fontsize=size,
+    for (x, y, label), centre, colour in zip(points, centres, colours, strict=True):
+        text = ax.annotate(
+            label, (x, y), xytext=(0, 0), textcoords="offset points", ha="center", va="center", fontsize=size,
             color=colour, zorder=6,
         )  # fmt: skip
-        half = label.get_window_extent().size / 2.0
+        half = text.get_window_extent().size / 2.0
         for across, up in _DIRECTIONS:
             shift = np.array([across, up]) * (half + 3.0 * scale / (math.sqrt(2.0) if across and up else 1.0))
-            box = np.array([*(spot + shift - half), *(spot + shift + half)])
-            inside = box[0] >= room.x0 and box[1] >= room.y0 and box[2] <= room.x1 and box[3] <= room.y1
-            free = not any(_overlap(box, other) for other in taken) and not _crossed(box, edges)
-            if inside and free and _is_nearest(box, spot, spots):
-                label.set_position(tuple(shift / scale))
-                labels.append(label)
+            box = np.array([*(centre + shift - half), *(centre + shift + half)])
+            inside = box[0] >= window.x0 and box[1] >= window.y0 and box[2] <= window.x1 and box[3] <= window.y1
+            free = not any(_overlap(box, other) for other in taken) and not _is_crossed(box, edges)
+            if inside and free and _is_nearest(box, centre, centres):
+                text.set_position(tuple(shift / scale))
+                labels.append(text)
                 taken.append(box)
                 break
         else:
-            label.remove()
+            text.remove()
     return labels
 
 
@@ -81,20 +81,25 @@ def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
     return bool((one[:2] < other[2:]).all() and (other[:2] < one[2:]).all())
 
 
-def _is_nearest(box: NDArray[np.float64], own: NDArray[np.float64], spots: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether a reader takes the word to be this point's: all others are clearly farther from it."""
-    gaps = [np.hypot(*np.maximum(0.0, np.maximum(box[:2] - spot, spot - box[2:]))) for spot in spots]
-    near = np.hypot(*np.maximum(0.0, np.maximum(box[:2] - own, own - box[2:])))
-    return bool(sum(gap < _CLEARLY * near for gap in gaps) <= sum(np.array_equal(spot, own) for spot in spots))
+def _gap(box: NDArray[np.float64], point: NDArray[np.float64]) -> float:
+    """Return the distance between a box and a point outside it."""
+    return float(np.hypot(*np.maximum(0.0, np.maximum(box[:2] - point, point - box[2:]))))
 
 
-def _crossed(box: NDArray[np.float64], lines: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether a line passes through the box, seen at points closer than it is wide."""
+def _is_nearest(box: NDArray[np.float64], centre: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> bool:
+    """Return whether all points at other positions are clearly farther from the box than its own point."""
+    limit = _CLEARLY_FARTHER * _gap(box, centre)
+    near = sum(_gap(box, other) < limit for other in centres)
+    return near <= sum(np.array_equal(other, centre) for other in centres)
+
+
+def _is_crossed(box: NDArray[np.float64], lines: Sequence[NDArray[np.float64]]) -> bool:
+    """Return whether a line passes through the box, tested at points closer than the box is wide."""
     step = max(1.0, float(min(box[2:] - box[:2])) / 4.0)
     for line in lines:
         for begin, end in pairwise(line):
             n_steps = max(2, int(np.hypot(*(end - begin)) / step) + 1)
-            way = begin + np.linspace(0.0, 1.0, n_steps)[:, None] * (end - begin)
-            if ((way > box[:2]) & (way < box[2:])).all(axis=1).any():
+            points = begin + np.linspace(0.0, 1.0, n_steps)[:, None] * (end - begin)
+            if ((points > box[:2]) & (points < box[2:])).all(axis=1).any():
                 return True
     return False

@@ -1,4 +1,4 @@
-"""``TransportMapDisplay``: the score before against the score after, by group."""
+"""Display of transport maps: scores after repair against scores before."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_length, check_real, check_scores
 from fairtransport.groups import Groups, make_groups
-from fairtransport.report.displays._axes import THEME, dress, get_axes, is_narrow, legend_above
+from fairtransport.report._reduced_histograms import reduce_histograms
+from fairtransport.report.displays._axes import THEME, label_axes, legend_above, set_tick_count
+from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
-from fairtransport.report.pages._reduced_histograms import reduce_histograms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,39 +25,47 @@ if TYPE_CHECKING:
 
 __all__ = ["TransportMapDisplay"]
 
-_POINTS = 256
-_FEWEST = 5  # rows of a bin
-_BINS = 40
+_N_POINTS = 256
+_MIN_BIN_ROWS = 5
+_MAX_BINS = 40
 
 
-class TransportMapDisplay:
-    """What a person's score becomes, by group.
+class TransportMapDisplay(Display):
+    """Score after repair as a function of the score before, for each group.
 
-    Use `from_estimator`, `from_predictions` or `from_audit` to make one.
+    Use `from_estimator`, `from_predictions` or `from_audit` to create a display.
 
     Parameters
     ----------
     curves : sequence of (before, after)
         Arrays of scores before, ascending, and after; one pair for each group.
     groups : Groups
-        Names the curves.
-    bands : sequence of (low, high), optional
-        The middle 80% of the scores after, where equal scores before have become different ones.
-    counts : array-like of shape (n_groups,), optional
+        Names of the curves.
+    bands : sequence of (low, high), default=()
+        Central 80% of the scores after, where equal scores before became different ones.
+    counts : array-like of shape (n_groups,), default=None
         Rows of each group.
-    unsure : array-like of bool, optional
-        Groups with too few rows to say much.
-    score_range : pair of float, default (0, 1)
-        Of the scores.
+    unsure : array-like of bool of shape (n_groups,), default=None
+        Groups with too few rows to judge.
+    score_range : pair of float, default=(0, 1)
+        Lowest and highest possible score.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Axes with the display.
     figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
     lines_ : list of matplotlib.lines.Line2D
-        One for each group.
-    bands_ : list
-        The bands, where there are any.
+        One line for each group.
+    bands_ : list of matplotlib.collections.PolyCollection
+        The bands, if any.
+
+    See Also
+    --------
+    fairtransport.QuantileRepair : Repair whose maps are drawn.
+    GroupDistributionDisplay : Distributions of the scores.
+    fairtransport.Audit.plot : Draws this display with ``kind="map"``.
 
     Examples
     --------
@@ -72,8 +81,6 @@ class TransportMapDisplay:
     (array([0.1, 0.3]), array([0.3, 0.5]))
     """
 
-    ax_: Any
-    figure_: Any
     lines_: list[Any]
     bands_: list[Any]
 
@@ -96,32 +103,32 @@ class TransportMapDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the maps of a fitted repair, at its amount.
+        """Draw the maps of a fitted repair, at its ``amount``.
 
         Parameters
         ----------
         estimator : QuantileRepair or QuantileRepairClassifier
             Fitted, or a pipeline that ends in one.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
-        TransportMapDisplay
-            Each map from the group's lowest to its highest training score.
+        Display
+            Each map extends from the lowest to the highest training score of its group.
         """
         model = last_step(estimator)[1]
         repair = getattr(model, "repair_", model)
         if not hasattr(repair, "maps_"):
             raise TypeError(
                 f"{type(model).__name__} has no maps of scores: only a fitted QuantileRepair or "
-                "QuantileRepairClassifier has. For other models give scores to from_predictions, before and after."
+                "QuantileRepairClassifier has. For other models, pass their scores to from_predictions."
             )
         amount = check_real(getattr(model, "amount", repair.amount), name="amount", most=1.0)
         curves = []
-        for one in repair.maps_:
-            before = np.linspace(one.knots[0], one.knots[-1], _POINTS)
-            curves.append((before, (1 - amount) * before + amount * one(before)))
+        for transport_map in repair.maps_:
+            before = np.linspace(transport_map.knots[0], transport_map.knots[-1], _N_POINTS)
+            curves.append((before, (1 - amount) * before + amount * transport_map(before)))
         score_range = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
         return cls(curves, repair.groups_, score_range=score_range).plot(ax)
 
@@ -135,64 +142,65 @@ class TransportMapDisplay:
         unsure_below: int = 30,
         ax: Any = None,
     ) -> Self:
-        """Draw what the scores of the same rows have become.
+        """Draw scores after against scores before of the same rows.
 
         Parameters
         ----------
-        before, after : array-like of shape (n,)
-            Scores within [0, 1], row by row: of a model before and after, or of two models.
+        before, after : array-like of shape (n_samples,)
+            Scores within [0, 1] of the same rows: before and after repair, or of two models.
         sensitive_features : column, table or Groups
-            Several columns are crossed.
-        unsure_below : int, default 30
-            Groups with fewer rows are marked unsure.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+            Sensitive features of the rows; several columns are crossed.
+        unsure_below : int, default=30
+            Groups with fewer rows are marked as unsure.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
-        TransportMapDisplay
-            Medians over up to 40 bins of equally many rows, and the middle 80% of them as bands.
+        Display
+            Medians in up to 40 bins with equal numbers of rows, and the central 80% as bands.
         """
-        one, other = check_scores(before, name="before"), check_scores(after, name="after")
+        scores_before, scores_after = check_scores(before, name="before"), check_scores(after, name="after")
         groups = make_groups(sensitive_features, at_least=2)
-        check_length(other, size=one.size, name="after")
-        check_length(range(groups.n_rows), size=one.size, name="sensitive_features")
-        found = [_binned(one[rows], other[rows]) for rows in groups.rows]
+        check_length(scores_after, size=scores_before.size, name="after")
+        check_length(range(groups.n_rows), size=scores_before.size, name="sensitive_features")
+        quantiles = [_binned_quantiles(scores_before[rows], scores_after[rows]) for rows in groups.rows]
         return cls(
-            [(x, middle) for x, middle, _, _ in found],
+            [(x, median) for x, _, median, _ in quantiles],
             groups,
-            bands=[(low, high) for _, _, low, high in found],
+            bands=[(low, high) for _, low, _, high in quantiles],
             counts=groups.counts,
             unsure=groups.counts < unsure_below,
         ).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, target: Any = "barycenter_w2", amount: float = 1.0, ax: Any = None) -> Self:
-        """Draw what repair would make of the scores of an audit.
+        """Draw the maps by which repair would change the scores of an audit.
 
         Parameters
         ----------
         audit : Audit
-        target : str, label or array-like, default "barycenter_w2"
-            As in `fairtransport.QuantileRepair`.
-        amount : float, default 1
-            Of repair.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
+            Result of `fairtransport.audit`.
+        target : str, label or array-like, default="barycenter_w2"
+            Target distribution, as in `fairtransport.QuantileRepair`.
+        amount : float, default=1
+            Amount of repair, from 0 to 1.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
-        TransportMapDisplay
+        Display
         """
-        part = check_real(amount, name="amount", most=1.0)
-        least, grid = audit.settings.small_groups.min_group_size, audit.histograms.grid
-        reduced = reduce_histograms(audit.histograms, repair_target=target, min_group_size=least)
+        share = check_real(amount, name="amount", most=1.0)
+        min_group_size, grid = audit.settings.small_groups.min_group_size, audit.histograms.grid
+        reduced = reduce_histograms(audit.histograms, repair_target=target, min_group_size=min_group_size)
         curves = []
         for group in reduced.groups:
             if group.images is None:
-                raise ValueError("Groups that overlap, and scores that are all one, cannot be repaired.")
-            before = reduced.nodes[group.at]
-            curves.append((grid.from_unit(before), grid.from_unit((1 - part) * before + part * group.images)))
+                raise ValueError("Overlapping groups, and scores that are all equal, cannot be repaired.")
+            before = reduced.nodes[group.indices]
+            curves.append((grid.from_unit(before), grid.from_unit((1 - share) * before + share * group.images)))
         return cls(
             curves,
             audit.histograms.groups,
@@ -201,42 +209,31 @@ class TransportMapDisplay:
             score_range=(grid.low, grid.high),
         ).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curves.
+    def _check_and_size(self) -> tuple[float, float]:
+        return (4.8, 4.8)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        TransportMapDisplay
-            Itself.
-        """
-        grow, ax = ax is None, get_axes(ax, (4.8, 4.8))
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, *, new_figure: bool) -> None:
+        ax, (low, high) = self.ax_, self.score_range
         drawn = GroupLines(self.groups, self.counts, self.unsure)
-        low, high = self.score_range
-        (same,) = ax.plot([low, high], [low, high], color=THEME.quiet, linewidth=0.8, dashes=(3, 2), zorder=2)
+        (unchanged,) = ax.plot([low, high], [low, high], color=THEME.quiet, linewidth=0.8, dashes=(3, 2), zorder=2)
         self.bands_ = []
-        for place, (before, after) in enumerate(self.curves):
-            if self.bands and drawn.styles[place].named and not drawn.unsure[place]:
-                colour = drawn.styles[place].colour
-                self.bands_.append(ax.fill_between(before, *self.bands[place], color=colour, alpha=0.12, linewidth=0))
-            drawn.draw(ax, place, before, after)
+        for index, (before, after) in enumerate(self.curves):
+            style = drawn.styles[index]
+            if self.bands and style.named and not drawn.unsure[index]:
+                band = ax.fill_between(before, *self.bands[index], color=style.colour, alpha=0.12, linewidth=0)
+                self.bands_.append(band)
+            drawn.draw(ax, before, after)
         self.lines_ = drawn.lines
         ax.set(xlim=(low, high), ylim=(low, high))
-        ax.locator_params(nbins=4 if is_narrow(ax) else 6)
-        dress(ax, xlabel="Score before", ylabel="Score after")
-        legend_above(ax, drawn.entries, [(same, "Unchanged")], grow=grow)
-        return self
+        set_tick_count(ax)
+        label_axes(ax, xlabel="Score before", ylabel="Score after")
+        legend_above(ax, drawn.entries, [(unchanged, "Unchanged")], grow=new_figure)
 
 
-def _binned(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Return the middle of the scores before, and median and middle 80% of those after, in bins of equal size."""
+def _binned_quantiles(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Return the median of the scores before, and the 10%, 50% and 90% quantiles of those after, in bins of rows."""
     order = np.argsort(before, kind="stable")
-    parts = np.array_split(order, max(1, min(_BINS, before.size // _FEWEST)))
-    x = np.array([np.median(before[part]) for part in parts])
-    low, middle, high = np.array([np.quantile(after[part], (0.1, 0.5, 0.9)) for part in parts]).T
-    return x, middle, low, high
+    bins = np.array_split(order, max(1, min(_MAX_BINS, before.size // _MIN_BIN_ROWS)))
+    x = np.array([np.median(before[rows]) for rows in bins])
+    low, median, high = np.array([np.quantile(after[rows], (0.1, 0.5, 0.9)) for rows in bins]).T
+    return x, low, median, high

@@ -1,1 +1,1 @@
-"""Self-contained HTML pages: collect what a page shows, then render it."""
+"""Self-contained HTML pages: ``collect_*`` gathers what a page shows in a dict, ``render_*`` fills its template."""

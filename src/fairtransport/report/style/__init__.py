@@ -1,1 +1,1 @@
-"""Colours and dashes of groups, the same in every figure and table."""
+"""Style shared by all figures and pages: colours of groups, axes, image files, and the parts of an HTML page."""

@@ -1,7 +1,7 @@
-"""Colours: the same group looks the same in every picture and table.
+"""Colours and dash patterns: a group looks the same in every figure and table.
 
-The eight colours are told apart with the common kinds of colour blindness (after Okabe and Ito, without the
-yellow that vanishes on white), and every line has a dash pattern too, so that a grey print still tells.
+The palette follows Okabe and Ito, without the yellow that is invisible on white, so that its eight colours can be
+distinguished with the common kinds of colour blindness. Every line also has a dash pattern, for prints in grey.
 """
 
 from __future__ import annotations
@@ -22,27 +22,32 @@ _COLOURS = ("#0072b2", "#e08a00", "#009e73", "#cc5c9c", "#56b4e9", "#d55e00", "#
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 1.6), (5.0, 1.4, 1.2, 1.4), (1.4, 1.3))
 _OTHERS = "#9aa0a6"
 
-#: Lines that an eye can follow.
 MOST_NAMED = 12
+"""Largest number of groups with a line style and a legend entry of their own."""
 
 
 @dataclass(frozen=True)
 class GroupStyle:
-    """How a group is drawn.
+    """Line style of a group.
 
     Attributes
     ----------
     colour : str
         ``"#rrggbb"``.
     dashes : tuple of float
-        Lengths of strokes and gaps in line widths; empty for a full line.
+        Lengths of dashes and gaps, in line widths; empty for a solid line.
     named : bool
-        Whether the group has a place of its own in the legend.
+        Whether the group has its own entry in the legend.
     """
 
     colour: str
     dashes: tuple[float, ...] = ()
     named: bool = True
+
+    @property
+    def dash_array(self) -> str:
+        """The dashes as the value of SVG's ``stroke-dasharray``."""
+        return " ".join(f"{2 * length:g}" for length in self.dashes) or "none"
 
 
 @dataclass(frozen=True)
@@ -66,22 +71,23 @@ THEMES = {
     "light": Theme(paper="#ffffff", ink="#1b1f24", quiet="#59636e", line="#d5dae0", target="#d5dbe2"),
     "dark": Theme(paper="#14181d", ink="#e8ecf0", quiet="#a3adb8", line="#39424c", target="#2f3842"),
 }
-"""The page's two faces; its style sheet names the same colours."""
+"""Colour schemes of figures and pages, by name."""
 
 
 def group_styles(groups: Groups, counts: ArrayLike | None = None) -> tuple[GroupStyle, ...]:
-    """Give each group its colour and dashes.
+    """Assign a colour and a dash pattern to each group.
 
     Parameters
     ----------
     groups : Groups
-    counts : array-like of shape (n_groups,), optional
-        Rows of each group, where ``groups`` has none of its own, as those of an audit.
+        The groups to draw.
+    counts : array-like of shape (n_groups,), default=None
+        Rows of each group; if None, those of ``groups``.
 
     Returns
     -------
     tuple of GroupStyle
-        In the groups' order. With more than twelve groups the largest twelve have styles of their own and
+        One for each group, in order. With more than twelve groups, the twelve largest have styles of their own and
         the others share a grey line.
 
     Examples
@@ -94,12 +100,12 @@ def group_styles(groups: Groups, counts: ArrayLike | None = None) -> tuple[Group
     largest = set(np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist())
     styles: list[GroupStyle] = []
     used = 0
-    for place in range(len(groups)):
-        if place not in largest:
+    for index in range(len(groups)):
+        if index not in largest:
             styles.append(GroupStyle(_OTHERS, named=False))
             continue
-        # After eight groups the colours come round again, with the next dash pattern.
-        turn = used % len(_COLOURS) + used // len(_COLOURS)
-        styles.append(GroupStyle(_COLOURS[used % len(_COLOURS)], _DASHES[turn % len(_DASHES)]))
+        # After eight groups the colours repeat, each with the next dash pattern.
+        pattern = used % len(_COLOURS) + used // len(_COLOURS)
+        styles.append(GroupStyle(_COLOURS[used % len(_COLOURS)], _DASHES[pattern % len(_DASHES)]))
         used += 1
     return tuple(styles)

@@ -1,10 +1,10 @@
-// Two pictures of the same scores: the share above every threshold, and the distribution.
+// Two charts of the same scores: the share above every threshold, and the distribution.
 
 const POINTS = 240;
 
 // Share of a group above POINTS + 1 scores from 0 to 1.
 function curveAbove(group, amount) {
-  const scores = moved(group, amount);
+  const scores = repaired(group, amount);
   const values = new Float64Array(POINTS + 1);
   let at = 0;
   for (let j = 0; j <= POINTS; j += 1) {
@@ -14,9 +14,9 @@ function curveAbove(group, amount) {
   return values;
 }
 
-// Density at the middles of POINTS cells, smoothed by a bell whose width follows spread and size; edges reflect.
+// Gaussian kernel density at the centres of POINTS cells, reflected at the edges, as in displays/_density.py.
 function curveDensity(group, amount, size) {
-  const scores = moved(group, amount);
+  const scores = repaired(group, amount);
   const cells = new Float64Array(POINTS);
   let mean = 0;
   let squares = 0;
@@ -29,18 +29,18 @@ function curveDensity(group, amount, size) {
   const spread = Math.sqrt(Math.max(0, squares - mean * mean));
   const width = POINTS * Math.min(0.08, Math.max(0.012, 0.9 * spread * Math.max(size, 2) ** -0.2));
   const reach = Math.ceil(3 * width);
-  const bell = Array.from({ length: reach + 1 }, (_, k) => Math.exp((-k * k) / (2 * width * width)));
-  const whole = bell[0] + 2 * bell.slice(1).reduce((sum, one) => sum + one, 0);
+  const kernel = Array.from({ length: reach + 1 }, (_, k) => Math.exp((-k * k) / (2 * width * width)));
+  const whole = kernel[0] + 2 * kernel.slice(1).reduce((sum, one) => sum + one, 0);
   const smooth = new Float64Array(POINTS);
   const inside = (k) => (k < 0 ? -k - 1 : k >= POINTS ? 2 * POINTS - 1 - k : k);
   cells.forEach((mass, j) => {
     if (!mass) return;
-    for (let k = -reach; k <= reach; k += 1) smooth[inside(j + k)] += (mass * bell[Math.abs(k)] * POINTS) / whole;
+    for (let k = -reach; k <= reach; k += 1) smooth[inside(j + k)] += (mass * kernel[Math.abs(k)] * POINTS) / whole;
   });
   return smooth;
 }
 
-// Everyone's density: the groups' by weight, or the rows' own where groups overlap.
+// Density of everyone: the weighted mean of the groups, or of all rows where groups overlap.
 function densityOfEveryone(audit, amount) {
   if (audit.everyone) return curveDensity(audit.everyone, 0, audit.everyone.total);
   const whole = audit.groups.reduce((sum, group) => sum + group.total, 0);
@@ -108,49 +108,49 @@ class Chart {
       this.kind === "above" ? "Threshold on the score" : "Score");
   }
 
-  // Small and many groups first, so that those with a line of their own lie on top.
+  // Groups without a style of their own first, so that the others are drawn on top.
   order() {
-    const rank = (place) => (GROUPS[place].named ? (this.audit.groups[place].unsure ? 1 : 2) : 0);
-    return chosenPlaces().sort((one, other) => rank(one) - rank(other));
+    const rank = (index) => (GROUPS[index].named ? (this.audit.groups[index].unsure ? 1 : 2) : 0);
+    return chosenIndices().sort((one, other) => rank(one) - rank(other));
   }
 
-  path(place, values, xs, ys) {
-    const group = GROUPS[place];
+  path(index, values, xs, ys) {
+    const group = GROUPS[index];
     const line = Array.from(values, (value, j) => `${j ? "L" : "M"}${xs(j).toFixed(1)} ${ys(value).toFixed(1)}`).join("");
-    const kinds = ["curve", group.named ? "" : "other", this.audit.groups[place].unsure ? "few" : ""];
+    const kinds = ["curve", group.named ? "" : "other", this.audit.groups[index].unsure ? "few" : ""];
     add(this.svg, "path", {
-      class: kinds.join(" ").trim(), d: line, stroke: group.colour, "stroke-dasharray": group.dashes, "data-place": place,
+      class: kinds.join(" ").trim(), d: line, stroke: group.colour, "stroke-dasharray": group.dashes, "data-group": index,
     });
   }
 
   drawAbove() {
     const cut = nextNode(this.audit, toUnit(state.threshold));
-    for (const place of this.order()) {
-      const group = this.audit.groups[place];
-      this.path(place, curveAbove(group, state.amount), (j) => this.x(j / POINTS), (share) => this.y(share));
+    for (const index of this.order()) {
+      const group = this.audit.groups[index];
+      this.path(index, curveAbove(group, state.amount), (j) => this.x(j / POINTS), (share) => this.y(share));
     }
-    for (const place of this.order()) {
-      const group = this.audit.groups[place];
-      if (!GROUPS[place].named) continue;
-      const share = weightAbove(group, moved(group, state.amount), cut) / group.total;
-      add(this.svg, "circle", { class: "dot", cx: this.x(cut), cy: this.y(share), r: 4.5, fill: GROUPS[place].colour });
+    for (const index of this.order()) {
+      const group = this.audit.groups[index];
+      if (!GROUPS[index].named) continue;
+      const share = weightAbove(group, repaired(group, state.amount), cut) / group.total;
+      add(this.svg, "circle", { class: "dot", cx: this.x(cut), cy: this.y(share), r: 4.5, fill: GROUPS[index].colour });
     }
   }
 
   drawDensity() {
     const xs = (j) => this.x((j + 0.5) / POINTS);
     const everyone = densityOfEveryone(this.audit, state.amount);
-    const places = this.order();
-    const sure = places.filter((place) => !this.audit.groups[place].unsure); // a few rows make no curve
-    const curves = (sure.length ? sure : places).map((place) => {
-      const group = this.audit.groups[place];
-      return [place, curveDensity(group, state.amount, group.effective)];
+    const indices = this.order();
+    const sure = indices.filter((index) => !this.audit.groups[index].unsure); // few rows make no curve
+    const curves = (sure.length ? sure : indices).map((index) => {
+      const group = this.audit.groups[index];
+      return [index, curveDensity(group, state.amount, group.effective)];
     });
     const top = 1.08 * curves.reduce((most, [, curve]) => Math.max(most, ...curve), Math.max(...everyone));
     const ys = (value) => this.y(value / top);
     const area = Array.from(everyone, (value, j) => `L${xs(j).toFixed(1)} ${ys(value).toFixed(1)}`).join("");
     add(this.svg, "path", { class: "everyone", d: `M${xs(0)} ${this.y(0)}${area}L${xs(POINTS - 1)} ${this.y(0)}Z` });
-    for (const [place, curve] of curves) this.path(place, curve, xs, ys);
+    for (const [index, curve] of curves) this.path(index, curve, xs, ys);
   }
 
   drawCut() {
@@ -159,9 +159,9 @@ class Chart {
     add(this.svg, "circle", { class: "cut-handle", cx: x, cy: this.top - 8, r: 5 });
   }
 
-  // Make a group's line stand out; null for none.
-  light(place) {
-    for (const path of this.svg.querySelectorAll(".curve")) path.classList.toggle("lit", Number(path.dataset.place) === place);
+  // Highlight the line of a group; null for none.
+  light(index) {
+    for (const path of this.svg.querySelectorAll(".curve")) path.classList.toggle("lit", Number(path.dataset.group) === index);
   }
 
   // ------------------------------------------------------------------ mouse
@@ -201,17 +201,17 @@ class Chart {
     this.readout.replaceChildren();
     addHtml(this.readout, "p", "", `Above ${scoreText(fromUnit(Math.round(share * 1000) / 1000))}`);
     const cut = nextNode(this.audit, share);
-    const places = chosenPlaces();
-    const shown = places.filter((place) => places.length <= 12 || GROUPS[place].named);
-    for (const place of shown) {
-      const group = this.audit.groups[place];
+    const indices = chosenIndices();
+    const shown = indices.filter((index) => indices.length <= 12 || GROUPS[index].named);
+    for (const index of shown) {
+      const group = this.audit.groups[index];
       const line = addHtml(this.readout, "div");
-      swatch(line, GROUPS[place]);
-      addHtml(line, "bdi", "", GROUPS[place].name);
-      addHtml(line, "b", "", percent(weightAbove(group, moved(group, state.amount), cut) / group.total));
+      swatch(line, GROUPS[index]);
+      addHtml(line, "bdi", "", GROUPS[index].name);
+      addHtml(line, "b", "", percent(weightAbove(group, repaired(group, state.amount), cut) / group.total));
       if (group.unsure) addHtml(line, "span", "unsure", "unsure");
     }
-    if (shown.length < places.length) addHtml(this.readout, "p", "", `and ${places.length - shown.length} smaller groups`);
+    if (shown.length < indices.length) addHtml(this.readout, "p", "", `and ${indices.length - shown.length} smaller groups`);
     this.readout.hidden = false;
     this.readout.style.left = share > 0.5 ? `${this.left + 8}px` : "auto";
     this.readout.style.right = share > 0.5 ? "auto" : "8px";

@@ -1,4 +1,4 @@
-// Sliders, numbers and boxes to tick.
+// Sliders, number fields and checkboxes.
 
 let waiting = false;
 
@@ -31,7 +31,7 @@ function setAmount(percents, from = null) {
   const shown = Number((100 * state.amount).toFixed(2));
   if (from !== slider) slider.value = shown;
   if (from !== number) number.value = shown;
-  slider.setAttribute("aria-valuetext", `${shown} per cent`);
+  slider.setAttribute("aria-valuetext", `${shown} percent`);
   refresh();
 }
 
@@ -46,18 +46,18 @@ function bind(id, set) {
 function choose(which) {
   const boxes = [...document.querySelectorAll("#chips .chip input")];
   for (const box of boxes) {
-    const place = Number(box.value);
-    box.checked = which === "all" || (which === "named" && GROUPS[place].named);
-    state.chosen[place] = box.checked;
+    const index = Number(box.value);
+    box.checked = which === "all" || (which === "named" && GROUPS[index].named);
+    state.chosen[index] = box.checked;
   }
   refresh();
 }
 
-// The line of the group under the mouse, or with the focus, stands out.
-function lightLines(root, placeOf) {
-  const light = (place) => { for (const chart of charts) chart.light(place); };
+// Highlight the line of the group under the mouse, or with the focus.
+function lightLines(root, groupOf) {
+  const light = (index) => { for (const chart of charts) chart.light(index); };
   for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
-    root.addEventListener(on, (event) => light(placeOf(event.target)));
+    root.addEventListener(on, (event) => light(groupOf(event.target)));
     root.addEventListener(off, () => light(null));
   }
 }
@@ -67,7 +67,7 @@ function startControls() {
     const box = target.closest(".chip")?.querySelector("input");
     return box ? Number(box.value) : null;
   });
-  lightLines(document.querySelector("#live tbody"), (target) => Number(target.closest("tr").dataset.place));
+  lightLines(document.querySelector("#live tbody"), (target) => Number(target.closest("tr").dataset.group));
   for (const button of document.querySelectorAll(".more")) {
     button.addEventListener("click", () => {
       const open = button.closest("section").querySelector("table").classList.toggle("open");
@@ -95,9 +95,9 @@ function startControls() {
   const filter = document.getElementById("filter");
   if (filter) {
     filter.addEventListener("input", () => {
-      const wanted = filter.value.toLowerCase();
-      document.querySelectorAll("#chips .chip").forEach((chip, place) => {
-        chip.hidden = !GROUPS[place].name.toLowerCase().includes(wanted);
+      const searched = filter.value.toLowerCase();
+      document.querySelectorAll("#chips .chip").forEach((chip, index) => {
+        chip.hidden = !GROUPS[index].name.toLowerCase().includes(searched);
       });
     });
   }

@@ -1,4 +1,4 @@
-// Tables as files. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+// Tables as files. Text that a spreadsheet would interpret as a formula gets an apostrophe in front.
 
 const FORMULA = /^[\s\u0000-\u001f]*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 

@@ -1,4 +1,4 @@
-// Start: everything is drawn once, and again when something moves.
+// Draw everything once, and again when the width changes.
 
 document.documentElement.classList.add("scripted");
 const charts = [...document.querySelectorAll(".chart")].map((figure) => new Chart(figure));

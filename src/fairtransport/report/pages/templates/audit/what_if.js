@@ -1,12 +1,12 @@
-// What a threshold and an amount of repair do. Twin of fairtransport/report/pages/_what_if.py, line by line.
+// Result of a threshold and an amount of repair: the same computations as in fairtransport/report/_what_if.py.
 
-function moved(group, amount) {
+function repaired(group, amount) {
   if (!amount || !group.images) return group.scores;
-  if (group.movedBy !== amount) {
-    group.moved = group.scores.map((score, i) => (1 - amount) * score + amount * group.images[i]);
-    group.movedBy = amount;
+  if (group.repairedBy !== amount) {
+    group.repaired = group.scores.map((score, i) => (1 - amount) * score + amount * group.images[i]);
+    group.repairedBy = amount;
   }
-  return group.moved;
+  return group.repaired;
 }
 
 // The first node that is not below the threshold.
@@ -21,7 +21,7 @@ function nextNode(audit, cut) {
   return nodeScore(audit, low);
 }
 
-// How many of the ascending scores are at or below the cut.
+// Number of the ascending scores at or below the cut.
 function countBelow(scores, cut) {
   let low = 0;
   let high = scores.length;
@@ -56,7 +56,7 @@ function wilson(value, size, z) {
   };
 }
 
-// One share over another, with the interval that theirs imply (Donner and Zou's).
+// Ratio of two shares, with the interval implied by theirs (Donner and Zou).
 function ratioOf(one, other) {
   if (!(other.value > 0)) return { value: NaN, low: 0, high: Infinity };
   const value = one.value / other.value;
@@ -70,35 +70,35 @@ function ratioOf(one, other) {
   return { value, low: Math.min(Math.max(low, 0), value), high: Math.max(high, value) };
 }
 
-// Sum of the distances between all pairs of the groups chosen, counted on the page's bins.
+// Sum of the distances between all pairs of chosen groups, computed on the bins of the page.
 function disparity(audit, amount, chosen) {
   const { bins } = audit;
-  const functions = chosen.map((place) => {
-    const group = audit.groups[place];
-    const held = new Float64Array(bins + 1);
-    const scores = moved(group, amount);
+  const functions = chosen.map((index) => {
+    const group = audit.groups[index];
+    const masses = new Float64Array(bins + 1);
+    const scores = repaired(group, amount);
     for (let i = 0; i < scores.length; i += 1) {
       const node = Math.ceil(scores[i] * bins - SLACK * bins);
-      for (const masses of group.masses) held[node] += masses[i];
+      for (const weights of group.masses) masses[node] += weights[i];
     }
     let sum = 0;
     for (let k = 0; k < bins; k += 1) {
-      sum += held[k];
-      held[k] = sum / group.total;
+      sum += masses[k];
+      masses[k] = sum / group.total;
     }
-    return held;
+    return masses;
   });
   const here = new Float64Array(chosen.length);
   let total = 0;
   for (let k = 0; k < bins; k += 1) {
-    functions.forEach((values, place) => { here[place] = values[k]; });
+    functions.forEach((values, index) => { here[index] = values[k]; });
     here.sort();
     for (let i = 0; i < here.length; i += 1) total += (2 * i - (here.length - 1)) * here[i];
   }
   return total / bins;
 }
 
-// Everything the page says about one audit at a threshold (in units of the scores) and an amount of repair.
+// All results of an audit at a threshold, in units of the scores, and an amount of repair.
 function whatIf(audit, threshold, amount, chosen) {
   const cut = nextNode(audit, toUnit(threshold));
   const { labelled } = DATA;
@@ -108,7 +108,7 @@ function whatIf(audit, threshold, amount, chosen) {
   const rates = [];
   const errors = [];
   for (const group of audit.groups) {
-    const scores = moved(group, amount);
+    const scores = repaired(group, amount);
     const inside = weightAbove(group, scores, cut);
     rates.push(wilson(inside / group.total, group.effective, DATA.z));
     above += inside;
@@ -119,18 +119,18 @@ function whatIf(audit, threshold, amount, chosen) {
       wrong += mistaken;
     }
   }
-  if (audit.everyone) { // groups overlap: a row counts once
+  if (audit.everyone) { // groups overlap, and a row counts once
     above = weightAbove(audit.everyone, audit.everyone.scores, cut);
     wrong = labelled ? weightWrong(audit.everyone, audit.everyone.scores, cut) : 0;
     weight = audit.everyone.total;
   }
-  const sure = chosen.filter((place) => !audit.groups[place].unsure);
+  const sure = chosen.filter((index) => !audit.groups[index].unsure);
   const judged = sure.length >= 2 ? sure : chosen;
   let [lowest] = judged;
   let [highest] = judged;
-  for (const place of judged) {
-    if (rates[place].value < rates[lowest].value) lowest = place;
-    if (rates[place].value > rates[highest].value) highest = place;
+  for (const index of judged) {
+    if (rates[index].value < rates[lowest].value) lowest = index;
+    if (rates[index].value > rates[highest].value) highest = index;
   }
   const all = chosen.length === audit.groups.length;
   return {
@@ -141,6 +141,6 @@ function whatIf(audit, threshold, amount, chosen) {
     lowest,
     highest,
     ratio: judged.length ? ratioOf(rates[lowest], rates[highest]) : { value: NaN, low: 0, high: Infinity },
-    disparity: all && !amount ? audit.disparity : disparity(audit, amount, chosen), // the audit's own is the exact one
+    disparity: all && !amount ? audit.disparity : disparity(audit, amount, chosen), // exact, as the audit computed it
   };
 }

@@ -1,0 +1,249 @@
+"""Display of trade-off curves: error against disparity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from fairtransport._extras import load_extra
+from fairtransport._text import shorten
+from fairtransport._validation import check_choice
+from fairtransport.groups import make_groups
+from fairtransport.report.displays._axes import (
+    THEME,
+    empty_handle,
+    font_size,
+    is_narrow,
+    label_axes,
+    legend_above,
+    set_tick_count,
+)
+from fairtransport.report.displays._base import Display
+from fairtransport.report.displays._point_labels import label_points
+from fairtransport.report.style.colors import group_styles
+from fairtransport.selection import Frontier, frontier
+from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES
+
+__all__ = ["FrontierDisplay"]
+
+_LABELS = {
+    "error_rate": "Error rate",
+    "log_loss": "Log-loss",
+    "information_kept": "Share of the information kept",
+    "auc": "AUC",
+    "wasserstein_disparity": "Disparity to the target (Wass1)",
+    "strong_demographic_disparity": "Disparity to everyone (SDD)",
+    "strong_pairwise_disparity": "Pairwise disparity (SPDD)",
+    "rank_disparity": "Rank disparity",
+}
+_LINE_STYLES: dict[str, Any] = {"aware": "solid", "blind": (0, (4.0, 1.6))}
+_MARKERS = "osD^vPX*"
+
+
+class FrontierDisplay(Display):
+    """Trade-off curves of one or several estimators.
+
+    Use `from_frontier` or `from_estimator` to create a display.
+
+    Parameters
+    ----------
+    frontiers : dict of str to Frontier
+        The curves, by their names in the legend.
+    x, y : str, default="strong_pairwise_disparity" and "error_rate"
+        Metrics on the two axes: ``"error_rate"``, ``"log_loss"``, ``"information_kept"``, ``"auc"``,
+        ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``, ``"strong_pairwise_disparity"`` or
+        ``"rank_disparity"``.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the display.
+    figure_ : matplotlib.figure.Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib.lines.Line2D
+        One line for each frontier.
+    bands_ : list of matplotlib.collections.PolyCollection
+        Bands of one standard error of ``y`` on either side.
+    floor_ : matplotlib.patches.Rectangle or None
+        Shaded area below the noise floor of the strong pairwise demographic disparity (SPDD).
+    labels_ : list of matplotlib.text.Annotation
+        Values of the parameter beside their points: the two ends first, then as many others as there is room for.
+
+    See Also
+    --------
+    fairtransport.frontier : Measure a trade-off curve.
+    fairtransport.Frontier.plot : Draw this display.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> from fairtransport.report import FrontierDisplay
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=300)
+    >>> X = rng.normal(size=(300, 2)) + group[:, None]
+    >>> y = (X.sum(axis=1) + rng.logistic(size=300) > 1).astype(int)
+    >>> repair = ft.QuantileRepairClassifier(LogisticRegression())
+    >>> curve = ft.frontier(repair, X, y, sensitive_features=group, amounts=[0, 0.5, 1], random_state=0)
+    >>> display = FrontierDisplay.from_frontier({"Quantile repair": curve})
+    >>> display.ax_.get_xlabel(), len(display.lines_)
+    ('Pairwise disparity (SPDD)', 1)
+    """
+
+    lines_: list[Any]
+    bands_: list[Any]
+    floor_: Any
+    labels_: list[Any]
+
+    def __init__(
+        self, frontiers: Mapping[str, Frontier], *, x: str = "strong_pairwise_disparity", y: str = "error_rate"
+    ) -> None:
+        self.frontiers = frontiers
+        self.x = x
+        self.y = y
+
+    @classmethod
+    def from_frontier(
+        cls,
+        frontier: Frontier | Mapping[str, Frontier],
+        *,
+        x: str = "strong_pairwise_disparity",
+        y: str = "error_rate",
+        ax: Any = None,
+    ) -> Self:
+        """Draw one frontier, or several by name.
+
+        Parameters
+        ----------
+        frontier : Frontier or dict of str to Frontier
+            Result of `fairtransport.frontier`, or several by their names in the legend.
+        x, y : str, default="strong_pairwise_disparity" and "error_rate"
+            Metrics on the two axes, as for the class.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        Display
+        """
+        named = {_estimator_name(frontier): frontier} if isinstance(frontier, Frontier) else frontier
+        if not isinstance(named, Mapping) or not all(isinstance(curve, Frontier) for curve in named.values()):
+            raise TypeError("frontier must be a result of fairtransport.frontier, or a dict of such results by name.")
+        if not named:
+            raise ValueError("There is no frontier to draw: the dict is empty.")
+        return cls(dict(named), x=x, y=y).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any,
+        x_metric: str = "strong_pairwise_disparity",
+        y_metric: str = "error_rate",
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Measure the trade-off curve of an estimator and draw it.
+
+        Parameters
+        ----------
+        estimator, X, y, sensitive_features, **options
+            As in `fairtransport.frontier`.
+        x_metric, y_metric : str, default="strong_pairwise_disparity" and "error_rate"
+            Metrics on the two axes, as for the class.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+
+        Returns
+        -------
+        Display
+            With the curve in ``frontiers``.
+        """
+        load_extra("matplotlib")  # an error comes before training
+        for metric, name in ((x_metric, "x_metric"), (y_metric, "y_metric")):
+            check_choice(metric, CURVE_METRICS, name=name)
+        curve = frontier(estimator, X, y, sensitive_features=sensitive_features, **options)
+        return cls.from_frontier(curve, x=x_metric, y=y_metric, ax=ax)
+
+    def _check_and_size(self) -> tuple[float, float]:
+        check_choice(self.x, CURVE_METRICS, name="x")
+        check_choice(self.y, CURVE_METRICS, name="y")
+        return (5.6, 4.0)
+
+    def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - few entries: no figure grows with them
+        ax, curves = self.ax_, list(self.frontiers.values())
+        self.lines_, self.bands_ = [], []
+        # The colours that groups have elsewhere; here they distinguish curves.
+        for index, style in enumerate(group_styles(make_groups(list(range(len(curves)))))):
+            self._draw_curve(curves[index], style.colour, _MARKERS[index % len(_MARKERS)])
+        self.floor_ = self._draw_floor()
+        label_axes(ax, xlabel=_LABELS[self.x], ylabel=_LABELS[self.y])
+        set_tick_count(ax)
+        ax.margins(y=0.12)
+        if self.x in DISPARITIES:
+            ax.set_xlim(left=0.0)
+        legend_above(ax, self._entries)
+        self.labels_ = label_points(
+            ax,
+            [(*point, value) for curve in curves for point, value in self._points(curve)],
+            colours=[line.get_color() for line in self.lines_ for _ in line.get_xdata()],
+            size=font_size(ax) - 1.0,
+            lines=[np.column_stack(line.get_data()) for line in self.lines_],
+        )
+
+    def _points(self, curve: Frontier) -> list[tuple[tuple[float, float], str]]:
+        """Return each point with its parameter value: the two ends, then from the most parity to the least."""
+        order = [0, curve.values.size - 1, *range(curve.values.size - 2, 0, -1)][: curve.values.size]
+        x, y = curve.mean(self.x), curve.mean(self.y)
+        return [((float(x[k]), float(y[k])), f"{curve.values[k]:g}".replace("inf", "∞")) for k in order]
+
+    def _draw_curve(self, curve: Frontier, colour: str, marker: str) -> None:
+        x, y = curve.mean(self.x), curve.mean(self.y)
+        error = np.nan_to_num(curve.standard_error(self.y))
+        band = self.ax_.fill_between(x, y - error, y + error, color=colour, alpha=0.16, linewidth=0, zorder=2)
+        narrow = is_narrow(self.ax_)
+        (line,) = self.ax_.plot(
+            x,
+            y,
+            color=colour,
+            linestyle=_LINE_STYLES[curve.situation],
+            linewidth=1.2 if narrow else 1.7,
+            marker=marker,
+            markersize=2.6 if narrow else 4.2,
+            zorder=4,
+        )
+        self.lines_.append(line)
+        self.bands_.append(band)
+
+    def _draw_floor(self) -> Any:
+        """Shade disparities below the noise floor; of several curves, the lowest floor."""
+        if self.x != "strong_pairwise_disparity":
+            return None
+        floor = min(float(curve.mean("noise_floor")[-1]) for curve in self.frontiers.values())
+        left = min(0.0, self.ax_.get_xlim()[0])
+        return self.ax_.axvspan(left, floor, color=THEME.target, alpha=0.7, linewidth=0, zorder=1)
+
+    def _entries(self, max_chars: int) -> list[tuple[Any, str]]:
+        """Return the entries of the legend, each label of at most so many characters."""
+        named = zip(self.lines_, self.frontiers.items(), strict=True)
+        entries = [(line, f"{shorten(name, max_chars - 7)}, {curve.situation}") for line, (name, curve) in named]
+        if self.floor_ is not None:
+            entries.append((self.floor_, "Noise floor: chance alone"))
+        parameters = sorted({curve.parameter.rpartition("__")[2] for curve in self.frontiers.values()})
+        return [*entries, (empty_handle(), shorten(f"Numbers: {', '.join(parameters)}", max_chars))]
+
+
+def _estimator_name(curve: Frontier) -> str:
+    """Name a curve after its estimator, without the word that all share."""
+    model = curve.estimator
+    while hasattr(model, "steps"):
+        model = model.steps[-1][1]
+    return type(model).__name__.removesuffix("Classifier")

@@ -1,0 +1,161 @@
+"""Figure of the score distributions of groups: one column of panels for each method."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._extras import load_extra
+from fairtransport._text import shorten
+from fairtransport._validation import check_choice
+from fairtransport.report.displays._group_lines import line_options
+from fairtransport.report.displays._panel_legend import add_legend, legend_columns, legend_entries
+from fairtransport.report.style.axes import add_grid
+from fairtransport.report.style.colors import THEMES, Theme, group_styles
+from fairtransport.report.style.figure_files import RC_PARAMS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.report._comparison import Comparison, MethodOutcome
+
+__all__ = ["distribution_figure"]
+
+# Closer near 0, where most scores are.
+_THRESHOLDS = np.linspace(0.0, 1.0, 161) ** 1.6
+_MAX_WIDE_METHODS = 5  # more do not fit side by side
+_LEGEND_LINE = 0.21  # height of a line of the legend, in inches
+
+
+def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: str = "light") -> Any:
+    """Draw the score distribution of each group over the target, for each method.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Methods on the same test rows.
+    layout : {"wide", "tall"}, default="wide"
+        Methods side by side, or one below the other for narrow screens.
+    theme : {"light", "dark"}, default="light"
+        Colours of background and text; the colours of groups are the same in both.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels for each method: the share of each group that scores above every threshold, with the target
+        shaded, and the difference between that share and the target's.
+
+    See Also
+    --------
+    write_comparison : Write a page with this figure.
+
+    Notes
+    -----
+    Under strong demographic parity all lines coincide. The area between the line of a group and that of the target is
+    their Wasserstein-1 distance, so the lower panels show the terms of
+    `fairtransport.metrics.wasserstein_disparity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairtransport import make_groups
+    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
+    >>> groups, scores = make_groups(["a", "a", "b"]), np.array([0.1, 0.4, 0.8])
+    >>> outcome = MethodOutcome("LR", "Logistic regression", dict.fromkeys(METRICS, 0.25), 0.5, scores)
+    >>> comparison = Comparison("toy", groups, np.array([0, 0, 1]), scores, (outcome,), {}, {})
+    >>> len(distribution_figure(comparison).axes)
+    2
+    """
+    check_choice(layout, ("wide", "tall"), name="layout")
+    check_choice(theme, tuple(THEMES), name="theme")
+    mpl = load_extra("matplotlib")
+    wide = layout == "wide" and len(comparison.outcomes) <= _MAX_WIDE_METHODS
+    width, height = _panel_size(len(comparison.outcomes), wide=wide)
+    entries = legend_entries(comparison.groups, THEMES[theme])
+    columns = legend_columns([entry.label for entry in entries], width)
+    height += _LEGEND_LINE * math.ceil(len(entries) / columns)
+    with mpl.rc_context():
+        mpl.rcdefaults()  # the style of the caller must not change this figure
+        mpl.rcParams.update({**RC_PARAMS, **_theme_rc(THEMES[theme])})
+        figure = load_extra("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+        panels = _panels(figure, len(comparison.outcomes), wide=wide)
+        for outcome, (above, gap) in zip(comparison.outcomes, panels, strict=True):
+            _draw_method(comparison, outcome, above, gap, THEMES[theme])
+        _label(panels, comparison, THEMES[theme], wide=wide)
+        add_legend(figure, entries, columns)
+    return figure
+
+
+def _panel_size(methods: int, *, wide: bool) -> tuple[float, float]:
+    """Return width and height in inches, without the legend."""
+    return (max(6.4, 2.85 * methods + 0.6), 5.3) if wide else (4.4, 1.95 * methods + 0.6)
+
+
+def _panels(figure: Any, methods: int, *, wide: bool) -> list[tuple[Any, Any]]:
+    """Create the two panels of each method; panels of a kind share their axes."""
+    if wide:
+        axes = figure.subplots(2, methods, sharex=True, sharey="row", squeeze=False, height_ratios=(1.25, 1))
+        return list(zip(axes[0], axes[1], strict=True))
+    axes = figure.subplots(methods, 2, sharex=True, sharey="col", squeeze=False)
+    return [(row[0], row[1]) for row in axes]
+
+
+def _draw_method(comparison: Comparison, outcome: MethodOutcome, above: Any, gap: Any, theme: Theme) -> None:
+    target = _share_above(comparison.target)
+    above.fill_between(_THRESHOLDS, target, color=theme.target, linewidth=0, zorder=1)
+    gap.axhline(0.0, color=theme.quiet, linewidth=0.8, zorder=2)
+    styles = group_styles(comparison.groups)
+    for rows, style in zip(comparison.groups.rows, styles, strict=True):
+        share = _share_above(outcome.scores[rows])
+        for axis, line in ((above, share), (gap, share - target)):
+            axis.plot(_THRESHOLDS, line, **line_options(style))
+
+
+def _share_above(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the percentage of the scores above each threshold."""
+    n_below = np.searchsorted(np.sort(scores), _THRESHOLDS, side="right")
+    return 100.0 * (1.0 - n_below / scores.size)
+
+
+def _label(panels: list[tuple[Any, Any]], comparison: Comparison, theme: Theme, *, wide: bool) -> None:
+    """Write titles and labels, once for panels that share an axis."""
+    ticker = load_extra("matplotlib.ticker")
+    short = all(len(outcome.name) <= 8 for outcome in comparison.outcomes)
+    for index, ((above, gap), outcome) in enumerate(zip(panels, comparison.outcomes, strict=True)):
+        above.set_title(shorten(outcome.name, 20 if wide else 14), loc="left", fontweight="bold", fontsize=11)
+        disparity = f"pairwise disparity {outcome.metrics['strong_pairwise_disparity']:.2f}"
+        titled = above if wide and short else gap  # a long name needs the whole line
+        titled.set_title(disparity, loc="right", fontsize=8.5, color=theme.quiet)
+        above.set(xlim=(0, 1), ylim=(0, 100), xticks=(0, 0.25, 0.5, 0.75, 1))
+        above.set_xticklabels(("0", ".25", ".5", ".75", "1"))
+        above.yaxis.set_major_formatter(ticker.FormatStrFormatter("%d%%"))
+        gap.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+        gap.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f}".replace("-", "\N{MINUS SIGN}") if value else "0")
+        if index == 0 or not wide:
+            above.set_ylabel("Share of group\nabove threshold" if wide else "Share above threshold")
+            gap.set_ylabel("Gap to target,\npercentage points" if wide else "Gap to target, points")
+        for axis in (above, gap):
+            add_grid(axis, theme, width=0.6)
+            if axis is gap if wide else index == len(panels) - 1:
+                axis.set_xlabel("Threshold on the score")
+
+
+def _theme_rc(theme: Theme) -> dict[str, Any]:
+    return {
+        "figure.facecolor": theme.paper,
+        "axes.facecolor": theme.paper,
+        "savefig.facecolor": theme.paper,
+        "text.color": theme.ink,
+        "axes.labelcolor": theme.quiet,
+        "axes.edgecolor": theme.line,
+        "axes.titlecolor": theme.ink,
+        "xtick.color": theme.line,
+        "ytick.color": theme.line,
+        "xtick.labelcolor": theme.quiet,
+        "ytick.labelcolor": theme.quiet,
+        "axes.labelsize": 9,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+    }

@@ -1,0 +1,1 @@
+"""Pages of one audit, and of two audits side by side."""

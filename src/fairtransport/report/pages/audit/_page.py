@@ -1,0 +1,141 @@
+"""Page of an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairtransport import __version__
+from fairtransport._text import count_word, one_line, shorten
+from fairtransport.report._what_if import WhatIf
+from fairtransport.report.pages.audit._distance_matrix import collect_distance_matrix
+from fairtransport.report.pages.audit._method_notes import collect_method_notes
+from fairtransport.report.pages.audit._rendering import check_destination, render_audit_page, write_page
+from fairtransport.report.pages.audit._script_data import audit_styles, collect_script_data
+from fairtransport.report.pages.audit._summary_cards import collect_cards
+from fairtransport.report.pages.audit._tables import collect_sheets, collect_tables
+from fairtransport.report.pages.audit._threshold_table import collect_threshold_rows
+from fairtransport.report.pages.audit._verdict import audit_verdict
+from fairtransport.report.style.colors import MOST_NAMED
+from fairtransport.report.style.web_pages import date_text, software_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from fairtransport.auditing import Audit
+
+__all__ = ["audit_page", "collect_audit_page", "collect_common"]
+
+
+def audit_page(audit: Audit, path: Any = None, **options: Any) -> Path | str:
+    """Write the page of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `fairtransport.audit`.
+    path : path, default=None
+        File to write; if None, the page is returned.
+    **options
+        Parameters of `collect_audit_page`.
+
+    Returns
+    -------
+    Path or str
+    """
+    check_destination(path)
+    return write_page(render_audit_page(collect_audit_page(audit, **options)), path)
+
+
+def collect_audit_page(
+    audit: Audit,
+    *,
+    title: str | None = None,
+    repair_target: Any = "barycenter_w2",
+    written: datetime | None = None,
+) -> dict[str, Any]:
+    """Collect what the page of an audit shows.
+
+    Parameters
+    ----------
+    audit : Audit
+        Result of `fairtransport.audit`.
+    title : str, default=None
+        Heading of the page; if None, it names the columns of the groups.
+    repair_target : str, label or array, default="barycenter_w2"
+        Target of the repair that readers can try, as in `fairtransport.QuantileRepair`.
+    written : datetime, default=None
+        Date to print; if None, the current one.
+
+    Returns
+    -------
+    dict
+        Values of the template.
+    """
+    what_if = WhatIf.of(audit, repair_target=repair_target)
+    tables = collect_tables(audit)
+    indices = range(len(audit.groups))
+    columns = ", ".join(one_line(column) for column in audit.settings.columns)
+    script_data = collect_script_data([what_if], names=[""], indices=[indices])
+    return {
+        **collect_common([what_if], written),
+        "title": one_line(title) if title is not None else shorten(f"Scores by {columns}", 80),
+        "verdict": audit_verdict(audit, what_if),
+        "cards": collect_cards(audit),
+        "data": {**script_data, "sheets": collect_sheets(tables, audit)},
+        "names": [""],
+        "threshold_rows": collect_threshold_rows([what_if], [indices]),
+        "repairable": what_if.reduced.can_repair,
+        "repair_call": _repair_call(repair_target),
+        "tables": tables,
+        "matrix": collect_distance_matrix(audit),
+        "method": collect_method_notes(audit, what_if),
+    }
+
+
+def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict[str, Any]:
+    """Collect what the pages of one and of two audits have in common: software, date, groups and the first threshold.
+
+    Parameters
+    ----------
+    what_ifs : sequence of WhatIf
+        The audits.
+    written : datetime or None
+        Date to print.
+
+    Returns
+    -------
+    dict
+    """
+    first = what_ifs[0].audit
+    low, high = first.settings.range
+    return {
+        "version": __version__,
+        "software": software_versions(),
+        "written": date_text(written),
+        "groups": [
+            {
+                "name": one_line(group.name),
+                "rows": f"{group.rows:,}",
+                "unsure": group.unsure,
+                "colour": style.colour,
+                "dashes": style.dash_array,
+                "named": style.named,
+            }
+            for group, style in zip(first.groups, audit_styles(first), strict=True)
+        ],
+        "many": len(first.groups) > MOST_NAMED,
+        "most_named": MOST_NAMED,
+        "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
+        "threshold": f"{first.thresholds[0].threshold:g}",
+        "low": low,
+        "high": high,
+        "confidence": f"{first.settings.confidence:.0%}",
+        "rows": f"{first.rows:,}",
+        "n_groups": count_word(len(first.groups)),
+    }
+
+
+def _repair_call(target: Any) -> str:
+    return f"QuantileRepair(target={one_line(target)!r})" if isinstance(target, str) else "QuantileRepair(target=...)"

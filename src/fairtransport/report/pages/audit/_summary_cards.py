@@ -1,0 +1,59 @@
+"""The main results of an audit, in large type at the top of its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairtransport._text import percent, score_text
+from fairtransport.report.pages.audit._verdict import PAIRS, gap_points, n_pairs
+
+if TYPE_CHECKING:
+    from fairtransport.auditing import Audit
+
+__all__ = ["Card", "collect_cards"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One result: its name, the value with its unit, and one or two lines of detail."""
+
+    name: str
+    value: str
+    detail: str
+    remark: str = ""
+    unit: str = ""
+
+
+def collect_cards(audit: Audit) -> list[Card]:
+    """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
+    pairs, first, farthest = audit.readings[PAIRS], audit.thresholds[0], audit.farthest
+    interval = f"{audit.settings.confidence:.0%} interval"
+    points = 100 / n_pairs(audit)
+    gap, low, high = gap_points(audit, pairs)
+    between = " and ".join(score_text(score) for score in farthest.most_between)
+    cards = [
+        Card(
+            "Average gap between two groups",
+            f"{gap:.1f}",
+            f"{interval} {low:.1f} to {high:.1f}",
+            f"uncorrected {points * pairs.value:.1f}, by chance alone {points * (pairs.floor or 0):.1f}",
+            unit="points",
+        ),
+        Card(
+            "Gap between the farthest two",
+            f"{100 * farthest.distance:.1f}",
+            f"half of it between scores {between}",
+            unit="points",
+        ),
+    ]
+    if first.four_fifths is not None:
+        detail = f"{interval} {first.ratio.low:.2f} to {first.ratio.high:.2f}"
+        name = f"Lowest over highest rate above {first.threshold:g}"
+        cards.append(Card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
+    if "error_rate" in audit.readings:
+        error = audit.readings["error_rate"]
+        detail = f"{interval} {percent(error.low)} to {percent(error.high)}"
+        area = "" if audit.auc is None else f"area under the ROC curve {audit.auc.value:.2f}"
+        cards.append(Card(f"Wrong decisions at {first.threshold:g}", percent(error.value), detail, area))
+    return cards

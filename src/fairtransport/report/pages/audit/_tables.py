@@ -1,0 +1,225 @@
+"""Tables of the page of an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._text import one_line, percent, score_text, shorten, three_digits
+from fairtransport.auditing.records import QUANTILE_LEVELS
+from fairtransport.report.pages.audit._table import (
+    EMPTY_CELL,
+    METRIC_NAMES,
+    Cell,
+    Row,
+    Table,
+    estimate_cell,
+    interval_cell,
+    number_cell,
+)
+from fairtransport.report.pages.audit._verdict import PAIRS, four_fifths_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairtransport.auditing import Audit, Reading
+
+__all__ = ["collect_sheets", "collect_tables", "farthest_pairs"]
+
+_MAX_PAIRS = 15
+
+
+def collect_tables(audit: Audit) -> list[Table]:
+    """Return the tables of an audit: metrics, groups, thresholds, farthest pairs, and strata if there are any."""
+    caption = (
+        "A distance is the difference between two groups' shares above a threshold, averaged over all thresholds. "
+        "“Corrected” is the value without the upward bias of small groups, “by chance” the value with groups assigned "
+        "at random, p the share of random assignments that reach the value. “Within” is a bound that holds for any "
+        "distribution."
+    )
+    tables = [
+        _metric_table(audit, audit.readings, key="figures", title="The metrics", caption=caption),
+        _group_table(audit),
+        _threshold_table(audit),
+    ]
+    if len(audit.groups) > 2:
+        tables.append(_pair_table(audit))
+    if audit.strata:
+        tables.append(_stratum_table(audit))
+        if audit.conditional:
+            caption = "The same metrics within strata, averaged by weight: what is left when the strata may count."
+            tables.append(
+                _metric_table(audit, audit.conditional, key="within-strata", title="Mean over strata", caption=caption)
+            )
+    return tables
+
+
+def collect_sheets(tables: Sequence[Table], audit: Audit | None = None) -> dict[str, list[list[Any]]]:
+    """Return what can be saved as CSV, by key: every table, and the distances between all groups of an audit."""
+    sheets = {table.key: table.sheet for table in tables}
+    if audit is not None:
+        names = [one_line(group.name) for group in audit.groups]
+        rows = ([name, *row] for name, row in zip(names, audit.distances.tolist(), strict=True))
+        sheets["distances"] = [["", *names], *rows]
+    return sheets
+
+
+def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int, float]]:
+    """Return the pairs of groups with the largest distances.
+
+    Groups that are unsure are left out, unless fewer than two are not.
+
+    Examples
+    --------
+    >>> import fairtransport as ft
+    >>> audit = ft.audit([0.1, 0.2, 0.9], sensitive_features=["a", "b", "c"], n_bootstrap=99)
+    >>> [(one, other, round(distance, 3)) for one, other, distance in farthest_pairs(audit, 2)]
+    [(0, 2, 0.8), (1, 2, 0.7)]
+    """
+    sure = np.array([not group.unsure for group in audit.groups])
+    judged = np.flatnonzero(sure) if sure.sum() >= 2 else np.arange(sure.size)
+    rows, columns = np.triu_indices(judged.size, 1)
+    rows, columns = judged[rows], judged[columns]
+    distances = audit.distances[rows, columns]
+    order = np.argsort(-distances, kind="stable")[:most]
+    return [(int(rows[k]), int(columns[k]), float(distances[k])) for k in order]
+
+
+def _metric_table(audit: Audit, readings: Mapping[str, Reading], *, key: str, title: str, caption: str) -> Table:
+    interval = f"{audit.settings.confidence:.0%} interval"
+    return Table(
+        key=key,
+        title=title,
+        caption=caption,
+        columns=("Metric", "Value", interval, "Corrected", "By chance", "p", "Within"),
+        rows=tuple(_metric_row(name, reading) for name, reading in readings.items()),
+        wide=frozenset({3, 4, 6}),
+    )
+
+
+def _metric_row(metric: str, reading: Reading) -> Row:
+    name, description = METRIC_NAMES[metric]
+    show = percent if metric == "error_rate" else three_digits
+    return Row(
+        name,
+        (
+            Cell(show(reading.value), reading.value),
+            interval_cell(reading.low, reading.high, show),
+            number_cell(None if reading.floor is None else reading.corrected, three_digits),
+            number_cell(reading.floor, three_digits),
+            number_cell(reading.p_value, _p_value_text),
+            number_cell(reading.margin if np.isfinite(reading.margin) else None, lambda value: f"± {show(value)}"),
+        ),
+        note=description,
+    )
+
+
+def _group_table(audit: Audit) -> Table:
+    labelled = any(group.error is not None for group in audit.groups)
+    levels = ["Median" if level == 0.5 else f"{level:.0%} below" for level in QUANTILE_LEVELS]
+    columns = ["Group", "Rows", "Mean", *levels, "From everyone"]
+    if labelled:
+        columns += ["Wrong", "AUC"]
+    rows = []
+    for index, group in enumerate(audit.groups):
+        cells = [Cell(f"{group.rows:,}", group.rows), Cell(score_text(group.mean), group.mean)]
+        cells += [Cell(score_text(value), value) for value in group.quantiles]
+        cells.append(Cell(three_digits(group.distance_to_everyone), group.distance_to_everyone))
+        if labelled:
+            cells += [estimate_cell(group.error, percent), estimate_cell(group.auc, _ratio_text)]
+        rows.append(Row(group.name, tuple(cells), index))
+    first = audit.thresholds[0].threshold
+    labels = (
+        f" “Wrong” is the share on the wrong side of {first:g}, AUC the area under the ROC curve." if labelled else ""
+    )
+    return Table(
+        key="groups",
+        title="The groups",
+        caption=f"Scores by group: mean, quantiles, and the distance from everyone's scores.{labels}",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        wide=frozenset({3, 4, 6, 7, 8}),
+    )
+
+
+def _threshold_table(audit: Audit) -> Table:
+    interval = f"{audit.settings.confidence:.0%} interval"
+    rows = []
+    for summary in audit.thresholds:
+        lowest, highest = (
+            Cell(
+                f"{percent(summary.rates[index].value)} of {shorten(audit.groups[index].name, 40)}",
+                one_line(audit.groups[index].name),
+            )
+            for index in (summary.lowest, summary.highest)
+        )
+        ratio, defined = summary.ratio, summary.four_fifths is not None
+        cells = (
+            Cell(percent(summary.overall), summary.overall),
+            lowest,
+            highest,
+            number_cell(ratio.value if defined else None, _ratio_text),
+            interval_cell(ratio.low, ratio.high, _ratio_text) if defined else EMPTY_CELL,
+            Cell(four_fifths_text(summary).capitalize(), four_fifths_text(summary)),
+        )
+        rows.append(Row(f"{summary.threshold:g}", cells))
+    return Table(
+        key="thresholds",
+        title="At the thresholds of the audit",
+        caption="Lowest and highest share selected among the groups with enough rows, and their ratio.",
+        columns=("Threshold", "Selected", "Lowest", "Highest", "Ratio", interval, "Four fifths"),
+        rows=tuple(rows),
+        wide=frozenset({1, 5}),
+    )
+
+
+def _pair_table(audit: Audit) -> Table:
+    rows = []
+    for one, other, distance in farthest_pairs(audit):
+        pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
+        between = f"{score_text(pair.most_between[0])} to {score_text(pair.most_between[1])}"
+        cells = (
+            Cell(shorten(pair.higher, 60), one_line(pair.higher)),
+            Cell(three_digits(distance), distance),
+            Cell(between, between),
+        )
+        rows.append(Row(pair.lower, cells, one if audit.groups[one].name == pair.lower else other))
+    return Table(
+        key="pairs",
+        title="Farthest apart",
+        caption="The group with the lower scores comes first. Half of the distance lies between the scores named last.",
+        columns=("Lower", "Higher", "Distance", "Half of it between"),
+        rows=tuple(rows),
+        wide=frozenset({3}),
+    )
+
+
+def _stratum_table(audit: Audit) -> Table:
+    rows = []
+    for stratum in audit.strata:
+        cells = (
+            Cell(f"{stratum.rows:,}", stratum.rows),
+            Cell(str(stratum.n_groups), stratum.n_groups),
+            number_cell(stratum.metrics.get(PAIRS), three_digits),
+            number_cell(stratum.floors.get(PAIRS), three_digits),
+            number_cell(stratum.p_values.get(PAIRS), _p_value_text),
+        )
+        note = "" if stratum.metrics else "set aside: fewer than two groups, or not the target"
+        rows.append(Row(stratum.name, cells, note=note))
+    return Table(
+        key="strata",
+        title="Within strata",
+        caption="Distances between all pairs of groups among the rows of each stratum.",
+        columns=("Stratum", "Rows", "Groups", "All pairs", "By chance", "p"),
+        rows=tuple(rows),
+        wide=frozenset({2}),
+    )
+
+
+def _p_value_text(value: float) -> str:
+    return f"{value:.2g}"
+
+
+def _ratio_text(value: float) -> str:
+    return f"{value:.2f}"

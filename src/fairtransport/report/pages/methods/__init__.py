@@ -1,0 +1,1 @@
+"""Page that compares several methods on the same test rows."""

@@ -1,0 +1,144 @@
+"""Parts that all HTML pages share: colour scheme, style sheet, script, templates, and what they say of the software."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata, resources
+from typing import TYPE_CHECKING, Any
+
+from fairtransport._extras import load_extra
+from fairtransport.report.style.colors import THEMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["base_style", "color_scheme", "date_text", "join_scripts", "software_versions", "template_environment"]
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+_ACCENTS = {
+    "light": {
+        "accent": "#0b5cad",
+        "shade": "11, 92, 173",
+        "tint": "#f5f7f9",
+        "good": "#0a7a4b",
+        "warm": "#9a5b00",
+        "bad": "#b3261e",
+    },
+    "dark": {
+        "accent": "#6cb3f5",
+        "shade": "108, 179, 245",
+        "tint": "#1b2128",
+        "good": "#5cc795",
+        "warm": "#e0a95a",
+        "bad": "#ff8a80",
+    },
+}
+
+
+def color_scheme() -> str:
+    """Return a style sheet that defines the colours of a page: light, dark where the reader prefers it, light on paper.
+
+    Returns
+    -------
+    str
+        CSS custom properties: the fields of `Theme`, and ``accent``, ``shade`` (as red, green, blue), ``tint``,
+        ``good``, ``warm`` and ``bad``.
+
+    Examples
+    --------
+    >>> color_scheme().splitlines()[0][:44]
+    ':root { --paper: #ffffff; --ink: #1b1f24; --'
+    """
+    light, dark = (
+        " ".join(f"--{name}: {value};" for name, value in {**asdict(THEMES[scheme]), **_ACCENTS[scheme]}.items())
+        for scheme in ("light", "dark")
+    )
+    return (
+        f":root {{ {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+        f"@media print {{ :root {{ {light} }} }}\n"
+    )
+
+
+def base_style() -> str:
+    """Return the style sheet of pages with a script: colours, fonts, and text for screen readers only.
+
+    Returns
+    -------
+    str
+    """
+    return color_scheme() + _asset("base.css")
+
+
+def join_scripts(parts: Sequence[str]) -> str:
+    """Join scripts into one whose names stay its own, after the functions that add elements.
+
+    Parameters
+    ----------
+    parts : sequence of str
+        JavaScript, in the order in which it runs.
+
+    Returns
+    -------
+    str
+    """
+    return '(() => {\n"use strict";\n' + "\n".join([_asset("elements.js"), *parts]) + "})();\n"
+
+
+def template_environment(package: str) -> Any:
+    """Return a Jinja environment that escapes all values and refuses names that are not defined.
+
+    Parameters
+    ----------
+    package : str
+        Package with a folder ``templates``.
+
+    Returns
+    -------
+    jinja2.Environment
+    """
+    jinja2 = load_extra("jinja2")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,  # names come from the user's data
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def date_text(written: datetime | None = None) -> str:
+    """Return a date as pages print it.
+
+    Parameters
+    ----------
+    written : datetime, default=None
+        The date; if None, the current one.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> date_text(datetime(2024, 2, 29, 12, 30, tzinfo=UTC))
+    '2024-02-29 12:30 UTC'
+    """
+    return (written or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+def software_versions() -> str:
+    """Return the versions of Python and of the packages that results depend on, in one line.
+
+    Returns
+    -------
+    str
+    """
+    versions = {"Python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _asset(name: str) -> str:
+    return (resources.files("fairtransport.report.style") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import pytest
+import sklearn
+
+import fairtransport
+from fairtransport.report import COMPARISON_FILES, verdict, write_comparison
+from fairtransport.report.pages.methods._page import collect_comparison_page, render_comparison_page
+
+WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
+
+
+class Reader(HTMLParser):
+    """Collects the elements and the text of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.text, self.open = [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(comparison):
+    return render_comparison_page(collect_comparison_page(comparison, written=WRITTEN))
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile):
+    return render_comparison_page(collect_comparison_page(hostile, written=WRITTEN))
+
+
+def words(page):
+    return " ".join(" ".join(Reader(page).text).split())
+
+
+def test_nothing_is_fetched(page):
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", page)
+    reader = Reader(page)
+    assert not {"script", "link", "iframe", "object", "form", "base"} & {tag for tag, _ in reader.elements}
+    sources = [one["srcset"] for one in reader.all("source")] + [one["src"] for one in reader.all("img")]
+    assert len(sources) == 5
+    for source in sources:
+        kind, _, content = source.partition(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert base64.b64decode(content).startswith(b"<?xml")
+    (policy,) = (one["content"] for one in reader.all("meta") if "http-equiv" in one)
+    assert "default-src 'none'" in policy
+
+
+def test_verdict_comes_first(page, comparison):
+    text = words(page)
+    assert verdict(comparison) in text
+    assert text.index(verdict(comparison)) < text.index("The metrics")
+
+
+def test_figure_has_a_description(page, comparison):
+    (image,) = Reader(page).all("img")
+    assert f"LR {comparison.outcomes[0].metrics['strong_pairwise_disparity']:.2f}" in image["alt"]
+
+
+def test_table_has_every_metric_of_every_method(page, comparison):
+    text = words(page)
+    for outcome in comparison.outcomes:
+        for value in outcome.metrics.values():
+            assert f"{value:.3f}" in text
+    assert re.search(r"Noise floor \W \W \W 0.050 \W ", text)
+
+
+def test_the_best_is_marked_visibly_and_for_screen_readers(page, comparison):
+    marked = re.findall(r"★</span> ([\d.]+)<span class=\"unseen\"> \(lowest\)", page)
+    lowest = [min(one.metrics[m] for one in comparison.outcomes) for m in comparison.outcomes[0].metrics]
+    assert sorted(marked) == sorted(f"{value:.3f}" for value in lowest)
+
+
+def test_shares_above_one_half(page, comparison):
+    rows = comparison.groups.rows[1]
+    share = 100 * (comparison.outcomes[0].scores[rows] > 0.5).mean()
+    assert re.search(rf"Male 120 {share:.1f} ", words(page))
+
+
+def test_settings_versions_and_date(page):
+    text = words(page)
+    assert "Split 75/25" in text
+    assert f"2024-02-29 12:30 UTC, fairtransport {fairtransport.__version__}, Python 3." in text
+    assert f"scikit-learn {sklearn.__version__}" in text
+
+
+def test_light_dark_print_and_narrow(page):
+    for media in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
+        assert media in page
+
+
+def test_hostile_names_are_inert(hostile_page):
+    reader = Reader(hostile_page)
+    tags = {tag for tag, _ in reader.elements}
+    assert "script" not in tags
+    assert len(reader.all("img")) == 1
+    assert not [key for _, attributes in reader.elements for key in attributes if key.startswith("on")]
+    text = words(hostile_page)
+    assert "<script>alert(1)</script>" in text  # as text
+    assert "{{ 7 * 7 }} </style></svg>" in text  # neither a template nor an end of the styles
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", hostile_page)
+
+
+def test_files(comparison, tmp_path):
+    folder = tmp_path / "a" / "b"
+    page = write_comparison(comparison, folder)
+    assert page == folder / "index.html"
+    assert {path.name for path in folder.iterdir()} == set(COMPARISON_FILES)
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_without_jinja2_the_error_says_what_to_install(comparison, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r'jinja2: pip install "fairtransport\[report\]"'):
+        write_comparison(comparison, tmp_path)
