@@ -34,18 +34,18 @@ def test_every_help_has_an_example(run, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_are_of_one_style(run, command):
-    told = " ".join(run(command, "--help").stdout.split())
-    assert "Exit status:" in told
-    assert "130" in told
-    assert "Ctrl-C" in told
-    assert "With --debug a failure shows where it happened" in told
-    assert "--force" in told
-    assert "--json [PATH]" in told or command == "stream"  # what that one writes is for programs already
+def test_every_help_lists_statuses_and_common_options(run, command):
+    text = " ".join(run(command, "--help").stdout.split())
+    assert "Exit status:" in text
+    assert "130" in text
+    assert "Ctrl-C" in text
+    assert "Add --debug to see where an error was raised" in text
+    assert "--force" in text
+    assert "--json [PATH]" in text or command == "stream"  # whose output is JSON lines or CSV already
 
 
-def test_option_names_mean_the_same_everywhere():
-    """An option of two commands has one placeholder, but for --out: a file or a folder."""
+def test_an_option_has_one_placeholder_on_all_commands():
+    """But for --out, which is a file or a folder."""
     metavars = {}
     for command in get_command(app).commands.values():
         for parameter in command.params:
@@ -53,10 +53,30 @@ def test_option_names_mean_the_same_everywhere():
                 if name.startswith("--") and name not in {"--help", "--out"}:
                     metavars.setdefault(name, set()).add(parameter.metavar)
     assert len(metavars) > 40
-    assert {name: found for name, found in metavars.items() if len(found) > 1} == {}
+    assert {name: several for name, several in metavars.items() if len(several) > 1} == {}
 
 
-def test_debug_may_stand_behind_the_command(run, tmp_path):
+SHARED = {
+    *("--sensitive", "--missing", "--small-groups", "--min-group-size", "--max-groups", "--json", "--force", "--label"),
+    *("--positive", "--weight", "--seed", "--range", "--bins", "--score", "--format", "--delimiter", "--encoding"),
+    *("--null", "--decimal", "--max-expansion", "--memory", "--threads"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_a_shared_option_has_one_help_text_and_one_default(name):
+    commands = get_command(app).commands
+    options = [
+        option
+        for command in commands.values()
+        for option in command.params
+        if name in option.opts and command.name != "stream"  # which reads lines, not files of tables
+    ]
+    assert len({option.help for option in options}) == 1
+    assert len({repr(option.default) for option in options}) == 1
+
+
+def test_debug_may_follow_the_command(run, tmp_path):
     arguments = ("audit", tmp_path / "absent.csv", "--score", "s", "--sensitive", "a")
     assert run(*arguments).stderr.startswith("error: No such file")
     result = run(*arguments, "--debug")
@@ -67,12 +87,12 @@ def test_debug_may_stand_behind_the_command(run, tmp_path):
 def test_json_with_and_without_a_path(run, tmp_path):
     printed = run("datasets", "--json").stdout
     assert json.loads(printed) == json.loads(run("datasets", "--json", "-").stdout)
-    told = run("datasets", "--json", tmp_path / "sets.json")
-    assert told.stdout.endswith(f"JSON: {tmp_path / 'sets.json'}\n")
+    result = run("datasets", "--json", tmp_path / "sets.json")
+    assert result.stdout.endswith(f"JSON: {tmp_path / 'sets.json'}\n")
     assert json.loads((tmp_path / "sets.json").read_text()) == json.loads(printed)
     again = run("datasets", "--json", tmp_path / "sets.json")
     assert (again.exit_code, again.stdout) == (1, "")
-    assert again.stderr.startswith("error: The output file exists; give --force to replace it")
+    assert again.stderr.startswith("error: The output file exists; use --force to overwrite it")
     assert run("datasets", "--json", "--force").stdout == printed
 
 
@@ -109,7 +129,7 @@ def test_module_runs_as_a_program_without_warnings():
     assert done.stderr == ""
 
 
-def test_terminal_without_our_signs_shows_question_marks():
+def test_a_terminal_that_lacks_a_character_shows_a_question_mark():
     code = "from fairtransport.cli import main\ntry:\n    main()\nexcept SystemExit:\n    print('\u00b1')"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-c", code, "--version"]
@@ -124,12 +144,11 @@ def test_without_the_extra_one_line_says_what_to_install(absent, monkeypatch, ca
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 1
-    told = capsys.readouterr().err
-    assert told == f'error: the command line needs {" and ".join(absent)}: pip install "fairtransport[cli]"\n'
+    message = capsys.readouterr().err
+    assert message == f'error: the command line needs {" and ".join(absent)}: pip install "fairtransport[cli]"\n'
 
 
-def test_quick_to_answer():
-    """No command is chosen yet: neither scikit-learn nor numba nor matplotlib may be loaded."""
+def test_help_loads_no_heavy_library():
     heavy = {"sklearn", "numba", "matplotlib", "jinja2"}
     code = f"import sys, fairtransport.cli.app; print(sorted({heavy} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

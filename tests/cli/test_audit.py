@@ -12,9 +12,8 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._text import plain
-from fairtransport.cli import _tables
 from fairtransport.cli._limits import parse_limits
-from fairtransport.report.pages.audit_verdict import audit_verdict
+from fairtransport.report import audit_verdict
 
 CANARY = "CANARY"
 QUICK = ("--replicates", 20)
@@ -56,23 +55,23 @@ def one_line(result, status=1):
     return lines[0]
 
 
-def test_the_table_says_how_far_how_sure_and_what_that_means(run, here):
+def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
     result = call(run, "--label", "y", "--by", "region", "--threshold", 0.25, "--threshold", 0.5, "--replicates", 99)
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    options = {"label": "y", "by": "region", "thresholds": [0.25, 0.5], "n_bootstrap": 99, "n_permutations": 99}
-    expected = ft.audit_table(rows(), score="s", sensitive="race", random_state=0, **options)
+    options = {"label": "y", "strata": "region", "thresholds": [0.25, 0.5], "n_bootstrap": 99, "n_permutations": 99}
+    expected = ft.audit_table(rows(), score="s", sensitive_features="race", random_state=0, **options)
     assert result.stdout.startswith(str(expected))
     assert " ".join(result.stdout.split()).endswith(plain(audit_verdict(expected).sentence))
     assert "The two groups are scored differently" in result.stdout
 
 
-def test_no_difference_is_said_to_be_none(run, here):
+def test_a_difference_within_the_noise_is_called_chance(run, here):
     rng = np.random.default_rng(3)
     pl.DataFrame({"s": rng.random(200), "race": ["a", "b"] * 100}).write_csv("fair.csv")
     result = call(run, files=["fair.csv"])
     told = " ".join(result.stdout.split())
-    assert "The two groups are scored no more differently than chance would have it" in told
+    assert "The two groups are scored no more differently than expected by chance" in told
 
 
 @pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "sco*.parquet"])
@@ -82,7 +81,7 @@ def test_json_on_standard_output_is_the_audit_and_nothing_else(run, here, name):
     expected = ft.audit_table(
         rows(),
         score="s",
-        sensitive=["race", "sex"],
+        sensitive_features=["race", "sex"],
         weight="w",
         n_bootstrap=20,
         n_permutations=20,
@@ -114,11 +113,11 @@ def test_options_reach_the_audit(run, here):
         sensitive="race,sex",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    content = json.loads(result.stdout)
     expected = ft.audit_table(
         frame,
         score="s",
-        sensitive=["race", "sex"],
+        sensitive_features=["race", "sex"],
         label="y",
         pos_label="no",
         range=(300, 850),
@@ -129,7 +128,7 @@ def test_options_reach_the_audit(run, here):
         n_bootstrap=20,
         n_permutations=20,
     )
-    assert found == json.loads(expected.to_json())
+    assert content == json.loads(expected.to_json())
 
 
 def test_groups_of_each_column(run, here):
@@ -167,46 +166,49 @@ def test_a_limit_that_is_exceeded_ends_with_2(run, here, option, limit, status):
     assert not status or result.stderr.endswith(f") {sign} {float(bound):g}\n")
 
 
-def test_every_limit_is_told(run, here):
+def test_every_exceeded_limit_is_reported(run, here):
     result = call(run, "--fail-above", "spdd=.05", "--fail-above", "sdd=.9", "--fail-above", "wass1=.05", "--json", "-")
     assert result.exit_code == 2
     assert [line.split()[2] for line in result.stderr.splitlines()] == ["spdd", "wass1"]
     json.loads(result.stdout)
 
 
-def test_surely_asks_the_interval():
-    found = ft.audit(
+def test_surely_compares_the_interval_with_the_limit():
+    audit = ft.audit(
         rows()["s"].to_numpy(), sensitive_features=rows()["race"].to_numpy(), n_bootstrap=99, random_state=0
     )
-    reading, at = found.readings["strong_pairwise_disparity"], found.thresholds[0]
+    reading, at = audit.readings["strong_pairwise_disparity"], audit.thresholds[0]
     between, unsure = (reading.low + reading.value) / 2, (at.ratio.value + at.ratio.high) / 2
     (above,), (below,) = (
         parse_limits([f"spdd={between}"], [], labelled=False),
         parse_limits([], [f"ratio={unsure}"], labelled=False),
     )
     for limit in (above, below):
-        assert limit.exceeded(found) is not None
-        assert limit.exceeded(found, surely=True) is None
+        assert limit.exceeded(audit) is not None
+        assert limit.exceeded(audit, surely=True) is None
     (far,) = parse_limits([f"spdd={reading.low / 2}"], [], labelled=False)
-    assert far.exceeded(found, surely=True) is not None
+    assert far.exceeded(audit, surely=True) is not None
 
 
-def test_nobody_selected_is_no_ratio_below_a_limit(run, here):
+def test_a_ratio_without_selected_rows_exceeds_no_limit(run, here):
     assert call(run, "--threshold", 1, "--fail-below", "ratio=.8").exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--fail-above", "sdpp=.1"], "knows nothing called 'sdpp'; it knows spdd (strong_pairwise_disparity), sdd"),
-        (["--fail-above", "ratio=.1"], "--fail-above knows nothing called 'ratio'"),
-        (["--fail-below", "spdd=.1"], "--fail-below knows nothing called 'spdd'; it knows ratio"),
+        (
+            ["--fail-above", "sdpp=.1"],
+            "does not know the metric 'sdpp'; it knows spdd (strong_pairwise_disparity), sdd",
+        ),
+        (["--fail-above", "ratio=.1"], "--fail-above does not know the metric 'ratio'"),
+        (["--fail-below", "spdd=.1"], "--fail-below does not know the metric 'spdd'; it knows ratio"),
         (["--fail-above", "spdd"], "--fail-above must be NAME=NUMBER, such as spdd=.1; got 'spdd'"),
         (["--fail-above", "spdd=nan"], "--fail-above must be NAME=NUMBER"),
         (["--fail-above", "err=.1"], "A limit on err needs --label"),
     ],
 )
-def test_limits_that_cannot_be_meant_are_refused_before_reading(run, here, arguments, told):
+def test_invalid_limits_are_refused_before_reading(run, here, arguments, told):
     assert told in one_line(call(run, *arguments, files=["none.csv"]))
 
 
@@ -261,7 +263,7 @@ def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, told):
     assert CANARY not in line
 
 
-def test_a_group_of_one_row_is_unsure(run, here):
+def test_a_group_of_one_row_is_marked_uncertain(run, here):
     pl.DataFrame({"s": np.linspace(0, 1, 61), "race": ["a"] * 60 + ["b"]}).write_csv("x.csv")
     result = call(run, files=["x.csv"])
     assert result.exit_code == 0
@@ -285,9 +287,9 @@ def test_missing_scores_and_groups_are_counted(run, here):
         (["--encoding", "klingon"], "encoding must be one of"),
         (["--json", "none/a.json"], "error: The folder of the output file does not exist: none/a.json"),
         (["--json", "."], "error: The output file is a folder: ."),
-        (["--json", "scores.csv"], "error: scores.csv is read; choose another name for the output file."),
-        (["--json", "scores.parquet"], "error: The output file exists; give --force to replace it: scores.parquet"),
-        (["--json", "x", "--html", "x"], "Two results have the same file"),
+        (["--json", "scores.csv"], "error: scores.csv is an input; choose another name for the output file."),
+        (["--json", "scores.parquet"], "error: The output file exists; use --force to overwrite it: scores.parquet"),
+        (["--json", "x", "--html", "x"], "Two outputs have the same file name"),
         (["--positive", "1"], "A positive label needs a column of labels"),
         (["--label", "region", "--positive", "x"], "--positive is none of the two labels in column 'region'"),
         (["--label", "w"], "Column 'w' has at least 3 different labels; two are needed"),
@@ -305,12 +307,12 @@ def test_on_a_terminal_it_asks_before_replacing(run, here, monkeypatch, answer, 
 
     from fairtransport.cli.app import app  # noqa: PLC0415
 
-    monkeypatch.setattr(_tables, "on_terminal", lambda: True)
+    monkeypatch.setattr("fairtransport.cli._output.can_ask", lambda: True)
     Path("a.json").write_text("old")
     arguments = ["audit", "scores.csv", "--score", "s", "--sensitive", "race", "--json", "a.json", "--replicates", "20"]
     result = CliRunner().invoke(app, arguments, input=f"{answer}\n")
     assert result.exit_code == status, result.output
-    assert "a.json exists. Replace it?" in result.stderr
+    assert "a.json exists. Overwrite it?" in result.stderr
     assert (Path("a.json").read_text() == "old") is (status == 1)
 
 
@@ -331,7 +333,7 @@ def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairtransport.tables.counting._group", stop)
+    monkeypatch.setattr("fairtransport.tables.table_counts._group", stop)
     before = sorted(here.iterdir())
     result = call(run, "--json", "a.json")
     assert (result.exit_code, result.stderr) == (130, "stopped\n")
@@ -340,10 +342,10 @@ def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
 
 def test_without_the_extra_one_line_says_what_to_install(run, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert one_line(call(run)) == "error: Files of tables need duckdb: pip install 'fairtransport[tables]'"
+    assert one_line(call(run)) == 'error: Files of tables need duckdb: pip install "fairtransport[tables]"'
 
 
-def test_debug_shows_where_but_not_whose(run, here):
+def test_debug_shows_the_error_without_the_row(run, here):
     Path("x.csv").write_text(f"s,race\n0.1,a\n{CANARY},b\n")
     result = run("--debug", "audit", "x.csv", "--score", "s", "--sensitive", "race")
     assert isinstance(result.exception, ValueError)

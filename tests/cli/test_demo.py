@@ -18,7 +18,7 @@ def test_prints_table_verdict_and_path(run, compare, comparison, tmp_path):
     table = [line.split() for line in lines]
     assert ["LR", "Title", "of", "LR", "0.147", "0.314", "0.428", "0.807", "1.5"] in table
     assert ["COT", "Title", "of", "COT", "0.178", "0.025", "0.022", "0.048", "1.5"] in table
-    assert ["floor", "groups", "drawn", "by", "lot", "0.061"] in table
+    assert ["floor", "groups", "permuted", "at", "random", "0.061"] in table
     assert verdict(comparison) in " ".join(result.stdout.split())
     assert lines[-1] == f"Page: {tmp_path / 'demo' / 'index.html'}"
     assert result.stderr == ""  # not a terminal: no progress

@@ -75,10 +75,10 @@ def files(tmp_path_factory):
     )
     for name in ("data", "test", "new"):
         raw.write_csv(folder / f"{name}.csv")
-    model = TableModel(LogisticRegression(), label="income", sensitive=["race", "sex"]).fit(raw)
+    model = TableModel(LogisticRegression(), label="income", sensitive_features=["race", "sex"]).fit(raw)
     ft.save(model, folder / "model.ft")
     transport = ft.ContinuousTransportClassifier(parity_weight=0.3)
-    ft.save(TableModel(transport, label="income", sensitive=["race", "sex"]).fit(raw), folder / "cot.ft")
+    ft.save(TableModel(transport, label="income", sensitive_features=["race", "sex"]).fit(raw), folder / "cot.ft")
     raw.write_ndjson(folder / "rows.jsonl")
     raw.with_columns(score=model.score_rows(raw).scores).write_csv(folder / "scored.csv")
     return folder

@@ -17,7 +17,7 @@ import pyarrow.feather as feather
 import pytest
 
 import fairtransport as ft
-from fairtransport.repair import files as repair_files
+from fairtransport.repair import file_repair
 
 CANARY = "CANARY"
 
@@ -82,8 +82,8 @@ def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, he
     found, frame = read(out), rows()
     assert found.columns == [*frame.columns, "s_repaired"]
     assert found.select(frame.columns).rows() == frame.rows()
-    fitted = ft.QuantileRepair().fit_table(frame, score="s", sensitive="race")
-    expected = fitted.transform_table(frame, score="s", sensitive="race")["repaired"]
+    fitted = ft.TableRepair(score="s", sensitive_features="race").fit(frame)
+    expected = fitted.transform(frame)["repaired"]
     np.testing.assert_allclose(found["s_repaired"], expected, rtol=0, atol=1e-12)
     assert result.stdout.endswith(f"Written: {out}\n")
 
@@ -126,18 +126,18 @@ def test_options_reach_the_repair(run, here):
     arguments = ("--amount", 0.5, "--target", "W", "--range", "300,850", "--bins", 1000, "--column", "fair")
     result = call(run, *arguments, files=["points.parquet"], sensitive=["race", "sex"][0])
     assert result.exit_code == 0, result.output
-    fitted = ft.QuantileRepair(target="W", amount=0.5).fit_table(
-        frame, score="s", sensitive="race", range=(300, 850), n_bins=1000
-    )
-    expected = fitted.transform_table(frame, score="s", sensitive="race")["repaired"]
+    fitted = ft.TableRepair(
+        ft.QuantileRepair(target="W", amount=0.5), score="s", sensitive_features="race", range=(300, 850), n_bins=1000
+    ).fit(frame)
+    expected = fitted.transform(frame)["repaired"]
     np.testing.assert_allclose(pl.read_parquet("out.parquet")["fair"], expected, rtol=0, atol=1e-9)
 
 
 def test_crossed_groups_of_text_and_numbers(run, here):
     assert call(run, sensitive="race,sex").exit_code == 0
     frame = rows()
-    fitted = ft.QuantileRepair().fit_table(frame, score="s", sensitive=["race", "sex"])
-    expected = fitted.transform_table(frame, score="s", sensitive=["race", "sex"])["repaired"]
+    fitted = ft.TableRepair(score="s", sensitive_features=["race", "sex"]).fit(frame)
+    expected = fitted.transform(frame)["repaired"]
     np.testing.assert_allclose(pl.read_parquet("out.parquet")["s_repaired"], expected, rtol=0, atol=1e-12)
 
 
@@ -148,15 +148,15 @@ def test_learned_on_one_file_and_applied_to_another(run, here, name):
     (new.write_csv if name.endswith("csv") else new.write_parquet)(name)
     result = call(run, "--fit-on", "scores.parquet", files=[name], sensitive="sex")
     assert result.exit_code == 0, result.output
-    fitted = ft.QuantileRepair().fit_table(rows(), score="s", sensitive="sex")
-    expected = fitted.transform([0.3, 1.0, 0.0], sensitive_features=[0, 1, 0])
+    fitted = ft.TableRepair(score="s", sensitive_features="sex").fit(rows())
+    expected = fitted.repair_.transform([0.3, 1.0, 0.0], sensitive_features=[0, 1, 0])
     found = pl.read_parquet("out.parquet")["s_repaired"].to_list()
     assert found[:3] == pytest.approx(expected, abs=1e-12)
     assert found[3:] == [None, None, None]
     said = result.stdout
     assert "Clamped to the fitted range: 2 rows." in said
     for reason in ("no score", "no group", "unknown group"):
-        assert f"Without a repaired score: 1 rows, {reason}." in said
+        assert f"Without a repaired score: 1 row, {reason}." in said
 
 
 def test_rows_without_score_or_group_are_reported(run, here):
@@ -167,7 +167,7 @@ def test_rows_without_score_or_group_are_reported(run, here):
     frame.write_csv("x.csv")
     result = call(run, files=["x.csv"])
     assert "Without a repaired score: 3 rows, no score." in result.stdout
-    assert "Without a repaired score: 1 rows, no group." in result.stdout
+    assert "Without a repaired score: 1 row, no group." in result.stdout
     assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 4
 
 
@@ -204,8 +204,8 @@ def test_several_files_keep_their_order(run, here):
     [
         ({"out": "out.xlsx"}, "no format that can be written, by its name"),
         ({"out": "none/out.parquet"}, "The folder of the output file does not exist"),
-        ({"out": "scores.parquet"}, "scores.parquet is read; choose another name for the output file."),
-        ({"out": "scores.csv"}, "The output file exists; give --force to replace it: scores.csv"),
+        ({"out": "scores.parquet"}, "scores.parquet is an input; choose another name for the output file."),
+        ({"out": "scores.csv"}, "The output file exists; use --force to overwrite it: scores.csv"),
         ({"out": "."}, "The output file is a folder"),
         ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 needed."),
         ({"files": ["taken.csv"]}, "The table has a column 'S_repaired' already; name another with --column"),
@@ -264,12 +264,12 @@ def test_a_third_label_is_found_before_the_file_appears(run, here, monkeypatch):
 def test_what_a_pattern_reads_is_not_written(run, here):
     Path("out.parquet").write_bytes(Path("scores.parquet").read_bytes())
     line = one_line(call(run, "--force", files=["*.parquet"]))
-    assert "out.parquet is read; choose another name" in line
+    assert "out.parquet is an input; choose another name" in line
 
 
 def test_force_replaces(run, here):
     Path("out.parquet").write_text("old")
-    assert "give --force" in one_line(call(run))
+    assert "use --force" in one_line(call(run))
     assert Path("out.parquet").read_text() == "old"
     assert call(run, "--force").exit_code == 0
     assert pl.read_parquet("out.parquet").height == 900
@@ -279,7 +279,7 @@ def test_ctrl_c_in_the_middle_leaves_no_file(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(repair_files._Tally, "add", stop)
+    monkeypatch.setattr(file_repair._Tally, "add", stop)
     before = sorted(here.iterdir())
     result = call(run)
     assert (result.exit_code, result.stderr) == (130, "stopped\n")

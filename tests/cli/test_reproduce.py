@@ -45,7 +45,7 @@ def test_unknown_name_lists_the_known_ones(run, table1):
     result = run("reproduce", "table9\x1b[31m")
     assert result.exit_code == 64
     known = "table1, figure1, figure2, figure3, figure4, ablation, all"
-    assert result.stderr == f"error: nothing called 'table9\\x1b[31m' to reproduce; known: {known}\n"
+    assert result.stderr == f"error: nothing called 'table9\\x1b[31m' to reproduce; choose one of {known}\n"
     assert table1 == []
 
 
@@ -76,7 +76,7 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
 
 def test_seeds_go_with_the_table_only(run, tmp_path):
     result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
-    assert (result.exit_code, result.stderr) == (64, "error: --seeds goes with table1 only\n")
+    assert (result.exit_code, result.stderr) == (64, "error: --seeds applies to table1 only\n")
 
 
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])

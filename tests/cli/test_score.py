@@ -1,4 +1,4 @@
-"""``fairtransport score``: the rows as they were, with scores; whoever gets none is counted."""
+"""``fairtransport score``: the rows as they were, with scores; rows without one are counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def models(tmp_path_factory, raw_people):
     people = raw_people(800)
     plain = LogisticRegression(max_iter=1000)
     for name, estimator in (("blind", plain), ("aware", ft.QuantileRepairClassifier(plain))):
-        ft.save(TableModel(estimator, label="hired", sensitive=["sex"]).fit(people), folder / f"{name}.ft")
+        ft.save(TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(people), folder / f"{name}.ft")
     return folder
 
 
@@ -80,11 +80,11 @@ def test_decisions(run, here):
     written = pl.read_csv("scored.csv")
     assert written["hire"].to_list() == (written["p"] > 0.4).cast(int).to_list()
     assert 0 < written["hire"].sum() < 200
-    assert f"200 of 200 rows have a score. {written['hire'].sum()} are decided positively." in result.stdout
+    assert f"200 of 200 rows have a score. {written['hire'].sum()} have a positive decision." in result.stdout
 
 
 def test_many_pieces_are_one_table(run, here, raw_people, monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.files._table._BATCH", 64)
+    monkeypatch.setattr("fairtransport.tables.files._file_table._BATCH", 64)
     whole = raw_people(5000, seed=2)
     whole[:3000].write_parquet("part-1.parquet")
     whole[3000:].write_parquet("part-2.parquet")
@@ -101,7 +101,7 @@ def test_columns_in_any_order_and_more_of_them(run, here, raw_people):
     np.testing.assert_array_equal(pl.read_csv("scored.csv")["score"], expected("blind", frame))
 
 
-def test_who_has_no_group_gets_no_score_and_is_counted(run, here, raw_people):
+def test_rows_without_a_known_group_get_no_score_and_are_counted(run, here, raw_people):
     frame = raw_people(10, seed=4).with_columns(sex=pl.Series([None, "?", "other"] + ["F"] * 7))
     frame.write_csv("odd.csv")
     result = call(run, "--threshold", 0.5, model="aware.ft", files=["odd.csv"])
@@ -112,7 +112,7 @@ def test_who_has_no_group_gets_no_score_and_is_counted(run, here, raw_people):
     assert call(run, files=["odd.csv"], out="blind.csv").stdout.startswith("10 of 10 rows have a score.")
 
 
-def test_gaps_and_new_words_are_dealt_with_and_counted(run, here, raw_people):
+def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     frame = raw_people(10, seed=5).with_columns(
         hours=pl.Series(["many", None, *["40"] * 8]), region=pl.Series(["west"] * 2 + ["north"] * 8)
     )
@@ -120,7 +120,7 @@ def test_gaps_and_new_words_are_dealt_with_and_counted(run, here, raw_people):
     result = call(run, "--json", files=["odd.csv"])
     shown = json.loads(result.stdout)
     assert (shown["scored"], shown["unreadable"], shown["new_words"]) == (10, 1, 2)
-    assert "Taken for missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
+    assert "Treated as missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
 
 
 def test_sensitive_columns_of_another_name(run, here, raw_people):
@@ -162,10 +162,10 @@ def test_wrong_standard_input(here, given, match):
     [
         ({"model": "absent.ft"}, "error: No such file or directory: absent.ft"),
         ({"model": "new.csv"}, "error: This is no model file"),
-        ({"model": "repair.ft"}, "error: repair.ft holds a QuantileRepair, which does not know"),
+        ({"model": "repair.ft"}, "error: repair.ft holds a QuantileRepair, which takes features"),
         ({"out": "nowhere/x.csv"}, "error: The folder of the output file does not exist"),
         ({"out": "x.docx"}, "error: x.docx: no format that can be written"),
-        ({"out": "blind.ft"}, "error: blind.ft is read; choose another name"),
+        ({"out": "blind.ft"}, "error: blind.ft is an input; choose another name"),
         ({"files": ["narrow.csv"]}, "error: The file has no columns 'region', 'hours', 'skill', 'job', 'joined'"),
         ({"files": ["scored-before.csv"]}, "error: The table has a column 'score' already; name another with --column"),
         ({"files": ["broken.csv"]}, "error: broken.csv, line 3: the row does not have the 8 fields"),
@@ -191,12 +191,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, here, raw_people, options
 
 def test_an_existing_file_is_kept_unless_forced(run, here):
     Path("scored.csv").write_text("mine")
-    assert one_line(call(run)) == "error: The output file exists; give --force to replace it: scored.csv"
+    assert one_line(call(run)) == "error: The output file exists; use --force to overwrite it: scored.csv"
     assert Path("scored.csv").read_text() == "mine"
     assert call(run, "--force").exit_code == 0
 
 
-def test_one_standard_output_for_one_thing(run, here):
+def test_rows_and_json_cannot_both_go_to_standard_output(run, here):
     line = one_line(call(run, "--json", out="-"), status=64)
     assert line == "error: --out - and --json - cannot both have standard output"
 

@@ -10,7 +10,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.metrics import error_rate
-from fairtransport.report.pages._what_if import WhatIf
+from fairtransport.report import WhatIf
 
 QUICK = ("--replicates", 20)
 
@@ -45,7 +45,7 @@ def test_the_page_promises_the_errors_that_repair_delivers(run, here, options, p
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
     assert result.exit_code == 0, result.output
     table = pl.read_parquet("scores.parquet")
-    found = ft.audit_table(table, score="s", sensitive="g", label="y", small_groups=policy, n_bootstrap=20,
+    found = ft.audit_table(table, score="s", sensitive_features="g", label="y", small_groups=policy, n_bootstrap=20,
                            n_permutations=20, random_state=0)  # fmt: skip
     promised = WhatIf.of(found).at(0.5, amount=1.0)
     _, out = repaired(run, *options)

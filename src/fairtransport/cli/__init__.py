@@ -12,17 +12,17 @@ def main() -> None:
     """Run the ``fairtransport`` command with the arguments of this process, and exit."""
     absent = [name for name in ("typer", "rich") if importlib.util.find_spec(name) is None]
     if absent:
-        told = f'error: the command line needs {" and ".join(absent)}: pip install "fairtransport[cli]"'
-        print(told, file=sys.stderr)  # noqa: T201 - rich is what is missing
+        message = f'error: the command line needs {" and ".join(absent)}: pip install "fairtransport[cli]"'
+        print(message, file=sys.stderr)  # noqa: T201 - rich is what is missing
         sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="replace")  # a terminal without our signs shows "?" and goes on
+            reconfigure(errors="replace")  # a terminal that lacks a character shows "?" instead
     try:
         from fairtransport.cli.app import app  # noqa: PLC0415 - typer may be missing above
 
         app(prog_name="fairtransport")
-    except KeyboardInterrupt:  # before the command began
+    except KeyboardInterrupt:  # before the command started
         print("stopped", file=sys.stderr)  # noqa: T201
         sys.exit(130)

@@ -1,9 +1,10 @@
-"""What the commands print with rich: tables, sentences, and a sign of life on a terminal."""
+"""What the commands print with rich: tables, sentences, paths, and progress on a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,9 +15,31 @@ from fairtransport._progress import progress
 from fairtransport._text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-__all__ = ["make_table", "many", "print_path", "print_sentence", "print_table", "spinner", "steps"]
+__all__ = [
+    "can_ask",
+    "count_of",
+    "make_table",
+    "print_paths",
+    "print_sentence",
+    "print_table",
+    "progress_bar",
+    "spinner",
+    "stderr_is_terminal",
+    "step_progress",
+]
+
+
+def stderr_is_terminal() -> bool:
+    """Return whether standard error is a terminal; progress is shown only there."""
+    return sys.stderr.isatty()
+
+
+def can_ask() -> bool:
+    """Return whether a question can be asked and answered on the terminal."""
+    return stderr_is_terminal() and sys.stdin.isatty()
 
 
 def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
@@ -48,15 +71,15 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: in
     return table
 
 
-def many(number: int, what: str) -> str:
-    """Return a number of things in words.
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is one.
 
     Examples
     --------
-    >>> many(1, "row"), many(1200, "row")
+    >>> count_of(1, "row"), count_of(1200, "row")
     ('1 row', '1,200 rows')
     """
-    return f"{number:,} {what}{'s' * (number != 1)}"
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def print_table(table: Table) -> None:
@@ -72,7 +95,7 @@ def print_table(table: Table) -> None:
 
 
 def print_sentence(text: str) -> None:
-    """Print text, wrapped to the terminal, as it is: no markup.
+    """Print text, wrapped to the width of the terminal and without interpreting markup.
 
     Parameters
     ----------
@@ -81,43 +104,63 @@ def print_sentence(text: str) -> None:
     Console(highlight=False).print(Text(one_line(text)))
 
 
-def print_path(label: str, path: object) -> None:
-    """Print a path on one line, however long, so that it can be copied.
+def print_paths(paths: Mapping[str, Path | None]) -> None:
+    """Print each path on one line, however long, so that it can be copied.
 
     Parameters
     ----------
-    label : str
-    path : object
+    paths : mapping
+        Label -> path; what has no path is left out.
     """
-    Console(highlight=False).print(Text(one_line(f"{label} {path}")), soft_wrap=True)
+    for label, path in paths.items():
+        if path is not None:
+            Console(highlight=False).print(Text(one_line(f"{label}: {path}")), soft_wrap=True)
 
 
 @contextlib.contextmanager
-def steps(title: str, number: int) -> Iterator[Callable[[str], None] | None]:
-    """Show on a terminal how many of some steps are done, and the time left; elsewhere nothing.
+def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
+    """Show a bar on a terminal once the work has taken two seconds.
 
     Parameters
     ----------
     title : str
-    number : int
-        Of the steps.
+
+    Yields
+    ------
+    callable
+        Takes the fraction of the work that is done.
+    """
+    from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415 - narwhals takes a while
+
+    with progress(title, 1000, show=stderr_is_terminal(), after=QUIET) as bar:
+        yield lambda fraction: bar.advance(int(1000 * fraction))
+
+
+@contextlib.contextmanager
+def step_progress(title: str, n_steps: int) -> Iterator[Callable[[str], None] | None]:
+    """Show on a terminal how many steps are done, and the time left.
+
+    Parameters
+    ----------
+    title : str
+    n_steps : int
 
     Yields
     ------
     callable or None
-        Takes what is being done in the step that begins.
+        Takes a description of the step that begins; None if there is no terminal.
     """
     if not Console(stderr=True).is_terminal:
         yield None
         return
-    begun = itertools.count()
-    with progress(title, number) as bar:
-        yield lambda note: bar.advance(min(next(begun), number - 1), one_line(note))
+    done = itertools.count()
+    with progress(title, n_steps) as bar:
+        yield lambda note: bar.advance(min(next(done), n_steps - 1), one_line(note))
 
 
 @contextlib.contextmanager
 def spinner(text: str) -> Iterator[Callable[[str], None] | None]:
-    """Show on a terminal that work goes on; elsewhere nothing.
+    """Show on a terminal that work is going on.
 
     Parameters
     ----------
@@ -127,7 +170,7 @@ def spinner(text: str) -> Iterator[Callable[[str], None] | None]:
     Yields
     ------
     callable or None
-        Takes the next thing that is being done.
+        Takes a new text; None if there is no terminal.
     """
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -1,8 +1,9 @@
-"""What went wrong, in one line, unless the whole story is asked for."""
+"""Errors and warnings of the library as the commands report them: one line each, in the words of the options."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -16,42 +17,68 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "MISUSE",
-    "ON_DEBUG",
-    "STATUSES",
+    "DEBUG_HELP",
+    "STATUS_HELP",
+    "USAGE_ERROR",
     "GuardedCommand",
     "GuardedGroup",
-    "complain",
+    "collect_warnings",
     "describe",
     "misuse",
-    "warned",
+    "option_names_in_errors",
+    "print_stderr",
 ]
 
 #: Exit status of a command that was called wrongly: EX_USAGE. Not 2, which says that a limit is exceeded.
-MISUSE = 64
+USAGE_ERROR = 64
 
-#: What every command's help says; a command with statuses of its own says those itself.
-ON_DEBUG = "With --debug a failure shows where it happened."
-STATUSES = (
-    "Exit status: 0 done; 1 bad input, or a failure: one line on standard error says which; 64 a wrong call; "
-    f"130 stopped by Ctrl-C. {ON_DEBUG}"
+#: The end of every command's help; a command with exit statuses of its own lists those itself.
+DEBUG_HELP = "Add --debug to see where an error was raised."
+STATUS_HELP = (
+    "Exit status: 0 success; 1 bad input or another failure, explained in one line on standard error; 64 wrong usage; "
+    f"130 interrupted by Ctrl-C. {DEBUG_HELP}"
 )
 
-_UsageError: Any = typer.BadParameter.__base__  # typer does not give away the class itself
+# Names and phrases of the library -> those of the command line.
+_OPTION_NAMES = (
+    (r"\brange=\(low, high\)", "--range LOW,HIGH"),
+    (r"\bencoding='utf-16'", "--encoding utf-16"),
+    (r"\bdecimal=','", "--decimal ,"),
+    (r"\bpos_label\b=?", "--positive"),
+    (r"\bsensitive_features (has|must)\b", r"--sensitive \1"),
+    (r"\bstrata (has|must)\b", r"--by \1"),
+    (r"\bmax_groups\b=?", "--max-groups"),
+    (r"\bmax_expansion\b=?", "--max-expansion"),
+    (r"\bn_bins\b=?", "--bins"),
+    (r"\bmin_group_size=(\d)", r"--min-group-size \1"),
+    (r"\bmin_group_size\b=?", "--min-group-size"),
+    (r"\bsmall_groups='(\w+)'", r"--small-groups \1"),
+    (r"\bsmall_groups\b=?", "--small-groups"),
+    (r"\boutput=", "--column"),
+    (r"\bmax_disparity=(\d)", r"--max-disparity \1"),
+    (r"\bmax_disparity\b=?", "--max-disparity"),
+    (r"\bpositive is none\b", "--positive is none"),
+    (r"\bcategorical names\b", "--categorical names"),
+    (r" Drop these rows, fill the values, or make them a group of their own with missing=\"group\"\.", ""),
+    (r" has that label; see Groups\.labels\.", " has the name that --target says."),
+    (r"\b(encoding|null|memory)=", r"--\1"),
+)
+
+_UsageError: Any = typer.BadParameter.__base__  # typer does not export the class itself
 
 
 class GuardedGroup(TyperGroup):
-    """Commands whose expected errors end in one line and an exit status: 1, 64 for misuse, or 130 after Ctrl-C.
+    """Commands whose expected errors end in one line and an exit status: 1, 64 for wrong usage, or 130 after Ctrl-C.
 
-    With ``--debug`` errors pass through.
+    With ``--debug`` errors are raised.
     """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read what stands before the command's name."""
+        """Read the options before the command's name."""
         try:
             return super().make_context(*arguments, **options)
         except _UsageError as error:
-            error.exit_code = MISUSE
+            error.exit_code = USAGE_ERROR
             raise
 
     def invoke(self, ctx: Any) -> Any:
@@ -59,46 +86,45 @@ class GuardedGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except _UsageError as error:
-            error.exit_code = MISUSE
+            error.exit_code = USAGE_ERROR
             raise
         except KeyboardInterrupt:
-            complain("stopped")
+            print_stderr("stopped")
             raise typer.Exit(130) from None
-        except BrokenPipeError:  # the reader of a pipe has left; typer ends quietly
+        except BrokenPipeError:  # the reader of a pipe has closed it; typer ends quietly
             raise
         except (ValueError, TypeError, OSError, ImportError) as error:
             if ctx.params.get("debug"):
                 raise
-            complain(f"error: {describe(error)}")
+            print_stderr(f"error: {describe(error)}")
             raise typer.Exit(1) from None
 
 
 class GuardedCommand(TyperCommand):
-    """A command that takes ``--debug`` behind its name as well, and ``--json`` without a path."""
+    """A command that also takes ``--debug`` after its name, and ``--json`` without a path."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what stands behind the command's name."""
-        ours = args.index("--") if "--" in args else len(args)
-        given, rest = args[:ours], args[ours:]
-        if "--debug" in given:
-            given = [one for one in given if one != "--debug"]
+        """Read the arguments after the command's name."""
+        end = args.index("--") if "--" in args else len(args)
+        arguments, rest = args[:end], args[end:]
+        if "--debug" in arguments:
+            arguments = [argument for argument in arguments if argument != "--debug"]
             ctx.find_root().params["debug"] = True
-        told = []
-        for place, one in enumerate(given):
-            following = given[place + 1] if place + 1 < len(given) else "--"
-            told.append(one)
-            if one == "--json" and following.startswith("-") and following != "-":
-                told.append("-")
-        return super().parse_args(ctx, [*told, *rest])
+        completed = []
+        for argument, following in zip(arguments, [*arguments[1:], "--"], strict=False):
+            completed.append(argument)
+            if argument == "--json" and following.startswith("-") and following != "-":
+                completed.append("-")
+        return super().parse_args(ctx, [*completed, *rest])
 
 
 def misuse(message: str) -> typer.Exit:
-    """Say what is wrong with a call, and return what ends the command."""
-    complain(f"error: {message}")
-    return typer.Exit(MISUSE)
+    """Print what is wrong with a call, and return the exception that ends the command."""
+    print_stderr(f"error: {message}")
+    return typer.Exit(USAGE_ERROR)
 
 
-def complain(message: str) -> None:
+def print_stderr(message: str) -> None:
     """Print one line on standard error.
 
     Parameters
@@ -110,20 +136,36 @@ def complain(message: str) -> None:
 
 
 @contextlib.contextmanager
-def warned() -> Iterator[list[str]]:
-    """Collect what the library warns of, for the command to say in its own words; Python's own warnings are dropped."""
-    told: list[str] = []
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the library's warnings for the command to report, and drop those of other libraries."""
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield told
-        for one in caught:
-            if one.category.__name__ in {"ConvergenceWarning", "ModelFileWarning"}:
-                text = str(one.message).partition(", or pass people_per_point")[0].rstrip(".")
-                told += [f"{text}."] if f"{text}." not in told else []
+        yield texts
+        for warning in caught:
+            if warning.category.__name__ in {"ConvergenceWarning", "ModelFileWarning"}:
+                text = str(warning.message).partition(", or pass people_per_point")[0].rstrip(".")
+                texts += [f"{text}."] if f"{text}." not in texts else []
+
+
+@contextlib.contextmanager
+def option_names_in_errors() -> Iterator[None]:
+    """Raise the library's errors with its parameters named as on the command line."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        text = str(error)
+        for pattern, option in _OPTION_NAMES:
+            text = re.sub(pattern, option, text)
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
+    except OSError as error:
+        if error.strerror and error.filename is None:
+            error.strerror = error.strerror.replace("memory=", "--memory")
+        raise
 
 
 def describe(error: Exception) -> str:
-    """Return what an error says, without Python's or the system's numbers.
+    """Return an error's message, without the error numbers of Python or the operating system.
 
     Parameters
     ----------

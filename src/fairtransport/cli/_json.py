@@ -1,47 +1,44 @@
-"""``--json``: the same on every command, to a file or to standard output."""
+"""The output of ``--json``, to a file or to standard output."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from fairtransport.storage import write_atomically
 
-__all__ = ["JsonGoal", "JsonTo"]
-
-JsonTo = Annotated[
-    str | None,
-    typer.Option(
-        "--json",
-        metavar="[PATH]",
-        help="Write everything as JSON to a file; without PATH, or with -, to standard output instead of tables.",
-    ),
-]
+__all__ = ["JsonOutput"]
 
 
 @dataclass(frozen=True)
-class JsonGoal:
-    """Where JSON goes: a file, standard output, or nowhere."""
+class JsonOutput:
+    """Where JSON goes: to a file, to standard output, or nowhere.
 
-    given: str | None
+    Parameters
+    ----------
+    option : str or None
+        Value of ``--json``: a path, ``"-"`` for standard output, or None without the option.
+    """
+
+    option: str | None
 
     @property
     def to_stdout(self) -> bool:
-        """Whether standard output is for programs."""
-        return self.given == "-"
+        """Whether JSON is all that standard output gets."""
+        return self.option == "-"
 
     @property
     def path(self) -> Path | None:
         """The file, if there is one."""
-        return None if self.given is None or self.to_stdout else Path(self.given)
+        return None if self.option is None or self.to_stdout else Path(self.option)
 
     def write(self, content: Any) -> None:
-        """Write what JSON can hold, or text that is JSON already."""
-        if self.given is None:
+        """Write a value that JSON can represent, or text that is JSON already."""
+        if self.option is None:
             return
         text = content if isinstance(content, str) else json.dumps(content, indent=2, allow_nan=False)
         if self.path is not None:

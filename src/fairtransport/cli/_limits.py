@@ -1,4 +1,4 @@
-"""Limits of an audit, such as ``spdd=.1``, so that the command can stand in a pipeline."""
+"""Limits on the metrics of an audit, such as ``spdd=.1``, for use in a pipeline."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
 
-#: Exit status when a limit is exceeded. Nothing else ends with it.
+#: Exit status when a limit is exceeded, and in no other case.
 EXCEEDED = 2
 
-#: Short names of what may not be above a limit, and of what may not be below one.
+#: Short and full names of the metrics that have an upper limit, and of those that have a lower one.
 ABOVE = {
     "spdd": "strong_pairwise_disparity",
     "sdd": "strong_demographic_disparity",
@@ -29,50 +29,49 @@ BELOW = {"ratio": "rate_ratio"}
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on one figure of an audit.
+    """A bound on one metric of an audit.
 
     Parameters
     ----------
-    given : str
-        What the user calls it.
+    alias : str
+        The metric's name as the user wrote it.
     name : str
         Its full name.
     bound : float
-    above : bool
-        Whether the figure may not be above the bound; below it otherwise.
+    upper : bool
+        Whether the bound is an upper one; a lower one otherwise.
     """
 
-    given: str
+    alias: str
     name: str
     bound: float
-    above: bool
+    upper: bool
 
     def exceeded(self, audit: Audit, *, surely: bool = False) -> str | None:
-        """Return a line about a limit that is exceeded, and None for one that is kept.
+        """Return a message if the limit is exceeded, and None otherwise.
 
-        With ``surely`` it counts as exceeded only if the whole interval lies beyond the bound.
+        With ``surely`` it counts as exceeded only if the whole confidence interval lies beyond the bound.
         """
-        value, low, high = self._figure(audit)
-        nearest = (low if self.above else high) if surely else value
-        if not (nearest > self.bound if self.above else nearest < self.bound):
+        value, low, high = self._estimate(audit)
+        decisive = (low if self.upper else high) if surely else value
+        if not (decisive > self.bound if self.upper else decisive < self.bound):
             return None
-        sign = ">" if self.above else "<"
-        told = f"{self.given} is {value:.4g} ({low:.4g} to {high:.4g})"
-        return f"limit exceeded: {told} {sign} {self.bound:g}"
+        sign = ">" if self.upper else "<"
+        return f"limit exceeded: {self.alias} is {value:.4g} ({low:.4g} to {high:.4g}) {sign} {self.bound:g}"
 
-    def _figure(self, audit: Audit) -> tuple[float, float, float]:
-        """Return the figure and its interval; of thresholds, the worst one's."""
-        found: Reading | Estimate
+    def _estimate(self, audit: Audit) -> tuple[float, float, float]:
+        """Return the metric and its interval, at the worst threshold if it depends on one."""
+        estimate: Reading | Estimate
         if self.name == "rate_difference":
-            found = max((at.difference for at in audit.thresholds), key=lambda estimate: estimate.value)
+            estimate = max((at.difference for at in audit.thresholds), key=lambda one: one.value)
         elif self.name == "rate_ratio":
             judged = [at.ratio for at in audit.thresholds if at.four_fifths is not None]
-            if not judged:  # nobody is selected: all rates are equal
+            if not judged:  # no one is selected, so that all rates are equal
                 return 1.0, 1.0, 1.0
-            found = min(judged, key=lambda estimate: estimate.value)
+            estimate = min(judged, key=lambda one: one.value)
         else:
-            found = audit.readings[self.name]
-        return found.value, found.low, found.high
+            estimate = audit.readings[self.name]
+        return estimate.value, estimate.low, estimate.high
 
 
 def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) -> list[Limit]:
@@ -81,26 +80,26 @@ def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) 
     Examples
     --------
     >>> parse_limits(["spdd=.1"], [], labelled=False)
-    [Limit(given='spdd', name='strong_pairwise_disparity', bound=0.1, above=True)]
+    [Limit(alias='spdd', name='strong_pairwise_disparity', bound=0.1, upper=True)]
     """
-    limits = [_parse(text, ABOVE, option="--fail-above", is_above=True) for text in above]
-    limits += [_parse(text, BELOW, option="--fail-below", is_above=False) for text in below]
+    limits = [_parse(text, ABOVE, option="--fail-above", upper=True) for text in above]
+    limits += [_parse(text, BELOW, option="--fail-below", upper=False) for text in below]
     for limit in limits:
         if limit.name == "error_rate" and not labelled:
-            raise ValueError(f"A limit on {limit.given} needs --label.")
+            raise ValueError(f"A limit on {limit.alias} needs --label.")
     return limits
 
 
-def _parse(text: str, known: dict[str, str], *, option: str, is_above: bool) -> Limit:
-    given, _, number = text.partition("=")
-    name = known.get(given.strip(), given.strip())
+def _parse(text: str, known: dict[str, str], *, option: str, upper: bool) -> Limit:
+    alias, _, number = text.partition("=")
+    name = known.get(alias.strip(), alias.strip())
     if name not in known.values():
-        words = ", ".join(f"{short} ({full})" for short, full in known.items())
-        raise ValueError(f"{option} knows nothing called {given!r}; it knows {words}.")
+        names = ", ".join(f"{short} ({full})" for short, full in known.items())
+        raise ValueError(f"{option} does not know the metric {alias!r}; it knows {names}.")
     try:
         bound = float(number)
     except ValueError:
         bound = math.nan
     if not math.isfinite(bound):
         raise ValueError(f"{option} must be NAME=NUMBER, such as {next(iter(known))}=.1; got {text!r}.")
-    return Limit(given.strip(), name, bound, is_above)
+    return Limit(alias.strip(), name, bound, upper)

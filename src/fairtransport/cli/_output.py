@@ -1,4 +1,4 @@
-"""Folders and files for results, checked before anything is computed."""
+"""Checks of output folders and files, made before anything is computed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fairtransport.cli._console import can_ask
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = ["prepare_files", "prepare_folder"]
 
-_NEEDED_MB = 20  # the largest results have 5 MB
+_REQUIRED_MB = 20  # the largest results take 5 MB
 
 
 def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
-    """Make a folder and make sure that results can be written there.
+    """Create a folder and check that results can be written there.
 
     Parameters
     ----------
     path : Path
-        Made with its parents when it does not exist.
+        Created, with its parents, if it does not exist.
     files : iterable of str
         Names of the files that will be written; existing ones will be replaced.
 
@@ -38,7 +40,7 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
     Raises
     ------
     OSError
-        When it is a file, lies below one, may not be written, has no room, or a result's name is a folder there.
+        If it is a file, lies below one, is not writable, is on a full disk, or a result has the name of a folder in it.
     """
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "The output folder is a file; choose another --out", str(path))
@@ -52,49 +54,47 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
         reason = error.strerror or type(error).__name__
         raise OSError(error.errno, f"Cannot write to the output folder ({reason})", str(path)) from error
     free = shutil.disk_usage(path).free // 2**20
-    if free < _NEEDED_MB:
-        told = f"The output folder has {free} MB of free space; {_NEEDED_MB} MB are needed"
-        raise OSError(errno.ENOSPC, told, str(path))
+    if free < _REQUIRED_MB:
+        message = f"The output folder has {free} MB of free space; {_REQUIRED_MB} MB are needed"
+        raise OSError(errno.ENOSPC, message, str(path))
     taken = [name for name in files if (path / name).is_dir()]
     if taken:
         raise IsADirectoryError(errno.EISDIR, "A result has the name of a folder", str(path / taken[0]))
     return path
 
 
-def prepare_files(paths: Sequence[Path | None], *, force: bool, ask: bool, inputs: Iterable[str] = ()) -> None:
-    """Make sure that files can be written, and that existing ones may be replaced.
+def prepare_files(paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = ()) -> None:
+    """Check that files can be written and that existing ones may be replaced; on a terminal, ask.
 
     Parameters
     ----------
     paths : sequence of Path or None
-        Each in an existing folder; None is no file.
+        Each in an existing folder; None stands for no file.
     force : bool
-        Replace existing files.
-    ask : bool
-        Without ``force``, ask on the terminal. Otherwise an existing file is an error.
+        Replace existing files without asking.
     inputs : iterable of str
-        Files that are read, or patterns; none of them may be written.
+        Input files or patterns, none of which may be overwritten.
 
     Raises
     ------
     OSError, ValueError
-        When a file cannot be written or may not be replaced.
+        If a file cannot be written or may not be replaced.
     """
-    goals = [path for path in paths if path is not None]
-    if len({goal.resolve() for goal in goals}) < len(goals):
-        raise ValueError("Two results have the same file; name another one.")
+    outputs = [path for path in paths if path is not None]
+    if len({output.resolve() for output in outputs}) < len(outputs):
+        raise ValueError("Two outputs have the same file name; change one of them.")
     read = {Path(path).resolve() for name in inputs for path in (name, *glob.glob(name, recursive=True))}  # noqa: PTH207
-    for goal in goals:
-        if goal.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(goal))
-        if not goal.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "The folder of the output file does not exist", str(goal))
-        if goal.resolve() in read:
-            raise ValueError(f"{goal} is read; choose another name for the output file.")
-        if not os.access(goal.parent, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, "The folder of the output file may not be written", str(goal.parent))
-        if goal.exists() and not force:
-            if not ask:
-                raise FileExistsError(errno.EEXIST, "The output file exists; give --force to replace it", str(goal))
-            if not typer.confirm(f"{goal} exists. Replace it?", err=True):
-                raise FileExistsError(errno.EEXIST, "The output file exists, and was left as it is", str(goal))
+    for output in outputs:
+        if output.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
+        if not output.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "The folder of the output file does not exist", str(output))
+        if output.resolve() in read:
+            raise ValueError(f"{output} is an input; choose another name for the output file.")
+        if not os.access(output.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "The folder of the output file is not writable", str(output.parent))
+        if output.exists() and not force:
+            if not can_ask():
+                raise FileExistsError(errno.EEXIST, "The output file exists; use --force to overwrite it", str(output))
+            if not typer.confirm(f"{output} exists. Overwrite it?", err=True):
+                raise FileExistsError(errno.EEXIST, "The output file exists and was not overwritten", str(output))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fairtransport._text import one_line
-from fairtransport.cli._errors import complain
+from fairtransport.cli._errors import print_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ class StreamReporter:
     """
 
     def __init__(
-        self, seconds: float, show: Callable[[str], None] | None = None, say: Callable[[str], None] = complain
+        self, seconds: float, show: Callable[[str], None] | None = None, say: Callable[[str], None] = print_stderr
     ) -> None:
         self._seconds, self._show, self._say = seconds, show, say
         self._due = time.monotonic() + seconds
@@ -62,7 +62,7 @@ class StreamReporter:
 
     def end(self, *, rows: int, rejected: int, alarms: int) -> None:
         """Say what it came to, when the live line is gone."""
-        complain(f"done: {rows:,} rows scored, {rejected:,} lines set aside, {alarms} alarms")
+        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines set aside, {alarms} alarms")
 
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)

@@ -1,4 +1,4 @@
-"""The commands put together, with the options that all of them share."""
+"""The command line application: all commands, and the options of every one of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairtransport import __version__
-from fairtransport.cli._errors import ON_DEBUG, STATUSES, GuardedCommand, GuardedGroup
+from fairtransport.cli._errors import DEBUG_HELP, STATUS_HELP, GuardedCommand, GuardedGroup
 from fairtransport.cli.audit import run_audit
 from fairtransport.cli.datasets import show_datasets
 from fairtransport.cli.demo import run_demo
@@ -27,7 +27,7 @@ app = typer.Typer(
     cls=GuardedGroup,
     no_args_is_help=True,
     add_completion=True,
-    pretty_exceptions_enable=False,  # with --debug a plain traceback, without the values of variables
+    pretty_exceptions_enable=False,  # its tracebacks show the values of variables
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -41,9 +41,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": run_reproduce,
     "datasets": show_datasets,
 }
-_OWN_STATUSES = {"audit", "stream"}  # their help lists them
+_LISTS_STATUSES = {"audit", "stream"}  # they have one more than the others
 for _name, _run in _COMMANDS.items():
-    app.command(_name, cls=GuardedCommand, epilog=ON_DEBUG if _name in _OWN_STATUSES else STATUSES)(_run)
+    app.command(_name, cls=GuardedCommand, epilog=DEBUG_HELP if _name in _LISTS_STATUSES else STATUS_HELP)(_run)
 
 
 def _print_version(asked: bool) -> None:
@@ -58,14 +58,17 @@ def _shared(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the whole traceback when something fails; also behind a command.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; may also follow the command.")
     ] = False,
 ) -> None:
-    """Scores that say the same about every group, by optimal transport.
+    """Measure and remove differences between groups in a model's scores.
+
+    Audits scores for demographic disparity, and trains or repairs models with optimal transport so that the scores of
+    all groups have the same distribution.
 
     \b
     Example:
-      fairtransport demo --out demo     four methods on the Adult data
+      fairtransport demo --out demo     compares four methods
       fairtransport audit scores.csv --score s --sensitive race,sex
       fairtransport train data.csv --label income --sensitive race,sex \\
           --method cot --out model.ft

@@ -1,4 +1,4 @@
-"""``fairtransport audit``: how far apart the groups' scores in files are, and how sure that is."""
+"""``fairtransport audit``: differences between groups' scores in files, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, plain
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import print_path, spinner
-from fairtransport.cli._errors import complain
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared
+from fairtransport.cli._console import print_paths, spinner, stderr_is_terminal
+from fairtransport.cli._errors import option_names_in_errors, print_stderr
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
 
@@ -23,81 +23,108 @@ if TYPE_CHECKING:
 __all__ = ["run_audit"]
 
 
+@shared.with_reading_options
 def run_audit(
     files: shared.Files,
     *,
     score: shared.Score,
     sensitive: shared.Sensitive,
-    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="Column of two labels.")] = None,
+    label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
-    weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of weights.")] = None,
+    weight: shared.Weight = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="COLUMNS", help="Compare within each value of these as well, such as region."),
+        typer.Option(
+            "--by", metavar="COLUMNS", help="Also compare within each value of these columns, such as region."
+        ),
     ] = None,
     threshold: Annotated[
         list[float] | None,
-        typer.Option("--threshold", metavar="X", help="Scores above are selected; may be repeated [default: middle]."),
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="Scores above X are selected; may be repeated [default: the middle of the range].",
+        ),
     ] = None,
     target: Annotated[
         str,
         typer.Option(
-            "--target", metavar="WORD", help="What wass1 is measured to: barycenter, barycenter_w2, pooled or a group."
+            "--target",
+            metavar="TARGET",
+            help="Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group.",
         ),
     ] = "barycenter",
     score_range: shared.ScoreRange = None,
     grouping: Annotated[
         str,
-        typer.Option("--grouping", metavar="WORD", help="crossed, or each: one group for each value of each column."),
+        typer.Option(
+            "--grouping",
+            metavar="crossed|each",
+            help="One group for each combination of values, or for each value of each column.",
+        ),
     ] = "crossed",
-    missing: Annotated[
-        str, typer.Option("--missing", metavar="WORD", help="A missing group: set_aside (and counted), or group.")
-    ] = "set_aside",
+    missing: shared.Missing = "set_aside",
     small_groups: shared.SmallGroups = "keep",
     min_group_size: shared.MinGroupSize = 30,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write a page that can be handed on.")
+        Path | None, typer.Option("--html", metavar="PATH", help="Write a self-contained HTML report.")
     ] = None,
-    json_to: JsonTo = None,
+    json_path: shared.JsonPath = None,
     fail_above: Annotated[
         list[str] | None,
-        typer.Option("--fail-above", metavar="NAME=X", help=f"Exit with 2 when it is above X: {', '.join(ABOVE)}."),
+        typer.Option(
+            "--fail-above", metavar="NAME=X", help=f"Exit with status 2 if a metric is above X: {', '.join(ABOVE)}."
+        ),
     ] = None,
     fail_below: Annotated[
         list[str] | None,
-        typer.Option("--fail-below", metavar="NAME=X", help=f"Exit with 2 when it is below X: {', '.join(BELOW)}."),
+        typer.Option(
+            "--fail-below", metavar="NAME=X", help=f"Exit with status 2 if a metric is below X: {', '.join(BELOW)}."
+        ),
     ] = None,
     surely: Annotated[
-        bool, typer.Option("--surely", help="Limits are exceeded only when the whole interval is beyond them.")
+        bool,
+        typer.Option("--surely", help="Count a limit as exceeded only if the whole confidence interval is beyond it."),
     ] = False,
     force: shared.Force = False,
-    confidence: Annotated[float, typer.Option("--confidence", metavar="X", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="X", help="Level of the confidence intervals.")
+    ] = 0.95,
     replicates: Annotated[
-        int, typer.Option("--replicates", metavar="N", min=20, help="Bootstrap replicates, and shuffles of the groups.")
+        int,
+        typer.Option(
+            "--replicates",
+            metavar="N",
+            min=20,
+            help="Number of bootstrap replicates, and of permutations of the groups.",
+        ),
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    seed: shared.Seed = 0,
     bins: shared.Bins = 16_384,
     max_groups: shared.MaxGroups = 200,
-    file_format: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = "utf-8",
-    null: shared.Null = None,
-    decimal: shared.Decimal = ".",
-    max_expansion: shared.MaxExpansion = 200,
-    memory: shared.Memory = "2GiB",
-    threads: shared.Threads = None,
+    reading: shared.Reading,
 ) -> None:
-    """Say how far apart groups' scores in files are, and how sure it is.
+    """Measure differences between groups' scores, with intervals.
 
-    Files may be larger than memory; only counts are kept. Rows without score or group are counted and reported.
+    Files may be larger than memory, because only histograms of the scores are kept. Rows without a score or a group are
+    counted and reported.
+
+    \b
+    Metrics that can have a limit:
+      spdd        strong pairwise demographic disparity: distance between pairs
+      sdd         strong demographic disparity: distance to everyone's scores
+      wass1       Wasserstein-1 distance to the target
+      err         error rate, with --label
+      difference  largest difference of selection rates
+      ratio       smallest ratio of selection rates
 
     \b
     Exit status:
-      0    all is well
-      1    bad input, or a failure: one line on standard error says which
-      2    a limit is exceeded, and nothing else
-      64   the command was called wrongly
-      130  stopped by Ctrl-C
+      0    success
+      1    bad input or another failure, explained on standard error
+      2    a limit is exceeded
+      64   wrong usage
+      130  interrupted by Ctrl-C
 
     \b
     Example:
@@ -106,21 +133,11 @@ def run_audit(
           --label y --by region --html report.html --fail-above spdd=.1
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
-    shared.check_small_groups(small_groups)
-    goal = JsonGoal(json_to)
-    prepare_files([html, goal.path], force=force, ask=shared.on_terminal(), inputs=files)
+    shared.check_policies(small_groups, missing)
+    json_output = JsonOutput(json_path)
+    prepare_files([html, json_output.path], force=force, inputs=files)
     if html is not None:
-        load_extra("jinja2")  # told before anything is computed
-    reading = shared.read_options(
-        format=file_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        null=null,
-        decimal=decimal,
-        max_expansion=max_expansion,
-        memory=memory,
-        threads=threads,
-    )
+        load_extra("jinja2")  # fails before anything is computed
     drawing: dict[str, Any] = {
         "thresholds": threshold or None,
         "target": target,
@@ -139,12 +156,12 @@ def run_audit(
         "max_groups": max_groups,
     }
     names = {"score": score, "sensitive": sensitive, "label": label, "by": by or (), "weight": weight}
-    with shared.in_options():
+    with option_names_in_errors():
         audit = _audit(files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed)
-    _hand_on(audit, html, goal)
-    exceeded = [told for limit in limits if (told := limit.exceeded(audit, surely=surely)) is not None]
-    for told in exceeded:
-        complain(told)
+    _report(audit, html, json_output)
+    exceeded = [text for limit in limits if (text := limit.exceeded(audit, surely=surely)) is not None]
+    for text in exceeded:
+        print_stderr(text)
     if exceeded:
         raise typer.Exit(EXCEEDED)
 
@@ -171,25 +188,23 @@ def _audit(
         columns = shared.name_columns(table, **names)
         if positive is not None:
             counting["pos_label"] = table.read_label(columns, positive)
-        counts = table.run(count_table, columns, show=shared.watched(), meanwhile=load_and_check, **counting)
+        counts = table.run(count_table, columns, show=stderr_is_terminal(), meanwhile=load_and_check, **counting)
     from fairtransport.auditing import audit_counts  # noqa: PLC0415 - loaded by now
 
     with spinner("Intervals and noise floor"):
         return audit_counts(counts, random_state=seed, **drawing)
 
 
-def _hand_on(audit: Audit, html: Path | None, goal: JsonGoal) -> None:
-    from fairtransport.report.pages.audit_verdict import audit_verdict  # noqa: PLC0415 - its room brings much
+def _report(audit: Audit, html: Path | None, json_output: JsonOutput) -> None:
+    from fairtransport.report import audit_verdict  # noqa: PLC0415 - loads much, and only this command needs it
 
     if html is not None:
         with spinner("Writing the page"):
             audit.to_html(html)
-    goal.write(audit.to_json(indent=2))
-    if goal.to_stdout:
+    json_output.write(audit.to_json(indent=2))
+    if json_output.to_stdout:
         return
     typer.echo(str(audit))
     typer.echo()
     typer.echo(textwrap.fill(one_line(plain(audit_verdict(audit).sentence)), 80, break_on_hyphens=False))
-    for what, path in (("Page:", html), ("JSON:", goal.path)):
-        if path is not None:
-            print_path(what, path)
+    print_paths({"Page": html, "JSON": json_output.path})

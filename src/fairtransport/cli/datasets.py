@@ -1,4 +1,4 @@
-"""``fairtransport datasets``: what data come with the package."""
+"""``fairtransport datasets``: the data sets that come with the package."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import asdict
 
 import typer
 
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import make_table, print_path, print_table
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli._console import make_table, print_paths, print_table
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
 
 __all__ = ["show_datasets"]
 
 
-def show_datasets(json_to: JsonTo = None, *, force: shared.Force = False) -> None:
+def show_datasets(json_path: shared.JsonPath = None, *, force: shared.Force = False) -> None:
     """List the data sets that come with the package.
 
     \b
@@ -23,11 +23,11 @@ def show_datasets(json_to: JsonTo = None, *, force: shared.Force = False) -> Non
     """  # noqa: D301 - \b keeps the lines of the example
     from fairtransport.datasets import list_datasets  # noqa: PLC0415 - scikit-learn takes a while
 
-    goal = JsonGoal(json_to)
-    prepare_files([goal.path], force=force, ask=shared.on_terminal())
+    json_output = JsonOutput(json_path)
+    prepare_files([json_output.path], force=force)
     entries = list_datasets()
-    goal.write([asdict(entry) for entry in entries])
-    if goal.to_stdout:
+    json_output.write([asdict(entry) for entry in entries])
+    if json_output.to_stdout:
         return
     table = make_table("Data sets", ["Name", "Label", "Sensitive", "Licence"], ["Rows", "Columns"])
     for entry in entries:
@@ -36,5 +36,4 @@ def show_datasets(json_to: JsonTo = None, *, force: shared.Force = False) -> Non
     print_table(table)
     for entry in entries:
         typer.echo(entry.citation)
-    if goal.path is not None:
-        print_path("JSON:", goal.path)
+    print_paths({"JSON": json_output.path})

@@ -1,4 +1,4 @@
-"""``fairtransport demo``: four methods on the Adult data, and a page about them."""
+"""``fairtransport demo``: four methods on the Adult data set, and a page that compares them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import typer
 
 from fairtransport._extras import check_report
 from fairtransport._text import one_line, three_digits
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, steps
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli._console import make_table, print_paths, print_sentence, print_table, step_progress
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files, prepare_folder
-from fairtransport.report import METRICS, verdict, write_comparison
-from fairtransport.report.pages.comparison_page import FILES
+from fairtransport.report import COMPARISON_FILES, METRICS, verdict, write_comparison
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,42 +26,43 @@ _STEPS = 8  # reading, LR, compiling, three trainings, measuring, the page
 
 
 def run_demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the page and its figures.")] = Path(
-        "fairtransport-demo"
-    ),
-    quick: Annotated[bool, typer.Option("--quick", help="Train for a few seconds only; rougher figures.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
-    json_to: JsonTo = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Output folder for the page and its figures.")
+    ] = Path("fairtransport-demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train for a few seconds only; the figures are less precise.")
+    ] = False,
+    seed: shared.Seed = 0,
+    json_path: shared.JsonPath = None,
     force: shared.Force = False,
 ) -> None:
-    """Compare four methods on the Adult data; write a page.
+    """Compare four methods on the Adult data set, in a web page.
 
-    Plain logistic regression (LR), repair of its scores (DPP), and training with discrete (DOT) and continuous
-    optimal transport (COT). Takes less than a minute; files of an earlier run are replaced.
+    The methods are logistic regression (LR), quantile repair of its scores (DPP), and training with discrete (DOT) and
+    with continuous optimal transport (COT). This takes less than a minute. Files of an earlier run in the same folder
+    are overwritten.
 
     \b
     Example:
       fairtransport demo --out demo     then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
     check_report()
-    goal = JsonGoal(json_to)
-    prepare_files([goal.path], force=force, ask=shared.on_terminal())
-    folder = prepare_folder(out, FILES)
+    json_output = JsonOutput(json_path)
+    prepare_files([json_output.path], force=force)
+    folder = prepare_folder(out, COMPARISON_FILES)
     from fairtransport.paper.comparison import compare_on_adult  # noqa: PLC0415 - numba takes a while
 
-    with steps("Demo", _STEPS) as progress:
+    with step_progress("Demo", _STEPS) as progress:
         comparison = compare_on_adult(quick=quick, random_state=seed, progress=progress)
         if progress is not None:
             progress("Writing the page")
         page = write_comparison(comparison, folder)
-    goal.write((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
-    if goal.to_stdout:
+    json_output.write((folder / "comparison.json").read_text(encoding="utf-8").rstrip())
+    if json_output.to_stdout:
         return
     print_table(_table(comparison))
     print_sentence(verdict(comparison))
-    print_path("Page:", page)
-    if goal.path is not None:
-        print_path("JSON:", goal.path)
+    print_paths({"Page": page, "JSON": json_output.path})
 
 
 def _table(comparison: Comparison) -> Table:
@@ -72,5 +72,5 @@ def _table(comparison: Comparison) -> Table:
         values = [three_digits(outcome.metrics[metric]) for metric in METRICS]
         table.add_row(one_line(outcome.name), one_line(outcome.title), *values, f"{outcome.seconds:.1f}")
     floor = [three_digits(comparison.floor[metric]) if metric in comparison.floor else "" for metric in METRICS]
-    table.add_row("floor", "groups drawn by lot", *floor, "", style="dim")
+    table.add_row("floor", "groups permuted at random", *floor, "", style="dim")
     return table

@@ -1,4 +1,4 @@
-"""``fairtransport repair``: files of scores -> a file with repaired scores, and the map for others to use."""
+"""``fairtransport repair``: a table with repaired scores, and the repair itself as SQL or a lookup table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import make_table, print_path, print_sentence, print_table, spinner
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared
+from fairtransport.cli._console import (
+    count_of,
+    make_table,
+    print_paths,
+    print_sentence,
+    print_table,
+    progress_bar,
+    spinner,
+    stderr_is_terminal,
+)
+from fairtransport.cli._errors import option_names_in_errors
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
 from fairtransport.storage import write_atomically
 
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing import Audit
     from fairtransport.repair import QuantileRepair
-    from fairtransport.repair.files import FileRepair
+    from fairtransport.repair.file_repair import FileRepair
 
 __all__ = ["run_repair"]
 
@@ -32,6 +42,7 @@ _TITLES = {
 _REPLICATES = 100  # for the noise floor of the table that is shown
 
 
+@shared.with_reading_options
 def run_repair(
     files: shared.Files,
     *,
@@ -39,64 +50,58 @@ def run_repair(
     sensitive: shared.Sensitive,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="PATH", help="File to write: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
+        typer.Option("--out", metavar="PATH", help="Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..."),
     ],
     amount: Annotated[
         float,
-        typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (as they are) to 1 (equal distributions)."),
+        typer.Option(
+            "--amount", metavar="X", min=0, max=1, help="From 0 (scores unchanged) to 1 (equal distributions)."
+        ),
     ] = 1.0,
     target: Annotated[
-        str, typer.Option("--target", metavar="WORD", help="barycenter_w2, barycenter, pooled or a group.")
+        str,
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
+        ),
     ] = "barycenter_w2",
     fit_on: Annotated[
         list[str] | None,
-        typer.Option("--fit-on", metavar="FILE", help="Learn on these files instead, and repair the others."),
+        typer.Option("--fit-on", metavar="FILE", help="Fit the repair on these files and apply it to the others."),
     ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="COLUMN", help="Column of two labels, to show the error.")
-    ] = None,
+    label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
-    weight: Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column of weights.")] = None,
+    weight: shared.Weight = None,
     column: Annotated[
-        str | None, typer.Option("--column", metavar="NAME", help="Name of the new column [default: SCORE_repaired].")
+        str | None,
+        typer.Option("--column", metavar="NAME", help="Name of the column to add [default: SCORE_repaired]."),
     ] = None,
     sql: Annotated[
-        Path | None, typer.Option("--sql", metavar="PATH", help="Write the repair as SQL, for a database.")
+        Path | None, typer.Option("--sql", metavar="PATH", help="Also write the repair as SQL for a database.")
     ] = None,
     lookup: Annotated[
-        Path | None, typer.Option("--lookup", metavar="PATH", help="Write the repair as a small Parquet table.")
+        Path | None, typer.Option("--lookup", metavar="PATH", help="Also write the repair as a Parquet lookup table.")
     ] = None,
-    json_to: JsonTo = None,
+    json_path: shared.JsonPath = None,
     force: shared.Force = False,
     score_range: shared.ScoreRange = None,
-    small_groups: Annotated[
-        str,
-        typer.Option(
-            "--small-groups",
-            metavar="WORD",
-            help="Groups of few rows get no map of their own: keep or pool (the map of all small groups together, if "
-            "these have enough rows), or drop (the common map).",
-        ),
-    ] = "keep",
+    small_groups: shared.SmallGroups = "keep",
     min_group_size: shared.MinGroupSize = 30,
     guess_types: Annotated[
-        bool, typer.Option("--guess-types", help="Guess which columns of a CSV file hold numbers; text otherwise.")
+        bool,
+        typer.Option("--guess-types", help="Infer which columns of a CSV file are numeric, instead of writing text."),
     ] = False,
     bins: shared.Bins = 16_384,
     max_groups: shared.MaxGroups = 200,
-    file_format: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = "utf-8",
-    null: shared.Null = None,
-    decimal: shared.Decimal = ".",
-    max_expansion: shared.MaxExpansion = 200,
-    memory: shared.Memory = "2GiB",
-    threads: shared.Threads = None,
+    reading: shared.Reading,
 ) -> None:
-    """Give every group the same distribution of scores; write a file.
+    """Repair scores so that every group has the same distribution.
 
-    Rows keep their order and all columns; one is added. A row without score, or of no group that was learned, gets
-    none, and is counted.
+    The output has all rows in their order and all columns, and one more with the repaired scores; with --label, the
+    error before and after is shown. A row without a score, or whose group the repair was not fitted on, gets no
+    repaired score and is counted. Groups smaller than --min-group-size have no map of their own: they share one map
+    if they have enough rows together, and with --small-groups drop they get the map of the whole population.
 
     \b
     Example:
@@ -105,24 +110,12 @@ def run_repair(
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
-    shared.check_small_groups(small_groups)
-    goal = JsonGoal(json_to)
-    prepare_files(
-        [out, sql, lookup, goal.path], force=force, ask=shared.on_terminal(), inputs=[*files, *(fit_on or ())]
-    )
-    from fairtransport.tables.files.writing import check_output  # noqa: PLC0415 - narwhals takes a while
+    shared.check_policies(small_groups)
+    json_output = JsonOutput(json_path)
+    prepare_files([out, sql, lookup, json_output.path], force=force, inputs=[*files, *(fit_on or ())])
+    from fairtransport.tables.files.writers import check_output  # noqa: PLC0415 - narwhals takes a while
 
     check_output(out)
-    reading = shared.read_options(
-        format=file_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        null=null,
-        decimal=decimal,
-        max_expansion=max_expansion,
-        memory=memory,
-        threads=threads,
-    )
     names = {"score": score, "sensitive": sensitive, "label": label, "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "max_groups": max_groups}
     learning = {
@@ -133,25 +126,23 @@ def run_repair(
     }
     output = column or f"{score}_repaired"
     writing = {"path": out, "output": output, "guess": guess_types}
-    with shared.in_options():
+    with option_names_in_errors():
         repair, done = _repair(
             files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
         )
-        _hand_on(repair, score, sql=sql, lookup=lookup, output=output)
+        _export(repair, score, sql=sql, lookup=lookup, output=output)
         with spinner("Before and after"):
             before, after = _audits(done)
     set_aside = dict(repair.set_aside_) if fit_on else {}
     summary = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
     floors = {name: reading.floor for name, reading in after.readings.items()}
     without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
-    goal.write({**summary, "noise_floor": floors, "without_own_map": without, "written": str(out)})
-    if goal.to_stdout:
+    json_output.write({**summary, "noise_floor": floors, "without_own_map": without, "written": str(out)})
+    if json_output.to_stdout:
         return
     _show(before, after, done, set_aside)
     _show_small_groups(repair)
-    for what, path in (("Written:", out), ("SQL:", sql), ("Lookup table:", lookup), ("JSON:", goal.path)):
-        if path is not None:
-            print_path(what, path)
+    print_paths({"Written": out, "SQL": sql, "Lookup table": lookup, "JSON": json_output.path})
 
 
 def _repair(
@@ -165,32 +156,34 @@ def _repair(
     learning: dict[str, Any],
     writing: dict[str, Any],
 ) -> tuple[QuantileRepair, FileRepair]:
-    """Learn from the counts of one table, and write the other, which may be the same."""
+    """Fit on the counts of one table and repair the other, which may be the same."""
     from contextlib import ExitStack  # noqa: PLC0415
 
     from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
-    from fairtransport.repair.files import repair_file  # noqa: PLC0415
+    from fairtransport.repair.file_repair import repair_file  # noqa: PLC0415
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415
 
-    show = shared.watched()
+    show = stderr_is_terminal()
     with ExitStack() as stack:
         table = stack.enter_context(open_files(files, **reading))
         columns = shared.name_columns(table, **names)
         table.check(columns)
         table.check_new(writing["output"])
         pos_label = None if positive is None else table.read_label(columns, positive)
-        source, own = table, columns
+        source, source_columns = table, columns
         if fit_on:
             source = stack.enter_context(open_files(fit_on, **reading))
-            own = shared.name_columns(source, **{**names, "label": None})
-            source.check(own)
-        as_text = table.kinds(columns.sensitive) != source.kinds(own.sensitive)
-        given = {} if fit_on else {"pos_label": pos_label}
-        counts = source.run(count_table, own, title="Reading", show=show, as_text=as_text, **counting, **given)
+            source_columns = shared.name_columns(source, **{**names, "label": None})
+            source.check(source_columns)
+        as_text = table.kinds(columns.sensitive_features) != source.kinds(source_columns.sensitive_features)
+        labelling = {} if fit_on else {"pos_label": pos_label}
+        counts = source.run(
+            count_table, source_columns, title="Reading", show=show, as_text=as_text, **counting, **labelling
+        )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="None of the .* groups has min_group_size")  # said at the end
+            warnings.filterwarnings("ignore", message="None of the .* groups has min_group_size")  # reported at the end
             repair = QuantileRepair(**learning).fit_counts(counts)
-        with shared.bar("Writing") as tell:
+        with progress_bar("Writing") as tell:
             done = repair_file(
                 repair,
                 table,
@@ -210,11 +203,11 @@ def _show_small_groups(repair: QuantileRepair) -> None:
         print_sentence(f"{sentence}.")
 
 
-def _hand_on(repair: QuantileRepair, score: str, *, sql: Path | None, lookup: Path | None, output: str) -> None:
+def _export(repair: QuantileRepair, score: str, *, sql: Path | None, lookup: Path | None, output: str) -> None:
     if sql is not None:
-        write_atomically(sql, repair.to_sql(score=score, output=output).encode())
+        write_atomically(sql, repair.lookup().to_sql(score=score, output=output).encode())
     if lookup is not None:
-        repair.to_parquet(lookup)
+        repair.lookup().to_parquet(lookup)
 
 
 def _audits(done: FileRepair) -> tuple[Audit, Audit]:
@@ -235,9 +228,9 @@ def _show(before: Audit, after: Audit, done: FileRepair, set_aside: Mapping[str,
         table.add_row(_TITLES[name], f"{before.readings[name].value:.3f}", f"{reading.value:.3f}", floor)
     print_table(table)
     for reason, rows in set_aside.items():
-        print_sentence(f"Not learned from: {rows:,} rows, {reason}.")
+        print_sentence(f"Not used for fitting: {count_of(rows, 'row')}, {reason}.")
     if done.counts["clamped"]:
-        print_sentence(f"Clamped to the fitted range: {done.counts['clamped']:,} rows.")
+        print_sentence(f"Clamped to the fitted range: {count_of(done.counts['clamped'], 'row')}.")
     for reason in ("no score", "no group", "unknown group"):
         if done.counts[reason]:
-            print_sentence(f"Without a repaired score: {done.counts[reason]:,} rows, {reason}.")
+            print_sentence(f"Without a repaired score: {count_of(done.counts[reason], 'row')}, {reason}.")

@@ -1,4 +1,4 @@
-"""``fairtransport reproduce``: the tables and figures of the paper, ours beside theirs."""
+"""``fairtransport reproduce``: the tables and figures of the paper, beside the published ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import typer
 from rich.text import Text
 
 from fairtransport._text import one_line
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import make_table, print_path, print_sentence, print_table
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli._console import make_table, print_paths, print_sentence, print_table, stderr_is_terminal
 from fairtransport.cli._errors import misuse
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files, prepare_folder
 
 if TYPE_CHECKING:
@@ -30,30 +30,36 @@ __all__ = ["run_reproduce"]
 
 _FIGURES = ("figure1", "figure2", "figure3", "figure4", "ablation")
 _KNOWN = ("table1", *_FIGURES, "all")
-_MOST_SEEDS = "Splits or seeds of each data set (table1 only)."
 
 
 def run_reproduce(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"What to reproduce: {', '.join(_KNOWN)}.")],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results [default: fairtransport-NAME].")
+        Path | None, typer.Option("--out", metavar="DIR", help="Output folder [default: fairtransport-NAME].")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer updates and seeds, same code; rougher figures.")
+        bool,
+        typer.Option("--quick", help="Run the same code with fewer updates and seeds; the figures are less precise."),
     ] = False,
-    seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", min=1, help=_MOST_SEEDS)] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", metavar="N", min=1, help="Number of splits or seeds for each data set (table1 only)."),
+    ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", min=1, help="Trainings at the same time [default: one a core]."),
+        typer.Option(
+            "--jobs", metavar="N", min=1, help="Number of trainings that run at the same time [default: one per core]."
+        ),
     ] = None,
-    json_to: JsonTo = None,
+    json_path: shared.JsonPath = None,
     force: shared.Force = False,
 ) -> None:
-    """Compute tables and figures of the paper, ours beside theirs.
+    """Reproduce the tables and figures of the paper.
 
-    Writes pictures, the numbers behind them, a summary and a page where each claim of the paper is one row.
-    An interrupted run goes on where it stopped when it is called again with the same folder.
+    The output folder gets the figures, the numbers behind them, a summary, and a page that lists each claim of the
+    paper with what was measured. An interrupted run resumes where it stopped when it is started again with the same
+    folder.
 
     \b
     Example:
@@ -61,64 +67,63 @@ def run_reproduce(
       fairtransport reproduce all --out paper
     """  # noqa: D301 - \b keeps the lines of the example
     if name not in _KNOWN:
-        raise misuse(f"nothing called {name!r} to reproduce; known: {', '.join(_KNOWN)}")
+        raise misuse(f"nothing called {name!r} to reproduce; choose one of {', '.join(_KNOWN)}")
     if seeds is not None and name != "table1":
-        raise misuse("--seeds goes with table1 only")
-    goal = JsonGoal(json_to)
-    prepare_files([goal.path], force=force, ask=shared.on_terminal())
+        raise misuse("--seeds applies to table1 only")
+    json_output = JsonOutput(json_path)
+    prepare_files([json_output.path], force=force)
     files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
     folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), files)
     workers = jobs if jobs is not None else os.cpu_count() or 1
     if name == "table1":
-        _table1(folder, goal, quick=quick, seeds=seeds, jobs=workers)
+        _table1(folder, json_output, quick=quick, seeds=seeds, jobs=workers)
     else:
-        _page(name, folder, goal, quick=quick, jobs=workers)
-    if goal.path is not None:
-        print_path("JSON:", goal.path)
+        _page(name, folder, json_output, quick=quick, jobs=workers)
+    print_paths({"JSON": json_output.path})
 
 
-def _table1(folder: Path, goal: JsonGoal, *, quick: bool, seeds: int | None, jobs: int) -> None:
+def _table1(folder: Path, json_output: JsonOutput, *, quick: bool, seeds: int | None, jobs: int) -> None:
     from fairtransport.paper.table1 import run_table1  # noqa: PLC0415 - numba takes a while
 
-    table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=shared.watched())
+    table = run_table1(quick=quick, n_seeds=seeds, n_jobs=jobs, folder=folder / "parts", show=stderr_is_terminal())
     written = table.write(folder)
-    goal.write([_plain(row) for row in table.rows])
-    if goal.to_stdout:
+    json_output.write([_plain(row) for row in table.rows])
+    if json_output.to_stdout:
         return
     for dataset in dict.fromkeys(row.dataset for row in table.rows):
         print_table(_block(dataset, [row for row in table.rows if row.dataset == dataset]))
     rough = " Quick run: the figures are rough." if quick else ""
     print_sentence(f"Ours ± spread over splits or seeds (the paper's figure). Lower is better.{rough}")
     for path in written:
-        print_path("Written:", path)
+        print_paths({"Written": path})
 
 
-def _page(name: str, folder: Path, goal: JsonGoal, *, quick: bool, jobs: int) -> None:
+def _page(name: str, folder: Path, json_output: JsonOutput, *, quick: bool, jobs: int) -> None:
     from fairtransport.paper.reproduction import ITEMS, reproduce  # noqa: PLC0415 - numba takes a while
 
     names = ITEMS if name == "all" else (name,)
-    done = reproduce(names, folder, quick=quick, n_jobs=jobs, show=shared.watched())
+    done = reproduce(names, folder, quick=quick, n_jobs=jobs, show=stderr_is_terminal())
     findings = [
-        {"name": one.name, "title": one.title, "claims": [_plain(claim) for claim in one.claims]}
-        for one in done.findings
+        {"name": finding.name, "title": finding.title, "claims": [_plain(claim) for claim in finding.claims]}
+        for finding in done.findings
     ]
-    goal.write({"quick": quick, "findings": findings, "page": str(done.files[0])})
-    if goal.to_stdout:
+    json_output.write({"quick": quick, "findings": findings, "page": str(done.files[0])})
+    if json_output.to_stdout:
         return
     for finding in done.findings:
         print_table(_claims(finding.title, finding.claims))
     print_sentence(done.tally + (" Quick run: the figures are rough." if quick else ""))
-    print_path("Page:", done.files[0])
+    print_paths({"Page": done.files[0]})
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    """Return a record of words and numbers for JSON; what is not finite is None."""
-    held = asdict(record).items()
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in held}
+    """Return a record as a dictionary for JSON, with None for numbers that are not finite."""
+    items = asdict(record).items()
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in items}
 
 
 def _claims(title: str, claims: Sequence[Claim]) -> Table:
-    """One figure: a line for each claim."""
+    """Return a table of one figure, with a line for each claim."""
     table = make_table(title, ["Verdict", "Claim", "Ours"], [], gap=2)
     for claim in claims:
         table.add_row(*(Text(one_line(part)) for part in (claim.verdict, claim.text, claim.ours)))
@@ -126,7 +131,7 @@ def _claims(title: str, claims: Sequence[Claim]) -> Table:
 
 
 def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:
-    """One data set: a line for each method, a column for each metric, and the noise floor."""
+    """Return a table of one data set: a line for each method and the noise floor, a column for each metric."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     table = make_table(dataset, [""], metrics, gap=1)
     for method in dict.fromkeys(row.method for row in rows):
@@ -138,13 +143,13 @@ def _block(dataset: str, rows: Sequence[Table1Row]) -> Table:
 
 
 def _cell(mean: float, spread: float | None, published: float | None) -> str:
-    """Write ``.178±.002 (.175)`` in sixteen signs, so that four fit into a line of 80."""
-    told = _figure(mean) + (f"±{_figure(spread)}" if spread else "")
-    return told if published is None else f"{told} ({_figure(published)})"
+    """Write ``.178±.002 (.175)`` in sixteen characters, so that four fit into a line of 80."""
+    text = _figure(mean) + (f"±{_figure(spread)}" if spread else "")
+    return text if published is None else f"{text} ({_figure(published)})"
 
 
 def _figure(value: float | None) -> str:
-    """Three digits: ``.178``, ``1.44``, ``12.3``."""
+    """Write three significant digits: ``.178``, ``1.44``, ``12.3``."""
     if value is None:
         return ""
     if abs(value) < 0.9995:

@@ -1,4 +1,4 @@
-"""``fairtransport score``: a model file and raw rows -> the rows with scores."""
+"""``fairtransport score``: the rows of files with the scores of a model file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import many, print_path, print_sentence
-from fairtransport.cli._errors import complain, misuse, warned
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared
+from fairtransport.cli._console import count_of, print_paths, print_sentence, progress_bar
+from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors, print_stderr
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
@@ -27,80 +27,64 @@ __all__ = ["run_score"]
 _WITHOUT = ("no group", "unknown group")
 
 
+@shared.with_reading_options
 def run_score(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file that `fairtransport train` wrote.")],
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="Raw rows: CSV, Parquet, Feather or JSON lines; patterns; .csv.gz and .zst too; - for standard input.",
-        ),
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `fairtransport train`.")],
+    files: shared.Files,
     *,
     out: Annotated[
         str,
         typer.Option(
-            "--out", metavar="PATH", help="File to write: .parquet, .feather, .csv, .jsonl, ...; - for standard output."
+            "--out",
+            metavar="PATH",
+            help="Output file: .parquet, .feather, .csv, .jsonl, .csv.gz, ..., or - for standard output.",
         ),
     ],
     threshold: Annotated[
         float | None,
-        typer.Option("--threshold", metavar="X", min=0, max=1, help="Add decisions: 1 where the score is above X."),
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            min=0,
+            max=1,
+            help="Also add a column of decisions: 1 where the score is above X.",
+        ),
     ] = None,
-    column: Annotated[str, typer.Option("--column", metavar="NAME", help="Name of the new column.")] = "score",
+    column: Annotated[str, typer.Option("--column", metavar="NAME", help="Name of the column to add.")] = "score",
     decision: Annotated[
-        str, typer.Option("--decision", metavar="NAME", help="Name of that of decisions.")
+        str, typer.Option("--decision", metavar="NAME", help="Name of the column of decisions.")
     ] = "decision",
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option("--sensitive", metavar="COLUMNS", help="The groups' columns here, if their names have changed."),
-    ] = None,
-    json_to: JsonTo = None,
+    sensitive: shared.OptionalSensitive = None,
+    json_path: shared.JsonPath = None,
     force: shared.Force = False,
-    file_format: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = "utf-8",
-    null: shared.Null = None,
-    decimal: shared.Decimal = ".",
-    max_expansion: shared.MaxExpansion = 200,
-    memory: shared.Memory = "2GiB",
-    threads: shared.Threads = None,
+    reading: shared.Reading,
 ) -> None:
-    """Score raw rows with a model file; write them with their scores.
+    """Score the rows of files with a trained model.
 
-    Files may be larger than memory. Columns are found by name, in any order; rows keep theirs. A missing column is an
-    error. A missing value, or a word that training did not see, is dealt with as in training. Where the model needs
-    the group, a row of none or of an unknown one gets no score, and is counted.
+    Files may be larger than memory; FILE may be - for standard input. Columns are found by name and may have any
+    order; a missing column is an error. Missing values and categories not seen in training are handled as in training.
+    The output has the rows in their order. If the model needs the group, a row without one or of an unknown one gets no
+    score and is counted. --sensitive is needed only if its columns are called differently here than in training.
 
     \b
     Example:
       fairtransport score model.ft new.csv --out scored.csv
       cat new.csv | fairtransport score model.ft - --threshold .5 --out -
     """  # noqa: D301 - \b keeps the lines of the example
-    goal, to_stdout = JsonGoal(json_to), out == "-"
-    if to_stdout and goal.to_stdout:
+    json_output, to_stdout = JsonOutput(json_path), out == "-"
+    if to_stdout and json_output.to_stdout:
         raise misuse("--out - and --json - cannot both have standard output")
     written = None if to_stdout else Path(out)
-    prepare_files([written, goal.path], force=force, ask=shared.on_terminal(), inputs=[model, *files])
-    reading = shared.read_options(
-        format=file_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        null=null,
-        decimal=decimal,
-        max_expansion=max_expansion,
-        memory=memory,
-        threads=threads,
-    )
+    prepare_files([written, json_output.path], force=force, inputs=[model, *files])
     scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
     if threshold is not None:
         scoring["decision"] = decision
-    with shared.in_options(), warned() as warnings, _with_stdin(files, reading) as given:
-        counts = _score(_load(model, decimal), given, written, sensitive, reading=reading, scoring=scoring)
-    told = {reason.replace(" ", "_"): number for reason, number in counts.items()}
-    goal.write({**told, "warnings": warnings, "written": out})
-    if not goal.to_stdout:
-        _show(counts, warnings, written, goal)
+    with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files, reading) as paths:
+        counts = _score(_load(model, reading["decimal"]), paths, written, sensitive, reading=reading, scoring=scoring)
+    summary = {reason.replace(" ", "_"): number for reason, number in counts.items()}
+    json_output.write({**summary, "warnings": warnings, "written": out})
+    if not json_output.to_stdout:
+        _show(counts, warnings, written, json_output)
 
 
 def _load(path: str, decimal: str) -> TableModel:
@@ -110,8 +94,8 @@ def _load(path: str, decimal: str) -> TableModel:
     model = load(path)
     if not isinstance(model, TableModel):
         raise TypeError(
-            f"{path} holds a {type(model).__name__}, which does not know what becomes of raw columns; `fairtransport "
-            "train` makes models that do."
+            f"{path} holds a {type(model).__name__}, which takes features, not raw columns; train a model with "
+            "`fairtransport train`."
         )
     model.encoder_.set_params(decimal=decimal)
     return model
@@ -128,8 +112,8 @@ def _score(
 ) -> dict[str, int]:
     from fairtransport.tables import open_files  # noqa: PLC0415
     from fairtransport.tables.files.paths import find_files  # noqa: PLC0415
-    from fairtransport.tables.files.writing import check_output, writing, writing_to  # noqa: PLC0415
-    from fairtransport.tabular.scored_files import score_file  # noqa: PLC0415
+    from fairtransport.tables.files.writers import check_output, stream_writer, table_writer  # noqa: PLC0415
+    from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
     if out is not None:
         check_output(out)
@@ -137,16 +121,16 @@ def _score(
     as_text = known if known == "jsonl" else "csv"
 
     def open_output(schema: Any) -> Any:
-        return writing_to(sys.stdout.buffer, as_text, schema) if out is None else writing(out, schema)
+        return stream_writer(sys.stdout.buffer, as_text, schema) if out is None else table_writer(out, schema)
 
-    with open_files(files, **reading) as table, shared.bar("Scoring") as tell:
+    with open_files(files, **reading) as table, progress_bar("Scoring") as tell:
         names = None if sensitive is None else table.split(sensitive)
-        return score_file(model, table, open_output, sensitive=names, tell=tell, **scoring)
+        return score_file(model, table, open_output, sensitive_features=names, tell=tell, **scoring)
 
 
 @contextlib.contextmanager
 def _with_stdin(files: list[str], reading: dict[str, Any]) -> Iterator[list[str]]:
-    """Give the files; standard input becomes one, because the head of a file is read before its rows."""
+    """Yield the files, with standard input copied to one, because the head of a file is read before its rows."""
     if "-" not in files:
         yield files
         return
@@ -160,22 +144,22 @@ def _with_stdin(files: list[str], reading: dict[str, Any]) -> Iterator[list[str]
             raise ValueError(str(error).replace(str(path), "standard input")) from error
 
 
-def _show(counts: dict[str, int], warnings: list[str], out: Path | None, goal: JsonGoal) -> None:
-    """Say what was done; on standard error where the rows themselves went to standard output."""
-    decided = f" {counts['positive']:,} are decided positively." if "positive" in counts else ""
-    told = [f"{counts['scored']:,} of {counts['rows']:,} rows have a score.{decided}"]
-    told += [f"Without a score: {many(counts[reason], 'row')}, {reason}." for reason in _WITHOUT if counts.get(reason)]
+def _show(counts: dict[str, int], warnings: list[str], out: Path | None, json_output: JsonOutput) -> None:
+    """Print a summary, on standard error if the rows themselves went to standard output."""
+    decided = f" {counts['positive']:,} have a positive decision." if "positive" in counts else ""
+    lines = [f"{counts['scored']:,} of {counts['rows']:,} rows have a score.{decided}"]
+    lines += [
+        f"Without a score: {count_of(counts[reason], 'row')}, {reason}." for reason in _WITHOUT if counts.get(reason)
+    ]
     if counts.get("unreadable"):
-        told.append(f"Taken for missing: {many(counts['unreadable'], 'cell')} without a number or date.")
+        lines.append(f"Treated as missing: {count_of(counts['unreadable'], 'cell')} without a readable number or date.")
     if counts.get("new words"):
-        told.append(f"Not seen in training: the text of {many(counts['new words'], 'cell')}.")
-    told += [f"Note: {text}" for text in warnings]
+        lines.append(f"Not seen in training: the category of {count_of(counts['new words'], 'cell')}.")
+    lines += [f"Note: {text}" for text in warnings]
     if out is None:
-        for text in told:
-            complain(text)
+        for text in lines:
+            print_stderr(text)
         return
-    for text in told:
+    for text in lines:
         print_sentence(text)
-    for what, path in (("Written:", out), ("JSON:", goal.path)):
-        if path is not None:
-            print_path(what, path)
+    print_paths({"Written": out, "JSON": json_output.path})

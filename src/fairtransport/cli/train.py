@@ -1,4 +1,4 @@
-"""``fairtransport train``: a raw table -> a model file, and what parity costs on held-out rows."""
+"""``fairtransport train``: a model file from a table of raw data, and what parity costs on held-out rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtransport.cli import _tables as shared
-from fairtransport.cli._console import make_table, many, print_path, print_sentence, print_table, spinner
-from fairtransport.cli._errors import misuse, warned
-from fairtransport.cli._json import JsonGoal, JsonTo
+from fairtransport.cli import _options as shared
+from fairtransport.cli._console import (
+    count_of,
+    make_table,
+    print_paths,
+    print_sentence,
+    print_table,
+    progress_bar,
+    spinner,
+    stderr_is_terminal,
+)
+from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
+from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._methods import METHODS, MethodOptions, make_estimator
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
     from fairtransport.tabular import TableModel
-    from fairtransport.tabular.held_out import HeldOut
+    from fairtransport.tabular.held_out_evaluation import HeldOut
 
 __all__ = ["run_train"]
 
@@ -25,26 +34,30 @@ _TITLES = {
     "auc": "Area under the ROC curve",
     "strong_demographic_disparity": "Distance to everyone (SDD)",
     "strong_pairwise_disparity": "Distance between pairs (SPDD)",
-    "rank_disparity": "The same of ranks",
+    "rank_disparity": "The same for ranks",
 }
 
 
+@shared.with_reading_options
 def run_train(
     files: shared.Files,
     *,
-    label: Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column of two labels, to be predicted.")],
+    label: shared.Label,
     sensitive: shared.Sensitive,
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="Model file to write, such as model.ft.")],
     method: Annotated[
-        str, typer.Option("--method", metavar="WORD", help=f"{'; '.join(f'{k}: {v}' for k, v in METHODS.items())}.")
+        str,
+        typer.Option(
+            "--method", metavar="|".join(METHODS), help=f"{'; '.join(f'{k}: {v}' for k, v in METHODS.items())}."
+        ),
     ] = "cot",
     positive: shared.Positive = None,
     aware: Annotated[
         bool | None,
         typer.Option(
             "--aware/--blind",
-            help="Aware: the groups are features, and needed to score; cot and dot have weights for each group. Blind, "
-            "the default: they are used in training only.",
+            help="Aware: the sensitive columns are features and needed to score; cot and dot have separate weights for "
+            "each group. Blind, the default: they are used in training only.",
         ),
     ] = None,
     parity_weight: Annotated[
@@ -52,13 +65,13 @@ def run_train(
         typer.Option(
             "--parity-weight",
             metavar="X",
-            help="Of parity against accuracy, for cot and dot: a number, or auto (as far as the data allow without "
-            "losing half of what the model knows) [default: auto].",
+            help="Weight of parity relative to accuracy, for cot and dot: a number, or auto, which goes as far as the "
+            "data allow while at least half of the model's information about the label is kept [default: auto].",
         ),
     ] = None,
     amount: Annotated[
         float | None,
-        typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (no parity) to 1 (all of it) [default: 1]."),
+        typer.Option("--amount", metavar="X", min=0, max=1, help="From 0 (no parity) to 1 (full parity) [default: 1]."),
     ] = None,
     max_disparity: Annotated[
         float | None,
@@ -66,56 +79,51 @@ def run_train(
             "--max-disparity",
             metavar="X",
             min=0,
-            help="Choose the weight, or the amount where there is none to choose: the least error with SPDD at X on "
-            "unseen rows.",
+            help="Choose --parity-weight (or --amount, where that is given or does not apply) for the lowest error "
+            "with a strong pairwise demographic disparity (SPDD) of X on unseen rows.",
         ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             "--target",
-            metavar="WORD",
-            help="Where the groups go: barycenter, barycenter_w2, pooled or a group [default: cot and dot to each "
-            "other, dpp barycenter_w2].",
+            metavar="TARGET",
+            help="Distribution that the groups' scores move to: barycenter, barycenter_w2, pooled or the name of a "
+            "group [default: towards each other with cot and dot, barycenter_w2 with dpp].",
         ),
     ] = None,
     test: Annotated[
-        list[str] | None, typer.Option("--test", metavar="FILE", help="Measure on these files; train on all rows.")
+        list[str] | None,
+        typer.Option("--test", metavar="FILE", help="Measure on these files, and train on all rows of the others."),
     ] = None,
     test_share: Annotated[
         float,
-        typer.Option("--test-share", metavar="X", min=0, max=0.9, help="Hold out this share of the rows; 0: none."),
+        typer.Option("--test-share", metavar="X", min=0, max=0.9, help="Fraction of the rows to hold out; 0 for none."),
     ] = 0.25,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", metavar="COLUMNS", help="Not features: identifiers, for instance.")
+        list[str] | None,
+        typer.Option("--drop", metavar="COLUMNS", help="Columns that are not features, such as identifiers."),
     ] = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option("--categorical", metavar="COLUMNS", help="Numbers that are names, such as postcodes."),
+        typer.Option(
+            "--categorical", metavar="COLUMNS", help="Numeric columns that are categories, such as postcodes."
+        ),
     ] = None,
-    missing: Annotated[
-        str, typer.Option("--missing", metavar="WORD", help="A missing group: set_aside (and counted), or group.")
-    ] = "set_aside",
-    json_to: JsonTo = None,
+    missing: shared.Missing = "set_aside",
+    json_path: shared.JsonPath = None,
     force: shared.Force = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Of everything random.")] = 0,
+    seed: shared.Seed = 0,
     small_groups: shared.SmallGroups = "keep",
     min_group_size: shared.MinGroupSize = 30,
     max_groups: shared.MaxGroups = 200,
-    file_format: shared.Format = None,
-    delimiter: shared.Delimiter = None,
-    encoding: shared.Encoding = "utf-8",
-    null: shared.Null = None,
-    decimal: shared.Decimal = ".",
-    max_expansion: shared.MaxExpansion = 200,
-    memory: shared.Memory = "2GiB",
-    threads: shared.Threads = None,
+    reading: shared.Reading,
 ) -> None:
-    """Train a model with parity on a raw table; write a model file.
+    """Train a model with demographic parity on a table of raw data.
 
-    Numbers, text, dates and gaps are dealt with, and how is kept in the file. Identifiers, empty and constant columns
-    are left out, and named. The table shows logistic regression beside the model, on rows that neither has seen.
-    The rows are kept in memory.
+    Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
+    constant columns are left out and reported. The table that is printed compares the model with logistic regression on
+    held-out rows. All rows have to fit into memory.
 
     \b
     Example:
@@ -125,64 +133,56 @@ def run_train(
     weight = _number_or_word(parity_weight)
     options = MethodOptions(method, weight, amount, max_disparity, aware, target, small_groups, min_group_size, seed)
     options.check()
-    shared.check_small_groups(small_groups)
-    if missing not in {"set_aside", "group"}:
-        raise misuse(f"--missing must be set_aside or group; got {missing!r}")
-    goal = JsonGoal(json_to)
-    prepare_files([out, goal.path], force=force, ask=shared.on_terminal(), inputs=[*files, *(test or ())])
-    reading = shared.read_options(
-        format=file_format,
-        delimiter=delimiter,
-        encoding=encoding,
-        null=null,
-        decimal=decimal,
-        max_expansion=max_expansion,
-        memory=memory,
-        threads=threads,
-    )
-    asked = {"label": label, "positive": positive, "missing": missing, "decimal": decimal, "aware": bool(aware)}
-    lists = {"sensitive": sensitive, "drop": drop or (), "categorical": categorical or ()}
-    with shared.in_options(), warned() as warnings:
-        table, named = _read(files, lists, reading)
-        _check(table, label, named["sensitive"], max_groups)
+    shared.check_policies(small_groups, missing)
+    json_output = JsonOutput(json_path)
+    prepare_files([out, json_output.path], force=force, inputs=[*files, *(test or ())])
+    settings = {
+        "label": label,
+        "positive": positive,
+        "missing": missing,
+        "decimal": reading["decimal"],
+        "aware": bool(aware),
+    }
+    column_lists = {"sensitive_features": sensitive, "drop": drop or (), "categorical": categorical or ()}
+    with option_names_in_errors(), collect_warnings() as warnings:
+        table, named = _read(files, column_lists, reading)
+        _check(table, label, named["sensitive_features"], max_groups)
         if test:
             train, held = table, _read(test, {}, reading)[0]
         else:
-            train, held = _split(table, test_share, label, named["sensitive"], seed)
-        model, before = _fit(train, options, {**asked, **named}, compared=held is not None)
+            train, held = _split(table, test_share, label, named["sensitive_features"], seed)
+        model, before = _fit(train, options, {**settings, **named}, compared=held is not None)
         shown = None if held is None else _measure(before, model, held, options)
         _save(model, out)
-    told = _told(model, train.num_rows, options.method, shown)
-    goal.write({**told, "warnings": warnings, "written": str(out)})
-    if goal.to_stdout:
+    summary = _summary(model, train.num_rows, options.method, shown)
+    json_output.write({**summary, "warnings": warnings, "written": str(out)})
+    if json_output.to_stdout:
         return
-    _show(model, told, shown, options.method)
+    _show(model, summary, shown, options.method)
     for text in warnings:
         print_sentence(f"Note: {text}")
-    for what, path in (("Written:", out), ("JSON:", goal.path)):
-        if path is not None:
-            print_path(what, path)
+    print_paths({"Written": out, "JSON": json_output.path})
 
 
-def _read(files: list[str], lists: dict[str, Any], reading: dict[str, Any]) -> tuple[Any, dict[str, list[str]]]:
-    """Return all rows, and the columns that options name."""
+def _read(files: list[str], column_lists: dict[str, Any], reading: dict[str, Any]) -> tuple[Any, dict[str, list[str]]]:
+    """Return all rows, and the columns that the options name."""
     from fairtransport.tables import open_files  # noqa: PLC0415
-    from fairtransport.tabular.scored_files import collect_file  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.tabular.file_scoring import collect_file  # noqa: PLC0415 - scikit-learn takes a while
 
-    with open_files(files, **reading) as table, shared.bar("Reading") as tell:
-        named = {role: table.split(given) if given else [] for role, given in lists.items()}
+    with open_files(files, **reading) as table, progress_bar("Reading") as tell:
+        named = {role: table.split(names) if names else [] for role, names in column_lists.items()}
         return collect_file(table, tell=tell), named
 
 
 def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> None:
-    """Raise for wrong names and for identifiers, before anything is trained."""
+    """Raise for unknown columns and for too many groups, before anything is trained."""
     from fairtransport.groups import make_groups  # noqa: PLC0415
-    from fairtransport.tables.reading import say_close  # noqa: PLC0415
-    from fairtransport.tabular.cells import words_of  # noqa: PLC0415
+    from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
+    from fairtransport.tabular.value_parsing import words_of  # noqa: PLC0415
 
     for name in (label, *sensitive):
         if name not in table.column_names:
-            raise ValueError(f"The table has no column {name!r}; {say_close(name, table.column_names)}")
+            raise ValueError(f"The table has no column {name!r}; {suggest_names(name, table.column_names)}")
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
     codes = {name: words_of(table[name], name)[1] for name in sensitive}
@@ -190,35 +190,35 @@ def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> Non
 
 
 def _split(table: Any, share: float, label: str, sensitive: list[str], seed: int) -> tuple[Any, Any]:
-    from fairtransport.tabular.held_out import split_table  # noqa: PLC0415
+    from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
 
     if share == 0.0:
         return table, None
-    return split_table(table, share, label=label, sensitive=sensitive, random_state=seed)
+    return split_table(table, share, label=label, sensitive_features=sensitive, random_state=seed)
 
 
 def _fit(
-    train: Any, options: MethodOptions, asked: dict[str, Any], *, compared: bool
+    train: Any, options: MethodOptions, settings: dict[str, Any], *, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
-    """Return the model, and logistic regression of the same columns where it is to be compared."""
+    """Return the model, and logistic regression on the same columns to compare it with."""
     from fairtransport.tabular import TableModel  # noqa: PLC0415
 
     plain = make_estimator(MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed), verbose=False)
     before = None
     with spinner("Logistic regression"):
         if compared or options.method == "lr":
-            before = TableModel(plain, **asked).fit(train)
+            before = TableModel(plain, **settings).fit(train)
     if options.method == "lr" and before is not None:
         return before, before
-    show = shared.watched()
+    show = stderr_is_terminal()
     model = TableModel(
         make_estimator(options, verbose=show and options.method != "dpp"),
         max_disparity=options.max_disparity,
         verbose=show,
-        **asked,
+        **settings,
     ).fit(train)
     if str(getattr(model.estimator_, "outcome_", "")).startswith("interrupted"):
-        raise KeyboardInterrupt  # the library keeps the best model so far; a file that somebody stopped is not wanted
+        raise KeyboardInterrupt  # the library keeps the best model so far, but an interrupted command writes no file
     for one in (model.estimator, model.estimator_):
         if "verbose" in one.get_params(deep=False):
             one.set_params(verbose=False)
@@ -226,7 +226,7 @@ def _fit(
 
 
 def _measure(before: TableModel | None, model: TableModel, held: Any, options: MethodOptions) -> HeldOut:
-    from fairtransport.tabular.held_out import measure_models  # noqa: PLC0415
+    from fairtransport.tabular.held_out_evaluation import measure_models  # noqa: PLC0415
 
     models = {"lr": before, options.method: model}
     with spinner("Measuring"):
@@ -240,16 +240,16 @@ def _save(model: TableModel, out: Path) -> None:
         save(model, out)
 
 
-def _told(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) -> dict[str, Any]:
-    """Return what is known about the model, for JSON."""
+def _summary(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) -> dict[str, Any]:
+    """Describe the model and its figures for JSON."""
     estimator = model.estimator_
-    told = {
+    summary = {
         "method": method,
         "rows": n_rows,
         "set_aside": model.set_aside_,
         "label": model.label,
         "positive": str(model.classes_[1]),
-        "sensitive": list(model.sensitive),
+        "sensitive": list(model.sensitive_features),
         "needed_to_score": model.columns,
         "left_out": model.encoder_.left_out_,
         "unreadable": model.encoder_.unreadable_,
@@ -260,67 +260,69 @@ def _told(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) ->
         "held_out": None,
     }
     if shown is not None:
-        held = {"rows": shown.rows, "groups": shown.groups, "unsure": shown.unsure, "set_aside": shown.set_aside}
-        told["held_out"] = {**held, "figures": shown.figures, "noise_floor": shown.floor}
-    return told
+        counts = {"rows": shown.rows, "groups": shown.groups, "unsure": shown.unsure, "set_aside": shown.set_aside}
+        summary["held_out"] = {**counts, "figures": shown.figures, "noise_floor": shown.floor}
+    return summary
 
 
-def _show(model: TableModel, told: dict[str, Any], shown: HeldOut | None, method: str) -> None:
+def _show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, method: str) -> None:
     if shown is not None:
         title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
         table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
         for name, words in _TITLES.items():
-            read = [_three(figures[name]) for figures in shown.figures.values()]
-            table.add_row(words, *read, _three(shown.floor.get(name)))
+            row = [_three(figures[name]) for figures in shown.figures.values()]
+            table.add_row(words, *row, _three(shown.floor.get(name)))
         print_table(table)
         if shown.unsure:
             few = "group has" if shown.unsure == 1 else "groups have"
             print_sentence(
-                f"Unsure: {shown.unsure} {few} fewer than 30 of these rows, so that what is added to the distances is "
-                "mostly chance."
+                f"Uncertain: {shown.unsure} {few} fewer than 30 of these rows, so that most of what they add to the "
+                "distances is chance."
             )
         for reason, rows in shown.set_aside.items():
-            print_sentence(f"Not measured: {many(rows, 'row')}, {reason}.")
-    print_sentence(f"{method.upper()} trained on {told['rows']:,} rows. {_outcome(told)}".rstrip())
-    print_sentence(f"The score is the probability that {model.label} is {told['positive']!r}.")
-    sensitive = ", ".join(model.sensitive)
-    used = [name for name in model.sensitive if name in model.columns]
+            print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
+    print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
+    print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
+    sensitive = ", ".join(model.sensitive_features)
+    used = [name for name in model.sensitive_features if name in model.columns]
     print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
-    groups, few = model.known_groups, "with too few rows to be compared one by one"
+    groups, few = model.known_groups, "too small to be compared one by one"
     if groups is not None and groups.pooled:
         pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)
-        print_sentence(f"Pooled as {pools}: {many(len(groups.pooled), 'group')} {few}.")
+        print_sentence(f"Pooled as {pools}: {count_of(len(groups.pooled), 'group')} {few}.")
     if groups is not None and groups.dropped:
-        print_sentence(f"Left out of the comparisons: {many(len(groups.dropped), 'group')} {few}.")
+        print_sentence(f"Left out of the comparisons: {count_of(len(groups.dropped), 'group')} {few}.")
     for reason, rows in model.set_aside_.items():
-        print_sentence(f"Not learned from: {many(rows, 'row')}, {reason}.")
+        print_sentence(f"Not used for training: {count_of(rows, 'row')}, {reason}.")
     for name, why in model.encoder_.left_out_.items():
         print_sentence(f"Left out: {name} ({why}).")
     for name, cells in model.encoder_.unreadable_.items():
-        print_sentence(f"Taken for missing: {many(cells, 'cell')} of {name}, unlike the others there.")
+        print_sentence(
+            f"Treated as missing: {count_of(cells, 'cell')} of {name}, unlike the other cells of that column."
+        )
 
 
 def _outcome(summary: dict[str, Any]) -> str:
     outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
-    said = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
+    sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
-        said.append(f"Parity weight {summary['parity_weight']:.3g}.")
+        sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
     if kept is not None:
-        said.append(f"{kept:.0%} of the plain model's gain in log-loss over a constant is kept.")
+        sentences.append(f"{kept:.0%} of the plain model's gain in log-loss over a constant is kept.")
     if amount not in {None, 1.0}:
-        said.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
-    return " ".join(said)
+        sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
+    return " ".join(sentences)
 
 
-def _number_or_word(given: str | None) -> float | str | None:
-    if given is None:
+def _number_or_word(text: str | None) -> float | str | None:
+    if text is None:
         return None
     try:
-        number = float(given)
+        number = float(text)
     except ValueError:
-        return given
+        return text
     if not 0.0 <= number < float("inf"):
-        raise misuse(f"--parity-weight must be auto or a number, zero or more; got {given!r}")
+        raise misuse(f"--parity-weight must be auto or a number, zero or more; got {text!r}")
     return number
 
 

@@ -1,0 +1,236 @@
+"""The options that several commands share: each has one name, one default and one help text."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtransport.cli._errors import misuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fairtransport.tables import Columns, FileTable
+
+__all__ = [
+    "Bins",
+    "Files",
+    "Force",
+    "JsonPath",
+    "Label",
+    "MaxGroups",
+    "MinGroupSize",
+    "Missing",
+    "OptionalLabel",
+    "OptionalSensitive",
+    "Positive",
+    "Reading",
+    "Score",
+    "ScoreRange",
+    "Seed",
+    "Sensitive",
+    "SmallGroups",
+    "Weight",
+    "check_policies",
+    "name_columns",
+    "parse_range",
+    "with_reading_options",
+]
+
+_label = typer.Option("--label", metavar="COLUMN", help="Column with the two labels, such as 0 and 1.")
+_sensitive = typer.Option(
+    "--sensitive",
+    metavar="COLUMNS",
+    help="Columns that define the groups, such as race,sex; each combination of their values is a group.",
+)
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, Parquet, Feather or JSON lines, or a pattern such as 'scores/*.parquet'; text files may be "
+        "compressed (.csv.gz, .csv.zst). Several files are read as one table.",
+    ),
+]
+Score = Annotated[str, typer.Option("--score", metavar="COLUMN", help="Column with the scores.")]
+Sensitive = Annotated[list[str], _sensitive]
+OptionalSensitive = Annotated[list[str] | None, _sensitive]
+Label = Annotated[str, _label]
+OptionalLabel = Annotated[str | None, _label]
+Positive = Annotated[
+    str | None,
+    typer.Option("--positive", metavar="LABEL", help="Label that counts as positive [default: the larger one]."),
+]
+Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column with sample weights.")]
+ScoreRange = Annotated[
+    str | None,
+    typer.Option("--range", metavar="LOW,HIGH", help="Lowest and highest possible score [default: 0,1]."),
+]
+Bins = Annotated[int, typer.Option("--bins", metavar="N", min=1, help="Number of histogram bins for the scores.")]
+MaxGroups = Annotated[
+    int,
+    typer.Option(
+        "--max-groups",
+        metavar="N",
+        min=2,
+        help="Fail if there are more groups, as when --sensitive names an identifier.",
+    ),
+]
+SmallGroups = Annotated[
+    str,
+    typer.Option(
+        "--small-groups",
+        metavar="keep|pool|drop",
+        help="Keep groups smaller than --min-group-size as they are, pool them into one group, or drop them from the "
+        "comparison.",
+    ),
+]
+MinGroupSize = Annotated[
+    int, typer.Option("--min-group-size", metavar="N", min=1, help="Groups with fewer rows count as small.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="set_aside|group",
+        help="Set rows without a group aside and count them, or treat them as a group of their own.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of the random number generator.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files without asking.")]
+JsonPath = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="[PATH]",
+        help="Write the results as JSON to a file; without PATH, or with -, to standard output instead of tables.",
+    ),
+]
+Reading = dict[str, Any]
+"""How files are read: keyword arguments of `fairtransport.tables.open_files`."""
+
+_Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="csv, parquet, feather or jsonl [default: judged by the file name]."
+    ),
+]
+_Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", metavar="CHARACTER", help="Delimiter of CSV fields [default: detected].")
+]
+_Encoding = Annotated[
+    str, typer.Option("--encoding", metavar="ENCODING", help="Encoding of a CSV file: utf-8, latin-1 or utf-16.")
+]
+_Null = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null", metavar="TEXT", help="Text that marks a missing value in a CSV file, such as NA; may be repeated."
+    ),
+]
+_Decimal = Annotated[
+    str, typer.Option("--decimal", metavar="CHARACTER", help="Decimal separator in a CSV file: . or ,")
+]
+_MaxExpansion = Annotated[
+    float,
+    typer.Option(
+        "--max-expansion",
+        metavar="N",
+        help="Refuse a compressed file that expands to more than 1 GiB and more than N times its size.",
+    ),
+]
+_Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the query engine.")]
+_Threads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", min=1, help="Threads of the query engine [default: one per core]."),
+]
+
+# Parameter of `open_files` -> its option and default. `file_format` is called `format` there, which Python has taken.
+_READING: dict[str, tuple[Any, Any]] = {
+    "file_format": (_Format, None),
+    "delimiter": (_Delimiter, None),
+    "encoding": (_Encoding, "utf-8"),
+    "null": (_Null, None),
+    "decimal": (_Decimal, "."),
+    "max_expansion": (_MaxExpansion, 200),
+    "memory": (_Memory, "2GiB"),
+    "threads": (_Threads, None),
+}
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say how files are read, which the command receives as one argument, ``reading``.
+
+    Parameters
+    ----------
+    command : callable
+        Has a keyword-only parameter ``reading``.
+
+    Returns
+    -------
+    callable
+        The same command with these options at the end of its signature, for typer to read.
+    """
+
+    @functools.wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> None:
+        reading = {name: options.pop(name) for name in _READING}
+        reading["format"] = reading.pop("file_format")
+        reading["null"] = reading["null"] or ()
+        if reading["delimiter"] in {"tab", "\\t"}:
+            reading["delimiter"] = "\t"
+        command(*arguments, reading=reading, **options)
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "reading"]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+        for name, (option, default) in _READING.items()
+    ]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapped
+
+
+def check_policies(small_groups: str, missing: str = "set_aside") -> None:
+    """End the command unless both words are among those that their options accept."""
+    if small_groups not in {"keep", "pool", "drop"}:
+        raise misuse(f"--small-groups must be keep, pool or drop; got {small_groups!r}")
+    if missing not in {"set_aside", "group"}:
+        raise misuse(f"--missing must be set_aside or group; got {missing!r}")
+
+
+def parse_range(text: str | None) -> tuple[float, float] | None:
+    """Return the two numbers of ``LOW,HIGH``."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--range must be two numbers, such as 300,850; got {text!r}.") from None
+    return low, high
+
+
+def name_columns(
+    table: FileTable,
+    *,
+    score: str,
+    sensitive: Sequence[str],
+    label: str | None = None,
+    by: Sequence[str] = (),
+    weight: str | None = None,
+) -> Columns:
+    """Return the role of each column; ``race,sex`` are two columns, unless one column has that name."""
+    from fairtransport.tables import Columns  # noqa: PLC0415 - narwhals takes a while
+
+    return Columns.named(
+        score=score,
+        sensitive_features=table.split(sensitive),
+        label=label,
+        strata=table.split(by) if by else None,
+        weight=weight,
+    )
