@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_real
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -50,12 +51,7 @@ class _Fitted:
         if "random_state" in self.model.get_params():
             self.model.set_params(random_state=0)
         self.model.fit(people.X, people.y, **{"sensitive_features": people.group, **options})
-        try:
-            self.model.predict_proba(people.X[:2])
-        except (TypeError, ValueError):
-            self.needs_groups = True
-        else:
-            self.needs_groups = False
+        self.needs_groups = needs_groups(self.model, people.X, sensitive_features=people.group)
 
     def scores(self, X: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities of class 1."""

@@ -77,7 +77,7 @@ def test_counts_are_sent_and_rows_are_not(spark, table, columns, monkeypatch):
         return result
 
     monkeypatch.setattr(nw.LazyFrame, "collect", weigh)
-    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 100)
+    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 100)
     jobs = Jobs(spark)
     found = ft.audit_table(table, **COLUMNS, n_bins=64, **QUICK)
     assert 1 < max(received) <= 6 * 65

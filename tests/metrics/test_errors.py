@@ -95,18 +95,18 @@ def test_one_class_is_enough_where_its_meaning_is_known():
         (
             lambda: error_rate([0, 1, 2], [CANARY] * 3),
             ValueError,
-            "y_true has 3 classes; error_rate needs two",
+            "y_true has 3 different labels; two are needed",
         ),
         (
             lambda: error_rate(["secret", "secret"], [CANARY] * 2),
             ValueError,
-            "y_true has one class only; say with pos_",
+            "y_true has one label only, neither 0 nor 1; specify",
         ),
-        (lambda: error_rate([2], [CANARY]), ValueError, "y_true has one class only"),
+        (lambda: error_rate([2], [CANARY]), ValueError, "y_true has one label only"),
         (
             lambda: error_rate(["a", "secret"], [CANARY] * 2, pos_label="c"),
             ValueError,
-            "pos_label is not among the two",
+            "two labels, and pos_label is neither of them",
         ),
         (lambda: error_rate([0, 1], [CANARY]), ValueError, "y_true has 2 rows, but scores has 1"),
         (lambda: error_rate([], [CANARY]), ValueError, "y_true has 0 rows, but scores has 1"),

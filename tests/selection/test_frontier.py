@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
 from fairtransport._sklearn.folds import make_folds
-from fairtransport._sklearn.group_awareness import features_tell
+from fairtransport._sklearn.group_awareness import describe_group_features
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
@@ -415,25 +415,25 @@ def test_situations():
 def test_features_that_tell_the_group():
     is_m = (G == "secret_m").astype(float)
     groups = make_groups({"sex": G})
-    assert features_tell(X, groups) is None
-    assert "exactly" in features_tell(np.column_stack((X, is_m)), groups)
-    assert "exactly" in features_tell(sparse.csr_matrix(np.column_stack((X, 3 - is_m))), groups)
-    assert features_tell(sparse.csr_matrix(X * (X > 1)), groups) is None
+    assert describe_group_features(X, groups) is None
+    assert "exactly" in describe_group_features(np.column_stack((X, is_m)), groups)
+    assert "exactly" in describe_group_features(sparse.csr_matrix(np.column_stack((X, 3 - is_m))), groups)
+    assert describe_group_features(sparse.csr_matrix(X * (X > 1)), groups) is None
     nearly = is_m.copy()
     nearly[0] = 1 - nearly[0]
-    assert features_tell(np.column_stack((X, nearly, np.ones(Y.size))), groups) is None
+    assert describe_group_features(np.column_stack((X, nearly, np.ones(Y.size))), groups) is None
     age = np.random.default_rng(0).uniform(18, 80, size=Y.size)
-    assert "exactly" in features_tell(age[:, None], make_groups(age > 30))
+    assert "exactly" in describe_group_features(age[:, None], make_groups(age > 30))
     text = np.column_stack((X.astype(object), np.where(is_m > 0, "he", "she")))
-    assert "exactly" in features_tell(text, groups)
+    assert "exactly" in describe_group_features(text, groups)
     for frame in (pd.DataFrame, pl.DataFrame):
-        assert features_tell(frame({"a": X[:, 0], "sex": X[:, 1]}), groups) == (
+        assert describe_group_features(frame({"a": X[:, 0], "sex": X[:, 1]}), groups) == (
             "the features include sensitive column 'sex'"
         )
-        assert "exactly" in features_tell(frame({"a": X[:, 0], "b": np.where(is_m > 0, "he", "she")}), groups)
-        assert features_tell(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
+        assert "exactly" in describe_group_features(frame({"a": X[:, 0], "b": np.where(is_m > 0, "he", "she")}), groups)
+        assert describe_group_features(frame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")}), groups) is None
     gaps = np.where(is_m > 0, np.nan, X[:, 0])
-    assert "exactly" in features_tell(gaps[:, None], groups)
+    assert "exactly" in describe_group_features(gaps[:, None], groups)
 
 
 def test_one_of_two_crossed_columns_among_the_features_is_found():
@@ -441,8 +441,8 @@ def test_one_of_two_crossed_columns_among_the_features_is_found():
     race, sex = rng.integers(2, size=200), rng.integers(2, size=200)
     for grouping in ("crossed", "each"):
         groups = make_groups({"race": race, "sex": sex}, grouping=grouping)
-        assert "exactly" in features_tell(np.column_stack((rng.normal(size=200), sex)), groups)
-        assert features_tell(rng.normal(size=(200, 3)), groups) is None
+        assert "exactly" in describe_group_features(np.column_stack((rng.normal(size=200), sex)), groups)
+        assert describe_group_features(rng.normal(size=(200, 3)), groups) is None
 
 
 def test_frames_with_a_sensitive_column_among_the_features_are_aware():

@@ -284,7 +284,7 @@ def test_the_limit_is_exact(to_table):
 
 
 def test_identifiers_after_the_first_rows_are_told_too(monkeypatch, to_table):
-    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 5)
+    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 5)
     table = to_table({"s": np.full(40, 0.5), "g": np.maximum(np.arange(40) - 9, 0)})
     refused(table, ValueError, "sensitive_features has 31 groups in column 'g'; max_groups is 10", max_groups=10)
 
@@ -304,8 +304,14 @@ def test_labels_that_are_not_two(to_table, monkeypatch):
     refused(to_table(columns), ValueError, "'y' has at least 3 different labels; two are needed", label="y")
     refused(to_table(columns), ValueError, "'z' has one label only", label="z")
     two = {**columns, "y": [CANARY, "u", "u"]}
-    refused(to_table(two), ValueError, "pos_label is none of the two labels in column 'y'", label="y", pos_label="w")
-    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 1)
+    refused(
+        to_table(two),
+        ValueError,
+        "Column 'y' has two labels, and pos_label is neither of them",
+        label="y",
+        pos_label="w",
+    )
+    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 1)
     refused(to_table(columns), ValueError, "'y' has 3 different labels; two are needed", label="y")
 
 
@@ -345,7 +351,7 @@ def test_names_of_columns_that_are_twice_there_or_numbers():
 
 
 def test_too_many_combinations(monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.counting.MOST_ENTRIES", 3)
+    monkeypatch.setattr("fairtransport.tables.table_counts.MOST_ENTRIES", 3)
     refused(pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")}), ValueError, "more than 3 combinations")
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.tables import count_table
-from fairtransport.tables._partitions import look_first
-from fairtransport.tables.reading import open_table
+from fairtransport.tables._dask_partitions import look_first
+from fairtransport.tables.column_roles import open_table
 
 CANARY = "canary-value"
 # Dask reads Parquet with an argument that pandas 3.1 is going to drop.
@@ -141,7 +141,7 @@ def test_a_repair_computes_nothing_until_it_is_asked_for():
 
 
 def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.reading.PROBED", 150)
+    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 150)
     seen = []
     table = counting(dd.from_pandas(rows().reset_index(), npartitions=30), seen)
     with pytest.raises(

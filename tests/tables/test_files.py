@@ -18,7 +18,7 @@ import pytest
 
 from fairtransport.tables import Columns, count_table, open_files
 from fairtransport.tables.files import _decompression_limit as decompression_limit
-from fairtransport.tables.files import engine, writing
+from fairtransport.tables.files import engine, table_writer
 from fairtransport.tables.files.engine import Engine
 
 CANARY = "CANARY"
@@ -593,7 +593,7 @@ def test_damage_in_later_rows_is_not_quoted(tmp_path):
 def test_what_is_written_is_read_again(tmp_path, ending):
     table = rows(500).to_arrow()
     path = tmp_path / f"x.{ending}"
-    with writing(path, table.schema) as write_batch:
+    with table_writer(path, table.schema) as write_batch:
         for batch in table.to_batches(max_chunksize=200):
             write_batch(batch)
         assert not path.exists()
@@ -611,12 +611,12 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path):
     good, lists = pa.record_batch({"s": [0.5]}), pa.record_batch({"s": [[0.5]]})
 
     def stopped():
-        with writing(path, good.schema) as write_batch:
+        with table_writer(path, good.schema) as write_batch:
             write_batch(good)
             raise KeyboardInterrupt
 
     def nested():
-        with writing(path, lists.schema) as write_batch:
+        with table_writer(path, lists.schema) as write_batch:
             write_batch(lists)
 
     with pytest.raises(KeyboardInterrupt):
@@ -629,7 +629,7 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.xlsx", "x", "x.parquet.gz", "x.csv.bz2", "x.json"])
 def test_formats_that_are_not_written(tmp_path, name):
-    with pytest.raises(ValueError, match="no format that can be written"), writing(tmp_path / name, pa.schema([])):
+    with pytest.raises(ValueError, match="no format that can be written"), table_writer(tmp_path / name, pa.schema([])):
         pass
 
 
@@ -639,7 +639,7 @@ def test_lists_and_dates_survive(tmp_path):
     path = write(tmp_path / "x.parquet", frame)
     with open_files([path]) as table:
         batches = table.batches(USED_SMALL)
-        with writing(tmp_path / "y.parquet", batches.schema) as write_batch:
+        with table_writer(tmp_path / "y.parquet", batches.schema) as write_batch:
             for batch, _ in batches:
                 write_batch(batch)
     assert pl.read_parquet(tmp_path / "y.parquet").rows() == frame.rows()

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairtransport.tabular import TableEncoder
-from fairtransport.tabular.cells import day_reader, number_reader, word_of
+from fairtransport.tabular.value_parsing import day_reader, number_reader, word_of
 
 CANARY = "Zebulon Quux"
 

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.tabular import TableEncoder, TableModel, score_rows
-from fairtransport.tabular._labels import two_words
-from fairtransport.tabular.held_out import measure_models, split_table
+from fairtransport.tabular._labels import order_labels
+from fairtransport.tabular.held_out_evaluation import measure_models, split_table
 
 from .raw_people import raw_people
 
@@ -170,7 +170,7 @@ def test_an_amount_is_chosen_for_a_limit():
         ({"drop": ["nope"]}, r"\(drop\)"),
         ({"missing": "keep"}, "missing"),
         ({"positive": "maybe"}, "none of the 2 labels"),
-        ({"label": "job"}, "has 3 different labels and .* rows without; two are needed"),
+        ({"label": "job"}, "has 3 different labels and .* rows without a label; two are needed"),
         ({"max_disparity": 0.1}, "needs a method with an amount"),
         ({"drop": ["person", "region", "hours", "skill", "job", "joined"]}, "No column is left"),
     ],
@@ -203,7 +203,7 @@ def test_wrong_tables_raise_without_anyones_value(blind, repaired):
     ],
 )
 def test_which_label_is_positive(words, positive, expected):
-    assert two_words(words, np.array([0, 1]), "y", positive).tolist() == expected
+    assert order_labels(words, np.array([0, 1]), "y", positive).tolist() == expected
 
 
 # ------------------------------------------------------------------------------------------------------- held-out rows

@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from fairtransport.tables.files._delimited import read_head
-from fairtransport.tables.files._text import _check_keys
+from fairtransport.tables.files._csv_head import read_head
+from fairtransport.tables.files._csv_json import _check_keys
 from fairtransport.tables.files.paths import find_files
 
 SHARE = 2

@@ -1,4 +1,4 @@
-"""Whether the group is known at prediction ("aware") or not ("blind")."""
+"""Group awareness: whether a model needs the group of a row at prediction, or knows it from the features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.estimator_calls import model_scores, takes_groups
+from fairtransport._sklearn.estimator_calls import last_step, model_scores, takes_groups
 from fairtransport._sklearn.folds import group_cells
 
 if TYPE_CHECKING:
@@ -20,25 +20,57 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["NEEDED", "UNKNOWN", "features_tell", "needs_groups"]
+__all__ = ["GROUPS_NEEDED", "GROUPS_UNUSED", "describe_group_features", "needs_groups", "score_with_groups"]
 
-NEEDED = "the group is needed at prediction"
-UNKNOWN = "groups are used in training only"
+#: Why a model is aware or blind, for people.
+GROUPS_NEEDED = "the group is needed at prediction"
+GROUPS_UNUSED = "groups are used in training only"
 
 
-def needs_groups(model: Any, X: Any, *, sensitive_features: Any) -> bool:
-    """Whether a fitted model's scores depend on the ``sensitive_features`` given at prediction."""
-    if not takes_groups(model):
+def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -> bool:
+    """Return whether a fitted model needs the group of a row to score it.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted; a pipeline is as its last step.
+    X, sensitive_features : optional
+        Rows and their groups. A model of another library that takes ``sensitive_features`` at prediction is scored
+        with and without them.
+
+    Returns
+    -------
+    bool
+        For a model of another library that takes groups, True when no rows are given.
+
+    Notes
+    -----
+    The estimators of this package need groups where they end in a quantile repair (``repair_``) or have weights for
+    each group (``coef_`` with several rows).
+    """
+    last = last_step(model)[1]
+    if not takes_groups(last):
         return False
-    given = model_scores(model, X, sensitive_features=sensitive_features)
+    if hasattr(last, "repair_"):
+        return last.repair_ is not None
+    if hasattr(last, "groups_") and hasattr(last, "coef_"):
+        return len(last.coef_) > 1
+    if X is None:
+        return True
+    scores = model_scores(model, X, sensitive_features=sensitive_features)
     try:
-        return not np.array_equal(given, model_scores(model, X))
-    except (TypeError, ValueError):  # it works with them, so it is them that it misses
+        return not np.array_equal(scores, model_scores(model, X))
+    except (TypeError, ValueError):  # it can score the rows with groups, so it is the groups that it lacks
         return True
 
 
-def features_tell(X: Any, groups: Groups) -> str | None:
-    """Say how the features tell groups, or return None where they seem not to.
+def score_with_groups(model: Any, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
+    """Return the probability of class 1, with the groups where the model takes them at prediction."""
+    return model_scores(model, X, sensitive_features=sensitive_features if takes_groups(model) else None)
+
+
+def describe_group_features(X: Any, groups: Groups) -> str | None:
+    """Return how the features identify groups, in words; None where they seem not to.
 
     Parameters
     ----------
@@ -51,9 +83,9 @@ def features_tell(X: Any, groups: Groups) -> str | None:
 
     Notes
     -----
-    A column tells groups when it has a sensitive column's name, or when one cut through its values parts some groups
-    exactly from the others: an indicator of a group does, and so does age where groups are ages below and above 30.
-    Columns that tell groups only together, or only nearly, are not found.
+    A column identifies groups when it has the name of a sensitive column, or when one threshold on its values separates
+    some groups exactly from the others: an indicator of a group does, and so does age where groups are ages below and
+    above 30. Columns that identify groups only together, or only approximately, are not found.
     """
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -63,28 +95,29 @@ def features_tell(X: Any, groups: Groups) -> str | None:
     cells = group_cells(groups)
     rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
     for lowest, highest in _ranges(X, rows):
-        if _has_cut(lowest, highest).any():
-            return "a feature column tells groups apart exactly"
+        if _has_threshold(lowest, highest).any():
+            return "a feature column separates groups exactly"
     return None
 
 
-def _has_cut(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether a value parts the groups' ranges; both arrays are of shape (n_groups, n_columns)."""
+def _has_threshold(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether a threshold separates the groups' ranges, by column; both arrays are (n_groups, n_columns)."""
     order = np.argsort(lowest, axis=0, kind="stable")
     ends = np.maximum.accumulate(np.take_along_axis(highest, order, axis=0), axis=0)
-    begins = np.take_along_axis(lowest, order, axis=0)
-    return np.asarray((ends[:-1] < begins[1:]).any(axis=0))
+    starts = np.take_along_axis(lowest, order, axis=0)
+    return np.asarray((ends[:-1] < starts[1:]).any(axis=0))
 
 
 def _ranges(X: Any, rows: list[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Yield the lowest and highest value of each group, for one or more columns at a time."""
     if sparse.issparse(X):
         table = X.tocsr()
-        found = [min_max_axis(table[own], axis=0) for own in rows]
-        yield np.array([low for low, _ in found], dtype=float), np.array([high for _, high in found], dtype=float)
+        ends = [min_max_axis(table[group_rows], axis=0) for group_rows in rows]
+        yield np.array([low for low, _ in ends], dtype=float), np.array([high for _, high in ends], dtype=float)
         return
     for block in _blocks(X):
-        yield np.array([block[own].min(axis=0) for own in rows]), np.array([block[own].max(axis=0) for own in rows])
+        lowest = np.array([block[group_rows].min(axis=0) for group_rows in rows])
+        yield lowest, np.array([block[group_rows].max(axis=0) for group_rows in rows])
 
 
 def _blocks(X: Any) -> Iterator[NDArray[np.float64]]:
@@ -104,7 +137,7 @@ def _blocks(X: Any) -> Iterator[NDArray[np.float64]]:
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers as they are, missing ones as the lowest, and anything else as a number for each value."""
+    """Return numbers, with missing ones as the lowest; values that are not numbers are replaced by codes."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

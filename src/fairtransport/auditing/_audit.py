@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_column, check_length, check_weights
+from fairtransport._labels import is_positive
+from fairtransport._validation import check_weights
 from fairtransport.auditing._conditional_disparities import conditional_disparities
 from fairtransport.auditing._estimation import estimate_audit
 from fairtransport.auditing._evidence import HistogramEvidence, RowEvidence
@@ -58,8 +59,7 @@ def audit(
     scores : array-like of shape (n,)
         Scores within [0, 1], or within ``range``.
     y_true : array-like of shape (n,), optional
-        Labels 0 and 1 (False and True); any two labels with ``pos_label``. With labels, the audit includes error rates
-        and areas under the ROC curve.
+        Labels of two classes. With labels, the audit includes error rates and areas under the ROC curve.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     sample_weight : array-like of shape (n,), optional
@@ -156,7 +156,7 @@ def audit(
     if groups.n_rows != values.size:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
-    positive = None if y_true is None else _is_positive(y_true, pos_label, size=values.size)
+    positive = None if y_true is None else is_positive(y_true, pos_label, size=values.size)
     layers = None
     if strata is not None:
         layers = _make_strata(strata, size=values.size, missing=missing, max_groups=max_groups)
@@ -290,28 +290,6 @@ class _Rows:
             n_bins=self.grid.n_bins,
         )
         return RowEvidence(histograms, self.grid.to_unit(self.scores), self.positive, self.weights, self.groups)
-
-
-def _is_positive(y_true: ArrayLike, pos_label: Any, *, size: int) -> NDArray[np.bool_]:
-    """Return whether each row has the positive label."""
-    labels = check_column(np.asarray(y_true), name="y_true")
-    check_length(labels, size=size, name="y_true")
-    if pos_label is None:
-        positive, negative = np.asarray(labels == 1), np.asarray(labels == 0)
-        n_others = size - int(np.count_nonzero(positive | negative))
-        if n_others:
-            raise ValueError(
-                f"y_true has {n_others} of {size} labels that are neither 0 nor 1; remove missing labels, and specify "
-                "the positive class with pos_label=."
-            )
-        return positive
-    try:
-        n_classes = np.unique(labels).size
-    except TypeError:
-        raise ValueError("y_true mixes labels of several types, or has missing ones; use two of one type.") from None
-    if n_classes > 2:
-        raise ValueError(f"y_true has {n_classes} classes; at most two are supported.")
-    return np.asarray(labels == pos_label)
 
 
 def _check_weighted(histograms: GroupHistograms) -> None:

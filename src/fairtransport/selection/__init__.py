@@ -1,7 +1,7 @@
 """The trade-off between error and disparity, and many fits at once."""
 
 from fairtransport.selection._frontier_search import frontier
-from fairtransport.selection._many import fit_many
+from fairtransport.selection._multiple_fits import fit_many
 from fairtransport.selection.frontier_result import Choice, Frontier
 
 __all__ = ["Choice", "Frontier", "fit_many", "frontier"]

@@ -10,16 +10,22 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils import check_random_state
 
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, take_rows, takes_groups
+from fairtransport._sklearn.estimator_calls import last_step, n_rows, take_rows
 from fairtransport._sklearn.folds import make_folds
-from fairtransport._sklearn.group_awareness import NEEDED, UNKNOWN, features_tell, needs_groups
+from fairtransport._sklearn.group_awareness import (
+    GROUPS_NEEDED,
+    GROUPS_UNUSED,
+    describe_group_features,
+    needs_groups,
+    score_with_groups,
+)
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria import EACH_OTHER
 from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.selection._estimator_path import TrainingRows, fit_along, path_settings
-from fairtransport.selection._parallel import run_in_threads
+from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport._sklearn.folds import Fold
-    from fairtransport.selection._parallel import Control
+    from fairtransport.selection._thread_pool import Control
 
 __all__ = ["frontier"]
 
@@ -153,14 +159,14 @@ def frontier(
         title=f"trade-off in {len(folds)} folds",
         verbose=verbose,
     )
-    reason = NEEDED if any(needed for _, needed in found) else features_tell(X, groups)
+    reason = GROUPS_NEEDED if any(needed for _, needed in found) else describe_group_features(X, groups)
     return Frontier(
         estimator=clone(estimator),
         parameter=name,
         values=grid,
         folds={metric: np.array([read[metric] for read, _ in found]) for metric in (*CURVE_METRICS, *_FLOORS)},
         situation="blind" if reason is None else "aware",
-        reason=reason or UNKNOWN,
+        reason=reason or GROUPS_UNUSED,
         threshold=float(threshold),
         n_rows=labels.size,
         n_groups=len(groups),
@@ -194,7 +200,6 @@ class _Walk:
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # there is one bar for all
         X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
-        options = {"sensitive_features": groups} if takes_groups(model) else {}
         records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, *_FLOORS)}
         target: Sample | None = None
         training = self._training(fold)
@@ -204,7 +209,7 @@ class _Walk:
                 control.step()
             try:
                 model = next(along)
-                scores = model_scores(model, X, **options)
+                scores = score_with_groups(model, X, groups)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise

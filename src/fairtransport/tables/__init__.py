@@ -1,10 +1,10 @@
 """A table on any engine (narwhals) -> histograms, without collecting rows; and repaired scores, where it is."""
 
-from fairtransport.tables._lookup import RepairLookup
-from fairtransport.tables._repairing import check_rows, repair_rows
-from fairtransport.tables.counting import TableCounts, count_table
+from fairtransport.tables._repair_lookup import RepairLookup
+from fairtransport.tables._row_repair import check_rows, repair_rows
+from fairtransport.tables.column_roles import Columns, open_table
 from fairtransport.tables.files import FileTable, open_files
-from fairtransport.tables.reading import Columns, open_table
+from fairtransport.tables.table_counts import TableCounts, count_table
 
 __all__ = [
     "Columns",

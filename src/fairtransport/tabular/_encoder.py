@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_flag
-from fairtransport.tabular.cells import read_table
 from fairtransport.tabular.column_plans import ColumnRules, LeftOut, plan_column
+from fairtransport.tabular.value_parsing import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Two labels of a raw table, and which of them is the positive one."""
+"""The two labels of a raw table, as text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.tabular.cells import number_reader, word_of
+from fairtransport._labels import positive_label
+from fairtransport.tabular.value_parsing import number_reader, word_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["two_words"]
+__all__ = ["order_labels"]
 
 
-def two_words(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:
+def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:
     """Return the two labels of a column as text, the positive one last: by default the larger.
 
     Parameters
@@ -22,46 +23,52 @@ def two_words(words: list[str], codes: NDArray[np.int64], name: str, positive: s
     words : list of str
         Labels that occur.
     codes : ndarray of int
-        Each row's; -1 is missing.
+        Index of the label of each row; -1 where it is missing.
     name : str
-        Of the column.
+        Name of the column.
     positive : str, optional
-        As the user writes it: 1 and 1.0 are alike.
+        The positive label; 1 and 1.0 are the same.
+
+    Returns
+    -------
+    ndarray of str of shape (2,)
+        Labels that are numbers are compared as numbers.
 
     Raises
     ------
     ValueError
-        When there are not two, or the positive one is not among them. The text holds counts, not labels.
+        When there are not two labels, or ``positive`` is neither of them.
 
     Examples
     --------
-    >>> two_words(["10", "9"], np.array([0, 1]), "y", None).tolist()
+    >>> order_labels(["10", "9"], np.array([0, 1]), "y", None).tolist()
     ['9', '10']
     """
     if len(words) != 2:
-        missing = int(np.count_nonzero(codes < 0))
-        told = f" and {missing:,} rows without" if missing else ""
+        n_missing = int(np.count_nonzero(codes < 0))
+        missing = f" and {n_missing:,} rows without a label" if n_missing else ""
         hint = " If they are amounts or classes, make a column of two labels first." if len(words) > 2 else ""
-        raise ValueError(f"Column {name!r} has {len(words)} different label{'s' * (len(words) != 1)}{told}; two are "
-                         f"needed.{hint}")  # fmt: skip
-    ordered = sorted(words, key=_size)
+        labels = "label" if len(words) == 1 else "labels"
+        raise ValueError(f"Column {name!r} has {len(words)} different {labels}{missing}; two are needed.{hint}")
+    ordered = sorted(words, key=_sort_key)
+    pos_label = None
     if positive is not None:
-        wanted = _same_as(positive, words)
-        if wanted is None:
+        pos_label = _find_label(positive, words)
+        if pos_label is None:
             raise ValueError(f"positive is none of the 2 labels of column {name!r}; write it as the column does.")
-        ordered.sort(key=lambda word: word == wanted)
-    return np.array(ordered)
+    last = positive_label(ordered, pos_label, source=f"Column {name!r}")
+    return np.array(sorted(ordered, key=lambda word: word == last))
 
 
-def _size(word: str) -> tuple[bool, float, str]:
+def _sort_key(word: str) -> tuple[bool, float, str]:
     number = number_reader(".")(word)
     return (number is None, 0.0 if number is None else number, word)
 
 
-def _same_as(positive: str, words: list[str]) -> str | None:
-    given = word_of(positive)
-    if given in words:
-        return given
+def _find_label(positive: str, words: list[str]) -> str | None:
+    word = word_of(positive)
+    if word in words:
+        return word
     read = number_reader(".")
     number = read(positive)
     return next((word for word in words if number is not None and read(word) == number), None)

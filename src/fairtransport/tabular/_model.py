@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows
+from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
-from fairtransport.tabular._labels import two_words
-from fairtransport.tabular.cells import read_table, words_of
+from fairtransport.tabular._labels import order_labels
+from fairtransport.tabular.value_parsing import read_table, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +183,7 @@ class TableModel(BaseEstimator):
         columns = read_table(table)
         self._check_columns(columns)
         words, codes = words_of(columns[self.label], self.label)
-        self.classes_ = two_words(words, codes, self.label, self.positive)
+        self.classes_ = order_labels(words, codes, self.label, self.positive)
         kept, set_aside = self._usable(columns, codes >= 0)
         chosen = np.flatnonzero(kept)
         if not chosen.size:
@@ -262,7 +263,7 @@ class TableModel(BaseEstimator):
     def needs_groups(self) -> bool:
         """Whether a row's group is needed to score it, besides what the features say."""
         check_is_fitted(self)
-        return hasattr(self.estimator_, "repair_") or len(getattr(self.estimator_, "coef_", ())) > 1
+        return needs_groups(self.estimator_)
 
     @property
     def columns(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import distinct_values
-from fairtransport.tabular.cells import (
+from fairtransport.tabular.value_parsing import (
     DATE_PATTERNS,
     code_of,
     day_reader,

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._extras import load_extra
+from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
 from fairtransport.persistence.onnx._graph import Graph
@@ -113,7 +114,7 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     front, scores = _linear_scores(graph, model, X)
     last = model[-1] if isinstance(model, Pipeline) else model
     add_classes(graph, scores, last.classes_)
-    return _finished(graph, front, last.groups_ if len(last.coef_) > 1 else None)
+    return _finished(graph, front, last.groups_ if needs_groups(last) else None)
 
 
 def _is_linear(model: Any) -> bool:
@@ -131,7 +132,7 @@ def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
     if last.spread != "trained":
         raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
     features = front.begin(graph)
-    codes = add_group_codes(graph, last.groups_) if len(last.coef_) > 1 else None
+    codes = add_group_codes(graph, last.groups_) if needs_groups(last) else None
     moved = add_linear(graph, features, last.coef_, last.intercept_, codes)
     if last.amount == 1.0:
         return front, moved

@@ -19,8 +19,8 @@ from fairtransport.persistence.recipes._registry import (
     numbers,
     of_type,
 )
-from fairtransport.tabular.cells import DATE_PATTERNS
 from fairtransport.tabular.column_plans import ColumnPlan
+from fairtransport.tabular.value_parsing import DATE_PATTERNS
 
 __all__: list[str] = []
 

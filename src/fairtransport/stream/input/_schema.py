@@ -10,7 +10,7 @@ import numpy as np
 from fairtransport.repair import QuantileRepair
 from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular import TableModel
-from fairtransport.tabular.cells import word_of
+from fairtransport.tabular.value_parsing import word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport.linear.online.state import widened_weights
 from fairtransport.stream.scorers._base import Scorer
 
@@ -37,7 +38,7 @@ class LinearScorer(Scorer):
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         """Return the scores of rows of known groups."""
-        group_aware = {"sensitive_features": groups} if len(self.model.coef_) > 1 else {}
+        group_aware = {"sensitive_features": groups} if needs_groups(self.model) else {}
         return np.asarray(self.model.predict_proba(X, **group_aware)[:, 1])
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.tables.files._delimited import MOST_LINE
+from fairtransport.tables.files._csv_head import MOST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fairtransport.tables.reading import say_close
+from fairtransport.tables.column_roles import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairtransport.tables.column_roles import Columns
     from fairtransport.tables.files._layouts import Layout
-    from fairtransport.tables.reading import Columns
 
 __all__ = ["check_all", "check_used"]
 
@@ -64,7 +64,7 @@ def _say_absent(name: str, layout: Layout) -> str:
         return f"{told}; its first line holds numbers, and should hold the names of the columns."
     if any(_is_long(one) for one in layout.names):  # then it may hold rows
         return f"{told}; a name in its first line goes on over several lines: perhaps a quote is not closed."
-    return f"{told}; {say_close(name, list(layout.names))}"
+    return f"{told}; {suggest_names(name, list(layout.names))}"
 
 
 def _say(name: str) -> str:

@@ -9,8 +9,8 @@ from fairtransport.tables.files._layouts import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fairtransport.tables.column_roles import Columns
     from fairtransport.tables.files._layouts import Layout
-    from fairtransport.tables.reading import Columns
 
 __all__ = ["guessed_type", "query_all", "query_used"]
 

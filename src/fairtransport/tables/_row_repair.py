@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fairtransport._columns import say_columns
+from fairtransport.tables._dask_partitions import add_up, each
 from fairtransport.tables._engines import collect, column, own_names, plain_names, schema_of, taken
-from fairtransport.tables._joining import common_kind, join_groups
-from fairtransport.tables._lookup import free_name
-from fairtransport.tables._partitions import add_up, each
-from fairtransport.tables.counting import place_of
-from fairtransport.tables.reading import Columns, check_columns, open_table
+from fairtransport.tables._group_join import common_kind, join_groups
+from fairtransport.tables._repair_lookup import free_name
+from fairtransport.tables.column_roles import Columns, check_columns, open_table
+from fairtransport.tables.table_counts import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairtransport.histograms import Grid
-    from fairtransport.tables._lookup import RepairLookup
+    from fairtransport.tables._repair_lookup import RepairLookup
 
 __all__ = ["check_rows", "repair_rows"]
 
@@ -105,7 +105,7 @@ def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.L
     place, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
     value, keys = _clamped(nw.col(task.columns.score), task.grid), dict(zip(free, task.kinds, strict=True))
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    placed = table.with_columns(place_of(value, task.grid).alias(place), **passing)
+    placed = table.with_columns(node_of(value, task.grid).alias(place), **passing)
     held = dict(zip((*keys, place, start, base, slope), lookup.columns().values(), strict=True))
     image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
     joined = join_groups(placed, keys, held, on=[place])

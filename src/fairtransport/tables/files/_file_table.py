@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_real
 from fairtransport.tables.files._batches import Batches
-from fairtransport.tables.files._binary import feather_layouts, parquet_layouts
+from fairtransport.tables.files._csv_head import ENCODINGS
+from fairtransport.tables.files._csv_json import CsvOptions, csv_layouts, json_layouts
 from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, UnpackingGuard
-from fairtransport.tables.files._delimited import ENCODINGS
 from fairtransport.tables.files._engine_errors import plain_error
 from fairtransport.tables.files._layouts import kind_of
-from fairtransport.tables.files._queries import guessed_type, query_all, query_used
+from fairtransport.tables.files._parquet_feather import feather_layouts, parquet_layouts
 from fairtransport.tables.files._schema_check import check_all, check_used
-from fairtransport.tables.files._text import CsvOptions, csv_layouts, json_layouts
+from fairtransport.tables.files._sql_queries import guessed_type, query_all, query_used
 from fairtransport.tables.files.engine import DEFAULT_MEMORY, Engine
 from fairtransport.tables.files.paths import find_files
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
+    from fairtransport.tables.column_roles import Columns
     from fairtransport.tables.files._layouts import Layout
     from fairtransport.tables.files.paths import FoundFile
-    from fairtransport.tables.reading import Columns
 
 __all__ = ["FileTable", "open_files"]
 

@@ -6,7 +6,7 @@ import narwhals as nw
 import pytest
 
 import fairtransport as ft
-from fairtransport.tables._joining import common_kind
+from fairtransport.tables._group_join import common_kind
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.tables.files._delimited import first_bytes, read_head
+from fairtransport.tables.files._csv_head import first_bytes, read_head
 from fairtransport.tables.files._layouts import SAMPLE, Layout, describe, literal, literals, paths_of, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fairtransport.tables.files._delimited import Head
+    from fairtransport.tables.files._csv_head import Head
     from fairtransport.tables.files.paths import FoundFile
 
 __all__ = ["CsvOptions", "csv_layouts", "json_layouts"]

@@ -12,9 +12,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairtransport.tables import open_files
-from fairtransport.tables.files.writing import writing_to
+from fairtransport.tables.files.writers import stream_writer
 from fairtransport.tabular import TableModel
-from fairtransport.tabular.scored_files import collect_file, score_file
+from fairtransport.tabular.file_scoring import collect_file, score_file
 
 from .raw_people import raw_people
 
@@ -28,7 +28,7 @@ def model():
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.files._table._BATCH", 128)
+    monkeypatch.setattr("fairtransport.tables.files._file_table._BATCH", 128)
     raw_people(5000).write_parquet(tmp_path / "people.parquet")
     return tmp_path / "people.parquet"
 
@@ -78,15 +78,15 @@ def test_tables_go_to_an_open_file_as_text():
     batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]})
     for known, expected in (("csv", b"a,b\n1,x\n2,\n"), ("jsonl", b'{"a":1,"b":"x"}\n{"a":2,"b":null}\n')):
         sink = io.BytesIO()
-        with writing_to(sink, known, batch.schema) as write:
+        with stream_writer(sink, known, batch.schema) as write:
             write(batch)
         assert sink.getvalue() == expected
-    with pytest.raises(ValueError, match="format must be one of"), writing_to(io.BytesIO(), "parquet", batch.schema):
+    with pytest.raises(ValueError, match="format must be one of"), stream_writer(io.BytesIO(), "parquet", batch.schema):
         pass
     lists = pa.RecordBatch.from_pydict({"a": [[CANARY]]})
     with (
         pytest.raises(ValueError, match="cannot be written as csv") as caught,
-        writing_to(io.BytesIO(), "csv", lists.schema) as write,
+        stream_writer(io.BytesIO(), "csv", lists.schema) as write,
     ):
         write(lists)
     assert CANARY not in str(caught.value)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-__all__ = ["check_output", "writing", "writing_to"]
+__all__ = ["check_output", "stream_writer", "table_writer"]
 
 
 def check_output(path: str | os.PathLike[str]) -> str:
@@ -38,7 +38,7 @@ def check_output(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def writing(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
+def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
     """Write a table part by part to a file that appears when all is written.
 
     Parameters
@@ -63,7 +63,7 @@ def writing(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any
 
 
 @contextlib.contextmanager
-def writing_to(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
+def stream_writer(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
     """Write a table part by part to an open file, such as standard output, as csv or jsonl.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_real
-from fairtransport.tables.reading import say_close
+from fairtransport.tables.column_roles import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,7 @@ def score_file(
     table : FileTable
     open_output : callable
         Takes a `pyarrow.Schema` and returns a context of a function that writes a `pyarrow.RecordBatch`; see
-        `fairtransport.tables.files.writing`.
+        `fairtransport.tables.files.writers`.
     output : str, default "score"
         Name of the column of scores.
     decision : str, optional
@@ -80,7 +80,7 @@ def score_file(
     given = dict(zip(model.sensitive_features, sensitive_features or model.sensitive_features, strict=False))
     absent = [name for name in model.columns if name not in table.names and given.get(name) not in table.names]
     if absent:
-        close = f" {say_close(absent[0], list(table.names))}" if len(absent) == 1 else ""
+        close = f" {suggest_names(absent[0], list(table.names))}" if len(absent) == 1 else ""
         raise ValueError(f"The file has no {say_columns(absent)}, which the model needs.{close}")
     for name in filter(None, (output, decision)):
         table.check_new(name)

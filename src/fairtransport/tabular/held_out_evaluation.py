@@ -18,7 +18,7 @@ from fairtransport.metrics import (
     strong_demographic_disparity,
     strong_pairwise_disparity,
 )
-from fairtransport.tabular.cells import read_table, words_of
+from fairtransport.tabular.value_parsing import read_table, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

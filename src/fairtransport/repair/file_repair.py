@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import config
 
+from fairtransport._labels import positive_label
 from fairtransport._validation import check_real
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
-from fairtransport.tables.counting import place_of_positive
-from fairtransport.tables.files.writing import writing
+from fairtransport.tables.files.writers import table_writer
 from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def repair_file(
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
     tally = _Tally(mover.grid, repair, columns)
     with ExitStack() as stack:
-        write = stack.enter_context(writing(path, schema))
+        write = stack.enter_context(table_writer(path, schema))
         for rows, used in batches:
             scores = _floats(used[columns.score])
             codes = mover.codes([used[name] for name in columns.sensitive_features])
@@ -215,7 +215,7 @@ class _Tally:
             if value is not None and value == value and value not in self._labels:  # noqa: PLR0124 - NaN
                 self._labels.append(value)
         if len(self._labels) > 2:
-            place_of_positive(self._labels, str(self._columns.label))  # raises
+            positive_label(self._labels, source=f"Column {self._columns.label!r}")  # raises
         return _places(column, self._labels)
 
     def histograms(self, pos_label: Any) -> tuple[GroupHistograms, GroupHistograms]:
@@ -225,16 +225,13 @@ class _Tally:
         if self._columns.label is None or not self._labels:
             return before, after
         ordered = make_groups({self._columns.label: self._labels}).labels
-        place = place_of_positive(ordered, self._columns.label, pos_label)
-        positive = -1 if place is None else self._labels.index(ordered[place])
-        if positive == 1:
-            return before, after
-        if positive == 0:
-            return tuple(_swapped(one) for one in (before, after))  # type: ignore[return-value]
-        return before, after  # one label, the negative one: it was seen first
+        positive = positive_label(ordered, pos_label, source=f"Column {self._columns.label!r}")
+        if positive == self._labels[0]:  # it was counted as the negative one
+            return _swap_classes(before), _swap_classes(after)
+        return before, after
 
 
-def _swapped(histograms: GroupHistograms) -> GroupHistograms:
+def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
     squares = None if histograms.squares is None else histograms.squares[::-1].copy()
     return replace(histograms, masses=histograms.masses[::-1].copy(), squares=squares)
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from fairtransport._labels import positive_label
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
+from fairtransport.tables._dask_partitions import add_up
 from fairtransport.tables._engines import collect, column, schema_of
-from fairtransport.tables._partitions import add_up
-from fairtransport.tables.reading import Columns, check_columns, check_most, open_table, refuse_identifiers
+from fairtransport.tables.column_roles import Columns, check_columns, check_most, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["TableCounts", "count_table", "place_of", "place_of_positive"]
+__all__ = ["TableCounts", "count_table", "node_of"]
 
 #: Most rows that a group-by may give back: about a gigabyte.
 MOST_ENTRIES = 1 << 24
@@ -185,7 +186,7 @@ class _Strata(Mapping[str, "GroupHistograms"]):
 # ------------------------------------------------------------------------------------------------------- the engine
 
 
-def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
+def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
     """Return the node of scores that lie within the range, as `Grid.places` has it; others get any node."""
     within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
     return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
@@ -193,7 +194,7 @@ def place_of(score: nw.Expr, grid: Grid) -> nw.Expr:
 
 def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
     """Run the group-by and take its result, which is small."""
-    count = partial(_count_places, columns=columns, grid=grid)
+    count = partial(_count_nodes, columns=columns, grid=grid)
     if table.implementation.is_dask():
         counted = add_up(table.select(*columns), count, keys=[*columns.keys(), "place"])
     else:
@@ -207,10 +208,10 @@ def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFra
     return found
 
 
-def _count_places(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
+def _count_nodes(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
     """Group by the keys and the node. New names throughout, so that no column of the user's is in the way."""
     score = column(table, columns.score).cast(nw.Float64)
-    place = place_of(score, grid)
+    place = node_of(score, grid)
     sums = []
     keys = {key: column(table, name) for key, name in columns.keys().items()}
     chosen = dict(keys)
@@ -332,27 +333,6 @@ def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) 
 def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Entries of the positive label."""
     found = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
-    place = place_of_positive(found.labels, name, pos_label)
-    return found.codes == (-1 if place is None else place)
-
-
-def place_of_positive(labels: Sequence[Any], name: str, pos_label: Any = None) -> int | None:
-    """Return which of one or two labels, in their order, is the positive one; None when it does not occur.
-
-    Examples
-    --------
-    >>> place_of_positive(["no", "yes"], "hired"), place_of_positive([0], "hired")
-    (1, None)
-    """
-    known = list(labels)
-    if len(known) > 2:
-        raise ValueError(f"Column {name!r} has {len(known)} different labels; two are needed.")
-    if pos_label is None and set(known) <= {0, 1}:
-        pos_label = 1
-    elif pos_label is None and len(known) < 2:
-        raise ValueError(f"Column {name!r} has one label only, neither 0 nor 1; say with pos_label= which is positive.")
-    elif pos_label is None:
-        pos_label = known[-1]
-    elif len(known) == 2 and pos_label not in known:
-        raise ValueError(f"pos_label is none of the two labels in column {name!r}.")
-    return known.index(pos_label) if pos_label in known else None
+    labels = list(found.labels)
+    positive = positive_label(labels, pos_label, source=f"Column {name!r}")
+    return found.codes == (labels.index(positive) if positive in labels else -1)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fairtransport._columns import say_columns
+from fairtransport.tables._dask_partitions import look_first
 from fairtransport.tables._engines import collect, column, schema_of
-from fairtransport.tables._partitions import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-__all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers", "say_close"]
+__all__ = ["PROBED", "Columns", "check_columns", "check_most", "open_table", "refuse_identifiers", "suggest_names"]
 
 #: First rows in which identifiers are looked for, before all rows are grouped.
 PROBED = 1 << 17
@@ -121,7 +121,7 @@ def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> No
     """Raise when a column is not there or cannot be what it is said to be."""
     for name in columns:
         if name not in schema:
-            raise ValueError(f"The table has no column {name!r}; {say_close(name, list(schema))}")
+            raise ValueError(f"The table has no column {name!r}; {suggest_names(name, list(schema))}")
     for name in filter(None, (columns.score, columns.weight)):
         if not schema[name].is_numeric():
             kind = type(schema[name]).__name__
@@ -135,7 +135,7 @@ def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> No
             raise TypeError(f"Column {name!r} holds {kind}: lists and structs cannot be compared as groups.")
 
 
-def say_close(name: str, known: list[str]) -> str:
+def suggest_names(name: str, known: list[str]) -> str:
     """Return which names of columns are close to one that is not there, or else which there are."""
     folded = {str(one).casefold(): one for one in known}  # pandas names columns by numbers too
     close = difflib.get_close_matches(name.casefold(), folded, n=3)

@@ -9,14 +9,14 @@ import numpy as np
 
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.linear import SgdSettings
-from fairtransport.selection._parallel import run_in_threads
+from fairtransport.selection._thread_pool import run_in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from fairtransport.selection._parallel import Control
+    from fairtransport.selection._thread_pool import Control
 
 __all__ = ["fit_many"]
 

@@ -1,0 +1,130 @@
+"""Labels of two classes, and which of them is positive.
+
+The rule is scikit-learn's: the positive label is the larger one in sorted order, unless the user names another with
+``pos_label``. Labels 0 and 1 (False and True) are recognised even where only one of them occurs.
+
+Error messages contain names and counts, never a label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["is_positive", "positive_label"]
+
+
+def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:
+    """Return the positive one of one or two labels.
+
+    Parameters
+    ----------
+    labels : sequence
+        The distinct labels in sorted order.
+    pos_label : label, optional
+        The positive one, where it is not the larger.
+    source : str
+        What has these labels, for the error: ``"y_true"``, ``"Column 'hired'"``.
+
+    Returns
+    -------
+    label
+        It need not be among ``labels`` where these are only one.
+
+    Raises
+    ------
+    ValueError
+        When there are more than two labels, ``pos_label`` is neither of two, or there is one label of which nothing
+        says whether it is positive.
+
+    Examples
+    --------
+    >>> positive_label(["no", "yes"], source="y_true"), positive_label([0], source="y_true")
+    ('yes', 1)
+    """
+    if len(labels) > 2:
+        raise ValueError(f"{source} has {len(labels)} different labels; two are needed.")
+    if pos_label is not None:
+        if len(labels) == 2 and pos_label not in labels:
+            raise ValueError(f"{source} has two labels, and pos_label is neither of them.")
+        return pos_label
+    if all(label in (0, 1) for label in labels):
+        return 1
+    if len(labels) == 1:
+        raise ValueError(
+            f"{source} has one label only, neither 0 nor 1; specify which label is positive with pos_label=."
+        )
+    return labels[1]
+
+
+def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: str = "y_true") -> NDArray[np.bool_]:
+    """Return whether each row has the positive label.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of at most two classes.
+    pos_label : label, optional
+        The positive one; see `positive_label`.
+    size : int
+        Number of rows that there must be.
+    name : str, default="y_true"
+        Name of the argument, for errors.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+
+    Examples
+    --------
+    >>> is_positive(["bad", "good", "bad"], size=3)
+    array([False,  True, False])
+    """
+    labels = check_column(np.asarray(y_true), name=name)
+    if labels.size != size:
+        raise ValueError(f"{name} has {labels.size} rows, but scores has {size}.")
+    if pos_label is None and labels.dtype.kind in "biuf":
+        positive = np.asarray(labels == 1, dtype=bool)
+        if np.count_nonzero(positive) + np.count_nonzero(labels == 0) == size:
+            return positive  # the most usual labels, in two passes
+    n_missing = _count_missing(labels)
+    if n_missing:
+        raise ValueError(f"{name} has {n_missing} missing labels; remove those rows first.")
+    positive_one = positive_label(_distinct(labels, name).tolist(), pos_label, source=name)
+    return np.asarray(labels == positive_one, dtype=bool)
+
+
+def _distinct(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return the distinct labels, sorted; two numbers are found without a sort."""
+    if labels.dtype.kind in "biuf":
+        ends = np.unique([labels.min(), labels.max()])
+        if sum(np.count_nonzero(labels == end) for end in ends) == labels.size:
+            return ends
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise ValueError(f"{name} mixes labels of several types; use two labels of one type.") from None
+
+
+def _count_missing(labels: NDArray[Any]) -> int:
+    """Count None, NaN, NaT and pandas.NA; NaN and NaT differ from themselves."""
+    if labels.dtype.kind in "biu":
+        return 0
+    if labels.dtype.kind != "O":
+        return int(np.count_nonzero(labels != labels))  # noqa: PLR0124
+    return sum(map(_is_missing, labels))
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124
+    except TypeError:  # pandas.NA answers neither yes nor no
+        return True
