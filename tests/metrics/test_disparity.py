@@ -17,7 +17,6 @@ from scipy.stats import wasserstein_distance
 
 from fairtransport import metrics
 from fairtransport.groups import make_groups
-from fairtransport.metrics import _ordered as ordered
 from fairtransport.metrics import (
     disparities,
     pairwise_distances,
@@ -25,6 +24,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
+from fairtransport.metrics._sorted_scores import sort_scores
 from fairtransport.transport.line import Sample, quantile_map, wasserstein
 from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
@@ -307,7 +307,7 @@ def test_all_at_once_is_one_by_one():
 @pytest.mark.parametrize("n_groups", [2, 3, 8, 12, 300])
 @pytest.mark.parametrize("kind", ["plain", "ties", "weights", "tiny"])
 def test_one_pass_is_the_long_way_round(n_groups, kind):
-    """Without barycenter and pairs as with them: see OrderedScores.sums."""
+    """Without barycenter and pairs as with them: see SortedScores.distance_sums."""
     rng = np.random.default_rng(n_groups)
     n = 4 * n_groups + 100
     groups = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
@@ -372,7 +372,7 @@ def test_zero_has_no_sign_and_may_be_all_there_is():
 
 def test_a_score_of_any_size_is_told_from_zero():
     tiny = np.nextafter(0, 1)
-    found = ordered.order_scores([tiny, 0.0, 1.0, tiny], ["a", "b", "a", "b"])
+    found = sort_scores([tiny, 0.0, 1.0, tiny], make_groups(["a", "b", "a", "b"]))
     assert np.array_equal(found.everyone().values, [0.0, tiny, tiny, 1.0])
     assert found.codes[0] == 1
     assert found.codes[3] == 0
@@ -396,7 +396,8 @@ def test_memory_does_not_grow_with_rows_times_groups():
 
 
 def test_no_score_is_printed():
-    assert repr(ordered.order_scores([CANARY, 0.5, 0.5], ["secret", "b", "b"])) == "OrderedScores(3 rows in 2 groups)"
+    ordered = sort_scores([CANARY, 0.5, 0.5], make_groups(["secret", "b", "b"]))
+    assert repr(ordered) == "SortedScores(3 rows in 2 groups)"
 
 
 def test_input_is_left_alone():
@@ -426,7 +427,7 @@ def test_input_is_left_alone():
         ([CANARY, 1.5], ["secret", "b"], {}, ValueError, "scores has 1 of 2 values outside [0, 1]"),
         ([CANARY, -1e-9], ["secret", "b"], {}, ValueError, "scores has 1 of 2 values outside [0, 1]"),
         ([CANARY, np.nan], ["secret", "b"], {}, ValueError, "scores has 1 NaN or infinite values"),
-        ([], [], {}, ValueError, "scores is empty"),
+        ([], ["secret", "b"], {}, ValueError, "scores is empty"),
         (["x", CANARY], ["secret", "b"], {}, TypeError, "scores must contain numbers"),
         (
             [[CANARY, 0.5]],

@@ -125,7 +125,7 @@ def test_overlapping_groups_shuffle_too():
 
 def test_what_it_refuses():
     scores, groups = [0.1, 0.2], ["a", "b"]
-    with pytest.raises(TypeError, match="metric must be a function such as strong_pairwise_disparity; got str"):
+    with pytest.raises(TypeError, match="metric must be a function, such as strong_pairwise_disparity; got str"):
         noise_floor("spdd", scores, sensitive_features=groups)
     with pytest.raises(ValueError, match="n_shuffles must be at least 2; got 1"):
         noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, n_shuffles=1)

@@ -1,4 +1,4 @@
-"""The paper's four metrics, the rank disparity and their relatives, exact: no threshold grid, no sampling."""
+"""The metrics of the paper, the rank disparity and their noise floors, computed exactly."""
 
 from fairtransport.metrics._disparity import (
     disparities,

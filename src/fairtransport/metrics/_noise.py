@@ -1,4 +1,4 @@
-"""What a disparity would read if groups were drawn by lot: the floor that small groups cannot get below."""
+"""The noise floor of a disparity: its distribution when group membership is permuted."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["NoiseFloor", "noise_floor"]
 
 @dataclass(frozen=True, eq=False)
 class NoiseFloor:
-    """A metric beside its values after shuffling group membership.
+    """A metric and its values under permutations of group membership.
 
     Parameters
     ----------
     observed : float
-        The metric with the groups as they are.
+        The metric of the actual groups.
     values : array of shape (n_shuffles,)
-        The metric after each shuffle.
+        The metric after each permutation.
     """
 
     observed: float
@@ -35,21 +35,21 @@ class NoiseFloor:
 
     @property
     def mean(self) -> float:
-        """The floor: the mean over shuffles."""
+        """The noise floor: the mean over permutations."""
         return float(self.values.mean())
 
     @property
     def sd(self) -> float:
-        """Standard deviation over shuffles (n - 1 in the denominator)."""
+        """Standard deviation over permutations (n - 1 in the denominator)."""
         return float(self.values.std(ddof=1))
 
     @property
     def p_value(self) -> float:
-        """One-sided: how often chance alone reads as much as observed, (1 + exceeding) / (1 + shuffles)."""
-        # Equal up to rounding counts as reaching it: a shuffle that only renames rows must not read as less.
+        """One-sided p-value of the permutation test, (1 + n_exceeding) / (1 + n_permutations)."""
+        # Ties count as exceeding, also where rounding errors break them.
         slack = 1e-12 * max(1.0, abs(self.observed))
-        reaching = int(np.count_nonzero(self.values >= self.observed - slack))
-        return (1 + reaching) / (1 + self.values.size)
+        n_exceeding = int(np.count_nonzero(self.values >= self.observed - slack))
+        return (1 + n_exceeding) / (1 + self.values.size)
 
 
 def noise_floor(
@@ -64,25 +64,25 @@ def noise_floor(
     min_size: int = 1,
     **options: Any,
 ) -> NoiseFloor:
-    r"""Compute a disparity again with group membership shuffled.
+    r"""Return the distribution of a disparity when group membership is permuted.
 
     Parameters
     ----------
     metric : callable
-        A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that
-        takes `fairtransport.Groups`.
+        A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that accepts
+        `fairtransport.Groups`.
     scores : array-like of shape (n,)
         Scores within [0, 1].
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     n_shuffles : int, default 100
-        How many shuffles, at least 2.
+        Number of permutations, at least 2.
     random_state : int, Generator or None
-        Seed of the shuffles.
+        Seed of the permutations.
     grouping, missing, min_size
-        How groups are made; see `fairtransport.make_groups`.
+        As in `fairtransport.make_groups`.
     **options
-        Further arguments of the metric: ``target``, ``sample_weight``. Weights stay with their scores.
+        Further arguments of the metric: ``target``, ``sample_weight``. Weights are not permuted.
 
     Returns
     -------
@@ -91,10 +91,10 @@ def noise_floor(
 
     Notes
     -----
-    Two finite samples of one distribution are hardly ever at distance 0: with m and n rows their
-    Wasserstein-1 distance is of the order :math:`\sqrt{1/m + 1/n}`. A disparity says something only as far as
-    it stands above this floor. The p-value is that of the permutation test with the observed value counted
-    among the shuffles, so it is never 0.
+    The distance between two finite samples of one distribution is almost never 0: with m and n rows their Wasserstein-1
+    distance is of the order :math:`\sqrt{1/m + 1/n}`. Only the excess of a disparity over this floor is evidence of a
+    difference. The p-value is that of the permutation test with the observed value counted among the permutations, so
+    it is never 0.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def noise_floor(
     True
     """
     if not callable(metric):
-        raise TypeError(f"metric must be a function such as strong_pairwise_disparity; got {type(metric).__name__}.")
+        raise TypeError(f"metric must be a function, such as strong_pairwise_disparity; got {type(metric).__name__}.")
     count = check_count(n_shuffles, name="n_shuffles", least=2)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
     rng = np.random.default_rng(random_state)

@@ -1,4 +1,4 @@
-"""Disparity of ranks: how differently the groups are ordered, whatever the scale of the scores."""
+"""Pooled ranks and their disparity, which does not depend on the scale of the scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_vector, check_weights
-from fairtransport.metrics._ordered import order_scores
+from fairtransport.metrics._disparity import strong_pairwise_disparity
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -16,19 +16,19 @@ __all__ = ["pooled_ranks", "rank_disparity"]
 
 
 def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float64]:
-    r"""Replace each score by its mid-rank among all rows, as a share of the rows.
+    r"""Return the mid-rank of each score among all rows, as a share of the rows.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
         Any finite numbers.
     weights : array-like of shape (n,), optional
-        Weight k equals k copies of a row; equal when omitted.
+        A weight of k is equivalent to k copies of a row; equal when omitted.
 
     Returns
     -------
     ndarray of shape (n,)
-        Within (0, 1) for every row of positive weight; ties share one rank.
+        Within (0, 1) for every row of positive weight; tied scores have the same rank.
 
     See Also
     --------
@@ -53,11 +53,11 @@ def pooled_ranks(scores: ArrayLike, weights: ArrayLike | None = None) -> NDArray
     ascending = values[order]
     first = np.append(True, ascending[1:] != ascending[:-1])
     starts = np.append(np.flatnonzero(first), values.size)
-    heights = np.arange(values.size + 1.0) if masses is None else np.append(0.0, np.cumsum(masses[order]))
-    cumulative = heights[starts]
-    middles = (cumulative[:-1] + cumulative[1:]) / (2.0 * cumulative[-1])
+    totals = np.arange(values.size + 1.0) if masses is None else np.append(0.0, np.cumsum(masses[order]))
+    cumulative = totals[starts]
+    mid_ranks = (cumulative[:-1] + cumulative[1:]) / (2.0 * cumulative[-1])
     ranks = np.empty(values.size)
-    ranks[order] = np.repeat(middles, np.diff(starts))
+    ranks[order] = np.repeat(mid_ranks, np.diff(starts))
     return ranks
 
 
@@ -70,30 +70,26 @@ def rank_disparity(
     missing: str = "error",
     min_size: int = 1,
 ) -> float:
-    r"""Sum over pairs of groups of the distance between their pooled ranks.
+    r"""Return the sum over pairs of groups of the distance between their pooled ranks.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
         Any finite numbers: probabilities, logits, predictions of a regression, decile scores.
-    sensitive_features : column, table or Groups
-        At least two groups; several columns are crossed.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows; equal when omitted.
-    grouping, missing, min_size
-        How groups are made; see `fairtransport.make_groups`. With overlapping groups (``grouping="each"``),
-        ranks are still among all rows, each counted once.
+    sensitive_features, sample_weight, grouping, missing, min_size
+        As in `wasserstein_disparity`. With overlapping groups (``grouping="each"``) every row still counts once among
+        all rows.
 
     Returns
     -------
     float
-        0 when all groups have the same distribution of ranks. Two groups of equal size that do not overlap
-        in score are at distance 0.5.
+        0 when all groups have the same distribution of ranks; 0.5 for two groups of equal size whose scores do not
+        overlap.
 
     See Also
     --------
     strong_pairwise_disparity : The same sum in units of the score.
-    noise_floor : What this reads when groups are drawn by chance.
+    noise_floor : The disparity expected by chance.
 
     Notes
     -----
@@ -101,9 +97,8 @@ def rank_disparity(
 
     .. math:: \sum_{a < b} W_1(R_a, R_b) = \sum_{a < b} \int_0^1 |P(R_a > 1 - q) - P(R_b > 1 - q)| \, dq.
 
-    This is the difference between two groups' selection rates, averaged over all shares q of people selected.
-    It does not change under any increasing map of the scores, so a model does not lower it by shrinking its
-    scores toward their mean.
+    This is the difference between two groups' selection rates, averaged over all shares q of rows selected. It is
+    invariant under increasing maps of the scores, so a model cannot lower it by shrinking its scores toward their mean.
 
     Examples
     --------
@@ -115,12 +110,11 @@ def rank_disparity(
     """
     values = check_vector(scores, name="scores")
     weights = check_weights(sample_weight, size=values.size)
-    ordered = order_scores(
+    return strong_pairwise_disparity(
         pooled_ranks(values, weights),
-        sensitive_features,
-        weights,
+        sensitive_features=sensitive_features,
+        sample_weight=weights,
         grouping=grouping,
         missing=missing,
         min_size=min_size,
     )
-    return ordered.sums().between_pairs
