@@ -107,7 +107,7 @@ def table(rows: list[tuple[str, str, str, str]]) -> str:
 def fuzz_rows() -> list[tuple[str, str, str, str]]:
     """Return the figures of the last `make fuzz`."""
     if not FUZZED.exists():
-        return [("fuzz cases: `make fuzz` was not run yet", "0", "0", "-")]
+        return [("fuzz cases: `make fuzz` has not been run", "0", "0", "-")]
     told = json.loads(FUZZED.read_text())
     rows = [
         (f"fuzz cases: {name}", f"{one['cases']:,}", f"{one['cases']:,}", "-") for name, one in told["targets"].items()
@@ -121,23 +121,23 @@ def page(rows: list[tuple[str, str, str, str]]) -> str:
     most = max((one["most_memory_mib"] for one in told["targets"].values()), default=0)
     return f"""# Trust, in figures
 
-Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minutes of atheris in all).
+Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minutes of atheris in total).
 
 {table(rows)}
 
-- **Generated checks** are all that scikit-learn's `parametrize_with_checks` yields, on test classes that take the
-  groups from the features (`tests/contract/grouped.py`). None is expected to fail, and none is left out. COT
-  (continuous optimal transport) runs with a fixed and with the automatic weight, and with weights for each group; DOT
-  (discrete) with both solvers.
-- **Seeds.** COT and DOT draw nothing with their default solver, so a seed changes no score. The checks run on a hundred
-  tables drawn with seeds 0 to 99: other names of groups, and weights instead of copies of rows, change scores by less
-  than 1e-6 in the mean; those of the repair, whose folds are drawn, by less than .02.
-- **Kills** fall at random moments in the middle of `ft.save`. After each one the old file is there in full, or the new
-  one.
-- **Fuzz cases** end in an answer or in one of our own errors, within 20 seconds and {told["memory_limit_mib"]} MiB (the
-  largest process took {most} MiB, libraries and instruments included). An error that repeats a canary, which stands for
-  a person's value, counts as a finding. `scripts/fuzz/targets/__init__.py` says how a reader is added.
-- What is promised, and what is not: [SECURITY.md](../SECURITY.md).
+- **Generated checks** are all checks of scikit-learn's `parametrize_with_checks`, on test classes that take the groups
+  from the features (`tests/contract/grouped.py`). None is expected to fail, and none is skipped. Continuous optimal
+  transport (COT) is checked with a fixed and with the automatic weight, and with weights for each group; discrete
+  optimal transport (DOT) with both solvers.
+- **Seeds.** The default solver of COT and DOT is deterministic. The checks run on a hundred tables drawn with seeds 0 to
+  99: renaming groups, or weighting rows instead of repeating them, changes scores by less than 1e-6 on average, and
+  those of the repair, whose folds are random, by less than .02.
+- **Kills** end the process at random moments during `ft.save`. After each one, either the old or the new file is
+  complete.
+- **Fuzz cases** end in a result or in one of this package's errors, within 20 seconds and {told["memory_limit_mib"]} MiB (the
+  largest process took {most} MiB, including libraries and instrumentation). An error that quotes a canary, which stands
+  for a person's value, counts as a finding. `scripts/fuzz/targets/__init__.py` explains how to add a target.
+- [SECURITY.md](../SECURITY.md) states what is promised, and what is not.
 """
 
 
