@@ -12,9 +12,9 @@ from scipy.stats import hypergeom, multivariate_hypergeom
 from fairtransport.histograms import redraw_null, resample_masses, resampling, shuffle_cells
 
 
-@pytest.mark.parametrize("rows_a_draw", [10**9, 0])  # rows shuffled one by one, and draws from urns
-def test_shuffles_are_those_of_rows(monkeypatch, rows_a_draw):
-    monkeypatch.setattr(resampling, "_ROWS_A_DRAW", rows_a_draw)
+@pytest.mark.parametrize("rows_per_draw", [10**9, 0])  # rows shuffled one by one, and draws from urns
+def test_shuffles_are_those_of_rows(monkeypatch, rows_per_draw):
+    monkeypatch.setattr(resampling, "_ROWS_PER_DRAW", rows_per_draw)
     counts = np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 0.0]])
     cells, nodes = [0, 0, 0, 1, 1], [0, 0, 1, 1, 2]
     exact = Counter()
@@ -29,9 +29,9 @@ def test_shuffles_are_those_of_rows(monkeypatch, rows_a_draw):
         assert found[table] / 4000 == pytest.approx(share, abs=5 * np.sqrt(share / 4000) + 1e-12)
 
 
-@pytest.mark.parametrize("rows_a_draw", [10**9, 0])
-def test_shuffles_keep_both_margins(monkeypatch, rows_a_draw):
-    monkeypatch.setattr(resampling, "_ROWS_A_DRAW", rows_a_draw)
+@pytest.mark.parametrize("rows_per_draw", [10**9, 0])
+def test_shuffles_keep_both_margins(monkeypatch, rows_per_draw):
+    monkeypatch.setattr(resampling, "_ROWS_PER_DRAW", rows_per_draw)
     counts = np.random.default_rng(0).integers(0, 30, (4, 12)).astype(float)
     drawn = shuffle_cells(counts, np.random.default_rng(1), 500)
     assert np.all(drawn.sum(axis=1) == counts.sum(axis=0))
@@ -45,7 +45,7 @@ def test_shuffles_keep_both_margins(monkeypatch, rows_a_draw):
 
 
 def test_a_thousand_million_rows_are_not_shuffled():
-    with pytest.raises(ValueError, match="too many to shuffle"):
+    with pytest.raises(ValueError, match="too many to permute"):
         shuffle_cells(np.array([[1e9], [1.0]]), np.random.default_rng(0), 1)
 
 

@@ -171,10 +171,9 @@ def audit(
     _check_weighted(evidence.histograms)
     conditional: Any = ((), {})
     if rows.strata is not None:
-        parts = list(rows.by_stratum())
-        conditional = conditional_disparities(
-            ((name, part.evidence()) for name, part in parts), len(parts), options, rng
-        )
+        parts = ((name, part.evidence()) for name, part in rows.by_stratum())
+        n_strata = int(np.count_nonzero(rows.strata.counts))
+        conditional = conditional_disparities(parts, n_strata, options, rng)
     return estimate_audit(evidence, options, rng, strata=conditional, small_groups=summary)
 
 

@@ -1,4 +1,4 @@
-"""Scores + groups -> a small summary that can be merged, forgotten, resampled, stored and drawn."""
+"""Histograms of the groups' scores: a summary of fixed size that can be merged, discounted, resampled and stored."""
 
 from fairtransport.histograms._binning import count_entries, count_scores
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid

@@ -1,4 +1,4 @@
-"""Rows -> histograms."""
+"""Binning: rows or group-by results -> histograms."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def count_scores(
     scores : array-like of shape (n,)
         Scores within ``range``.
     y_true : array-like of shape (n,), optional
-        Labels 0 and 1, counted apart.
+        Labels 0 and 1, counted separately.
     sensitive_features : column, table or Groups
-        Several columns are crossed. Groups that are known already (`Groups.encode`) may be without rows here.
+        Several columns are crossed. `Groups` may include groups without rows.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; 1 when omitted.
     range : pair of float, optional
-        Lowest and highest score that there may be; [0, 1] when omitted.
+        Lowest and highest possible score; [0, 1] when omitted.
     n_bins : int, default 16384
-        Resolution: distances are off by at most 1 / n_bins of the range. See `Grid`.
+        Number of bins. The error of a distance is at most 1 / n_bins of the range; see `Grid`.
     grouping, missing, max_groups
-        How groups are made; see `fairtransport.make_groups`.
+        As in `fairtransport.make_groups`.
 
     Returns
     -------
@@ -56,14 +56,14 @@ def count_scores(
 
     Examples
     --------
-    >>> counted = count_scores([0.2, 0.4, 0.9], [0, 0, 1], sensitive_features=["a", "b", "b"])
-    >>> counted.weights, counted.has_labels
+    >>> histograms = count_scores([0.2, 0.4, 0.9], [0, 0, 1], sensitive_features=["a", "b", "b"])
+    >>> histograms.weights, histograms.has_labels
     (array([1., 2.]), True)
     """
     grid = Grid.over(range, n_bins)
     values = grid.check(scores)
     groups = sensitive_features
-    if not isinstance(groups, Groups):  # known groups may have no rows in this batch or stratum
+    if not isinstance(groups, Groups):
         groups = make_groups(groups, grouping=grouping, missing=missing, max_groups=max_groups)
     if groups.n_rows != values.size:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
@@ -72,9 +72,9 @@ def count_scores(
     if y_true is not None:
         labels = np.asarray(y_true)
         check_length(labels, size=values.size, name="y_true")
-        strange = int(np.count_nonzero((labels != 0) & (labels != 1)))
-        if strange:
-            raise ValueError(f"y_true has {strange} of {labels.size} labels that are neither 0 nor 1.")
+        n_others = int(np.count_nonzero((labels != 0) & (labels != 1)))
+        if n_others:
+            raise ValueError(f"y_true has {n_others} of {labels.size} labels that are neither 0 nor 1.")
     return count_entries(
         grid,
         groups,
@@ -96,13 +96,13 @@ def count_entries(
     rows: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> GroupHistograms:
-    """Add up entries whose groups are known: rows, or what a group-by gave.
+    """Return the histograms of entries with known groups: rows, or the results of a group-by.
 
     Parameters
     ----------
     grid : Grid
     groups : Groups
-        Of the entries; they may overlap.
+        The groups of the entries; they may overlap.
     nodes, masses, squares, rows, labels
         As in `GroupHistograms.from_cells`.
 
@@ -116,7 +116,7 @@ def count_entries(
     >>> count_entries(Grid(n_bins=1), entries, nodes=[0, 1, 1], masses=[5, 2, 3]).by_group.tolist()
     [[5.0, 2.0], [0.0, 3.0]]
     """
-    cells, members = _cells_of(groups)
+    cells, members = _cells(groups)
     return GroupHistograms.from_cells(
         grid,
         _without_rows(groups),
@@ -131,27 +131,26 @@ def count_entries(
 
 
 def _without_rows(groups: Groups) -> Groups:
-    """Labels and names alone: a histogram holds no one's row."""
+    """Return the labels and names alone, so that histograms contain no rows."""
     return groups.select(np.empty(0, dtype=np.int64))
 
 
-def _cells_of(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """Each row's cell, and which cells make up each group; None where each group is its own cell."""
-    covers = sum(rows.size for rows in groups.rows)
-    if not groups.overlapping and covers == groups.n_rows:
+def _cells(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Return the cell of each row, and the cells of each group; None where every group is one cell."""
+    if not groups.overlapping and groups.counts.sum() == groups.n_rows:
         return groups.codes, None
-    # Rows of the same groups are one cell. Group by group, so that memory stays that of a few columns.
+    # Rows of the same groups form a cell. One group at a time, to limit memory to a few columns.
     cells = np.zeros(groups.n_rows, dtype=np.int64)
     for rows in groups.rows:
         inside = np.zeros(groups.n_rows, dtype=np.int64)
         inside[rows] = 1
         cells = 2 * cells + inside
-        present = np.flatnonzero(np.bincount(cells))
+        present = np.flatnonzero(np.bincount(cells))  # renumber, so that codes stay small
         table = np.zeros(int(present[-1]) + 1, dtype=np.int64)
         table[present] = np.arange(present.size)
         cells = table[cells]
     n_cells = int(cells.max()) + 1
     members = np.zeros((len(groups), n_cells), dtype=np.bool_)
-    for position, rows in enumerate(groups.rows):
-        members[position, np.unique(cells[rows])] = True
+    for group, rows in enumerate(groups.rows):
+        members[group, np.unique(cells[rows])] = True
     return cells, members

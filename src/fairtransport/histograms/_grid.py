@@ -1,4 +1,4 @@
-"""The nodes that scores are counted at."""
+"""The grid of nodes on which scores are binned."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ __all__ = ["DEFAULT_BINS", "MOST_BINS", "SLACK", "Grid"]
 DEFAULT_BINS = 1 << 14
 MOST_BINS = 1 << 20
 
-#: A score this far above a node, in widths of a bin, still counts as lying on it: 0.07 * 100 is a little above 7.
+#: Tolerance, in bin widths, for scores slightly above a node: 0.07 * 100 is slightly above 7 in floating point.
 SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class Grid:
-    r"""Nodes at equal distances over a range of scores; a score is counted at the first node that is not below it.
+    r"""Equally spaced nodes over a range of scores; a score is counted at the first node that is not below it.
 
     Parameters
     ----------
     low, high : float, default 0 and 1
         The range of the scores.
     n_bins : int, default 16384
-        Bins between them, so ``n_bins + 1`` nodes; at most 2**20.
+        Number of bins, at most 2**20; there are ``n_bins + 1`` nodes.
 
     Notes
     -----
-    Node k lies at low + k (high - low) / n_bins and stands for the scores of
-    :math:`(\text{node}_{k-1}, \text{node}_k]`; node 0 for the scores at ``low``. The place of a score s is
+    Node k lies at low + k (high - low) / n_bins and represents the scores in
+    :math:`(\text{node}_{k-1}, \text{node}_k]`; node 0 represents the scores equal to ``low``. The index of the node of
+    a score s is
 
     .. math:: \lceil (s - low) \cdot scale - slack \rceil, \qquad scale = n_{bins} / (high - low),
 
-    which any engine can compute; with the default range and bins the product is exact in floating point. Hence
+    which any table engine can compute; with the default range and bins the product is exact in floating point. Hence
 
-    - distribution functions are exact at every node, and so is the share of scores above a threshold that is one;
-    - quantiles and means are at most one bin too high, never too low;
-    - every Wasserstein-1 distance is off by at most one bin: two scores move by less than a bin, both upward;
-    - all is exact for scores that lie on nodes.
+    - distribution functions are exact at every node, and so is the share of scores above a threshold on a node;
+    - quantiles and means are at most one bin width too high, never too low;
+    - the error of a Wasserstein-1 distance is at most one bin width, since every score moves up by less than that;
+    - everything is exact for scores on nodes.
 
-    The slack of 1e-9 bins keeps scores on the grid there when the product is rounded.
+    The slack of 1e-9 bins keeps scores on their node when the product is rounded.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class Grid:
 
     @classmethod
     def over(cls, score_range: Sequence[float] | None = None, n_bins: int = DEFAULT_BINS) -> Self:
-        """Return the grid over ``score_range``, [0, 1] by default: what users call ``range=`` and ``n_bins=``."""
+        """Return the grid of the public parameters ``range=`` and ``n_bins=``; [0, 1] by default."""
         if score_range is None:
             return cls(n_bins=n_bins)
         try:
@@ -88,31 +89,31 @@ class Grid:
 
     @property
     def n_nodes(self) -> int:
-        """One more than the bins."""
+        """Number of nodes."""
         return self.n_bins + 1
 
     @property
     def width(self) -> float:
-        """From one node to the next, in units of the score."""
+        """Distance between consecutive nodes, in units of the score."""
         return (self.high - self.low) / self.n_bins
 
     @property
     def scale(self) -> float:
-        """What a distance from ``low`` is multiplied with to count bins."""
+        """Number of bins per unit of the score."""
         return self.n_bins / (self.high - self.low)
 
     @property
     def resolution(self) -> float:
-        """By how much a distance may be off, as a share of the range: 1 / n_bins."""
+        """Largest error of a distance, as a share of the range: 1 / n_bins."""
         return 1.0 / self.n_bins
 
     @property
     def nodes(self) -> NDArray[np.float64]:
-        """Where the nodes lie, in units of the score."""
+        """Positions of the nodes, in units of the score."""
         return self.low + (self.high - self.low) * (np.arange(self.n_nodes) / self.n_bins)
 
     def places(self, scores: ArrayLike) -> NDArray[np.int64]:
-        """Return the node of each score; a score outside the range raises.
+        """Return the index of the node of each score; raise ValueError for scores outside the range.
 
         Examples
         --------
@@ -122,18 +123,17 @@ class Grid:
         return self.place_checked(self.check(scores))
 
     def place_checked(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Like `places`, for scores that `check` has seen."""
+        """Return what `places` returns, for scores already validated by `check`."""
         return np.ceil((values - self.low) * self.scale - SLACK).astype(np.int64)
 
     def check(self, scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
-        """Return scores as a finite vector within the range."""
+        """Return scores as a finite vector; raise ValueError for scores outside the range."""
         values = check_vector(scores, name=name)
         outside = int(np.count_nonzero((values < self.low) | (values > self.high)))
         if outside:
-            told = f"[{self.low:g}, {self.high:g}]"
             raise ValueError(
-                f"{name} has {outside} of {values.size} values outside {told}; give the range that they may have with "
-                "range=(low, high). If these are logits, apply the logistic function first."
+                f"{name} has {outside} of {values.size} values outside [{self.low:g}, {self.high:g}]; give the range "
+                "that they may have with range=(low, high). If these are logits, apply the logistic function first."
             )
         return values
 
@@ -145,7 +145,7 @@ class Grid:
         return np.clip((array - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def from_unit(self, shares: ArrayLike) -> NDArray[np.float64]:
-        """Undo `to_unit`."""
+        """Return shares of the range as scores, the inverse of `to_unit`."""
         array = np.asarray(shares, dtype=np.float64)
         return array if (self.low, self.high) == (0.0, 1.0) else self.low + array * (self.high - self.low)
 

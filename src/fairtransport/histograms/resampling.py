@@ -1,6 +1,6 @@
-"""Histograms that chance could have given instead: the bootstrap, and groups drawn by lot.
+"""Resampled histograms: bootstrap replicates, and permutations of group membership.
 
-Arrays in, arrays out. The cost depends on the number of nodes, never on the number of rows.
+The cost depends on the number of nodes, not on the number of rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_SHUFFLED", "redraw_null", "resample_masses", "shuffle_cells"]
 
-#: NumPy draws from urns of fewer rows than this.
+#: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9
 
-# Where rows are few they are shuffled themselves, which is the same and faster: so many in the time of a draw.
-_ROWS_A_DRAW = 10
+# Up to this many rows per hypergeometric draw, permuting the rows themselves is faster and equivalent.
+_ROWS_PER_DRAW = 10
 
 
 def resample_masses(
@@ -29,19 +29,19 @@ def resample_masses(
     *,
     fixed_sizes: bool = True,
 ) -> NDArray[np.float64]:
-    r"""Draw histograms as new rows from the same source would give them.
+    r"""Return bootstrap replicates of histograms.
 
     Parameters
     ----------
     masses : array of shape (n_cells, n_nodes)
-        Weight of the rows at each node.
+        Sum of weights at each node.
     squares : array of shape (n_cells, n_nodes), or None
-        Sum of the squares of these rows' weights; None where every weight is 1.
+        Sum of squared weights at each node; None where every weight is 1.
     rng : numpy.random.Generator
     size : int
-        How many histograms.
+        Number of replicates.
     fixed_sizes : bool, default True
-        Whether each cell keeps its number of rows; possible only where every weight is 1.
+        Whether each cell keeps its number of rows; only where every weight is 1.
 
     Returns
     -------
@@ -49,13 +49,13 @@ def resample_masses(
 
     Notes
     -----
-    With unit weights and fixed sizes each cell's rows are drawn with replacement: a multinomial draw. Otherwise
-    every row is drawn a Poisson(1) number of times, the rows of a node together: with W the weight there and
-    Q the sum of the squared weights,
+    With unit weights and fixed sizes the rows of each cell are drawn with replacement: a multinomial draw. Otherwise
+    every row is drawn a Poisson(1) number of times. The rows of a node are drawn together: with W the sum of their
+    weights and Q the sum of the squared weights,
 
     .. math:: \frac{Q}{W} \operatorname{Poisson}\!\left(\frac{W^2}{Q}\right),
 
-    which has the mean W and the variance Q that the rows one by one would have, and is exact for equal weights.
+    which has the same mean W and variance Q as the sum of independent rows, and is exact for equal weights.
 
     Examples
     --------
@@ -65,34 +65,34 @@ def resample_masses(
     """
     if squares is None and fixed_sizes:
         drawn = np.zeros((size, *masses.shape))
-        for cell, held in enumerate(masses):
-            total = held.sum()
+        for cell, counts in enumerate(masses):
+            total = counts.sum()
             if total > 0:
-                drawn[:, cell] = rng.multinomial(round(total), held / total, size=size)
+                drawn[:, cell] = rng.multinomial(round(total), counts / total, size=size)
         return drawn
     if squares is None:
         return rng.poisson(masses, size=(size, *masses.shape)).astype(np.float64)
-    unit = np.divide(squares, masses, out=np.zeros_like(masses), where=masses > 0)
-    times = np.divide(masses, unit, out=np.zeros_like(masses), where=unit > 0)
-    return unit * rng.poisson(times, size=(size, *masses.shape))
+    row_weight = np.divide(squares, masses, out=np.zeros_like(masses), where=masses > 0)
+    n_rows = np.divide(masses, row_weight, out=np.zeros_like(masses), where=row_weight > 0)
+    return row_weight * rng.poisson(n_rows, size=(size, *masses.shape))
 
 
 def shuffle_cells(counts: NDArray[np.float64], rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """Draw histograms in which every row keeps its score and cells are drawn by lot.
+    """Return histograms in which every row keeps its score and the cells of the rows are permuted.
 
     Parameters
     ----------
     counts : array of shape (n_cells, n_nodes)
-        Rows at each node, whole numbers; fewer than 10**9 in all.
+        Number of rows at each node; fewer than 10**9 in total.
     rng : numpy.random.Generator
     size : int
-        How many shuffles.
+        Number of permutations.
 
     Returns
     -------
     array of shape (size, n_cells, n_nodes)
-        Each with the same rows for each cell and for each node: a draw without replacement (multivariate
-        hypergeometric), the distribution that shuffling rows gives exactly.
+        Each with the same number of rows in each cell and at each node: draws without replacement (multivariate
+        hypergeometric), which have exactly the distribution of permuted rows.
 
     Examples
     --------
@@ -102,23 +102,23 @@ def shuffle_cells(counts: NDArray[np.float64], rng: np.random.Generator, size: i
     """
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
-        raise ValueError(f"{whole.sum()} rows are too many to shuffle; redraw_null draws anew instead.")
-    if whole.sum() <= _ROWS_A_DRAW * (whole.shape[0] - 1) * whole.shape[1]:
+        raise ValueError(f"{whole.sum()} rows are too many to permute; use redraw_null instead.")
+    if whole.sum() <= _ROWS_PER_DRAW * (whole.shape[0] - 1) * whole.shape[1]:
         return _shuffle_rows(whole, rng, size)
     *smaller, largest = np.argsort(whole.sum(axis=1), kind="stable").tolist()
-    left = np.repeat(whole.sum(axis=0)[None], size, axis=0)  # rows that no cell has taken yet
+    remaining = np.repeat(whole.sum(axis=0)[None], size, axis=0)  # rows not yet assigned to a cell
     drawn = np.zeros((size, *counts.shape))
     for cell in smaller:
         n = int(whole[cell].sum())
-        for urn, taken in zip(left, drawn[:, cell], strict=True):
-            taken[:] = rng.multivariate_hypergeometric(urn, n, method="marginals")
-            np.subtract(urn, taken, out=urn, casting="unsafe")  # whole numbers, held as floats
-    drawn[:, largest] = left  # what nobody else has taken
+        for urn, sample in zip(remaining, drawn[:, cell], strict=True):
+            sample[:] = rng.multivariate_hypergeometric(urn, n, method="marginals")
+            np.subtract(urn, sample, out=urn, casting="unsafe")  # integers stored as floats
+    drawn[:, largest] = remaining
     return drawn
 
 
 def _shuffle_rows(counts: NDArray[np.int64], rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """Shuffle the cells of rows that stand one by one."""
+    """Permute the cells of individual rows."""
     n_cells, n_nodes = counts.shape
     cells = np.tile(np.repeat(np.arange(n_cells), counts.sum(axis=1)), (size, 1))
     nodes = np.repeat(np.arange(n_nodes), counts.sum(axis=0))
@@ -130,22 +130,22 @@ def _shuffle_rows(counts: NDArray[np.int64], rng: np.random.Generator, size: int
 def redraw_null(
     pool: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, size: int
 ) -> NDArray[np.float64]:
-    """Draw each cell anew from everyone's distribution, with its effective number of rows.
+    """Return cells redrawn from the distribution of all rows, with their effective sample sizes.
 
     Parameters
     ----------
     pool : array of shape (n_nodes,)
-        Everyone's weight at each node.
+        Weight of all rows at each node.
     sizes : array of shape (n_cells,)
-        Effective number of rows of each cell: (sum of weights) ** 2 / sum of squares.
+        Effective sample size of each cell: (sum of weights) ** 2 / sum of squares.
     rng : numpy.random.Generator
     size : int
-        How many draws.
+        Number of draws.
 
     Returns
     -------
     array of shape (size, n_cells, n_nodes)
-        Shares of each cell's mass: each row sums to 1.
+        Shares of the weight of each cell, which sum to 1.
 
     Examples
     --------
