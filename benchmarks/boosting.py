@@ -1,4 +1,4 @@
-"""The cost of a round of boosting with the transport objective, beside a plain round."""
+"""The time of a round of boosting with the transport objective, relative to a plain round."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CLAIM = (
 N_GROUPS, N_FEATURES = 8, 30
 
 
-def made(n):
-    """Numbers whose label depends on five of them and on the group."""
+def make_rows(n):
+    """Return features, labels that depend on five of them and on the group, and groups."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, N_FEATURES)).astype(np.float32)
     groups = rng.integers(N_GROUPS, size=n)
@@ -30,14 +30,16 @@ def made(n):
 
 
 def objectives(groups, n_rows):
-    """Each at full weight from the second round on, when there is something to transport."""
+    """Return objectives that are at full weight from the second round on."""
     rng = np.random.default_rng(1)
-    shares = rng.dirichlet(np.full(N_GROUPS, 0.5), size=n_rows)
+    probabilities = rng.dirichlet(np.full(N_GROUPS, 0.5), size=n_rows)
     settings = {"unit": 0.3, "comparisons": demographic_parity(make_groups(groups)), "ramp": 1}
     return {
         "continuous": TransportObjective(groups, kind="continuous", **settings),
         "discrete": TransportObjective(groups, kind="discrete", **settings),
-        "continuous, groups smoothed": TransportObjective(groups, kind="continuous", shares=shares, **settings),
+        "continuous, groups smoothed": TransportObjective(
+            groups, kind="continuous", group_probabilities=probabilities, **settings
+        ),
     }
 
 
@@ -69,24 +71,26 @@ def xgboost_rounds(X, y, groups, n_threads):
 def run(report):
     cores = os.cpu_count() or 1
     n, rounds = (50_000, 5) if report.quick else (1_000_000, 15)
-    X, y, groups = made(n)
+    X, y, groups = make_rows(n)
     report.settings.update(
         rows=n, features=N_FEATURES, groups=N_GROUPS, lightgbm=lightgbm.__version__, xgboost=xgboost.__version__,
         trees="library defaults",
     )  # fmt: skip
     for library, make in (("LightGBM", lightgbm_rounds), ("XGBoost", xgboost_rounds)):
         for n_threads in sorted({1, cores}):
-            told = "one thread" if n_threads == 1 else f"{n_threads} threads"
+            threads = "one thread" if n_threads == 1 else f"{n_threads} threads"
             with _timing.threads(n_threads):
                 times = _timing.race(make(X, y, groups, n_threads), rounds)
-            for kind, own in times.items():
+            for kind, seconds in times.items():
                 if kind != "plain":
                     report.add(
-                        _timing.compare(f"{library}, {kind}, {told}", own, "plain round", times["plain"], at_most=1.6)
+                        _timing.compare(
+                            f"{library}, {kind}, {threads}", seconds, "plain round", times["plain"], at_most=1.6
+                        )
                     )
     report.note(
-        "A round is one call of Booster.update: margins handed out, gradients taken back, one tree. Ours and the plain "
-        "one grow models of their own, in turn, on the same binned data. Trees differ, and with them their time."
+        "A round is one call of Booster.update: predictions, gradients, one tree. Both models are trained in turn on "
+        "the same binned data. Their trees differ, and so does the time to grow them."
     )
 
 

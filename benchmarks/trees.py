@@ -47,7 +47,9 @@ def blind(task, seed):
 def aware(task, seed, settings="default"):
     """Four models, each repaired more and more."""
     for weight in AWARE_WEIGHTS:
-        model = TransportBoostingClassifier(trees(seed, settings), parity_weight=weight, repair=True, random_state=seed)
+        model = TransportBoostingClassifier(
+            trees(seed, settings), parity_weight=weight, repair_amount=1.0, random_state=seed
+        )
         model.fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
         for left in LEFT:
             model.repair_.set_params(amount=1.0 - left)

@@ -1,10 +1,10 @@
 """LightGBM on Adult, with and without the transport penalty: the whole trade-off, blind and aware.
 
-Four groups (race x sex), official split, categories and missing values as LightGBM takes them. *Blind*: race and sex
-are not among the features, and not known at prediction. *Aware*: they are, and the scores of a hardly penalised model
-are repaired group by group, more and more.
+Four groups (race x sex), official split, categories and missing values as LightGBM accepts them. *Blind*: race and sex
+are not among the features, and not known at prediction. *Aware*: they are, and the scores of a model with a small
+penalty are repaired group by group, by increasing amounts.
 
-``python examples/lightgbm_adult.py out.png [number of seeds]``: prints test figures and draws them; about a minute a
+``python examples/lightgbm_adult.py out.png [number of seeds]``: prints test metrics and plots them; about a minute per
 seed.
 """
 
@@ -26,13 +26,13 @@ from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.report.style.colors import group_styles
 
 WEIGHTS = (0.0, 1.0, 2.0, 4.0, 6.0)
-SHOWN = 4.0  # the weight whose scores are drawn
+SHOWN = 4.0  # the weight whose scores are plotted
 AWARE_WEIGHT, REPAIRS = 0.02, (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 SENSITIVE = ["race", "sex"]
 
 
 class Rows(NamedTuple):
-    """A table of features, labels and groups."""
+    """Features, labels and groups."""
 
     X: pd.DataFrame
     y: np.ndarray
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def load() -> tuple[Rows, Rows]:
-    """Training and test rows of Black and White people."""
+    """Return training and test rows of Black and White people."""
     adult = load_adult()
     table = adult.data.copy()
     for name in table.columns:
@@ -55,12 +55,13 @@ def load() -> tuple[Rows, Rows]:
     training = make_groups(adult.sensitive_features.loc[sides[0], SENSITIVE])
     groups = (training, training.encode(adult.sensitive_features.loc[sides[1], SENSITIVE]))
     return tuple(
-        Rows(table[rows], np.asarray(adult.target)[rows], own) for rows, own in zip(sides, groups, strict=True)
+        Rows(table[rows], np.asarray(adult.target)[rows], side_groups)
+        for rows, side_groups in zip(sides, groups, strict=True)
     )
 
 
 def fitted(rows: Rows, seed: int, **options) -> TransportBoostingClassifier:
-    """Return 200 rounds of LightGBM, each of which sees half of the columns."""
+    """Fit LightGBM with 200 rounds, each on a random half of the columns."""
     trees = LGBMClassifier(n_estimators=200, colsample_bytree=0.5, random_state=seed, n_jobs=1, verbose=-1)
     model = TransportBoostingClassifier(trees, random_state=seed, **options)
     return model.fit(rows.X, rows.y, sensitive_features=rows.groups)
@@ -73,22 +74,22 @@ def blind(training: Rows, test: Rows, seed: int) -> dict[float, np.ndarray]:
 
 
 def aware(training: Rows, test: Rows, seed: int) -> dict[float, np.ndarray]:
-    """Return the test rows' scores at each amount of repair: one model, whose maps are the same for all."""
-    model = fitted(training, seed, parity_weight=AWARE_WEIGHT, repair=True)
-    found = {}
+    """Return the test rows' scores at each amount of repair, which does not change the fitted maps."""
+    model = fitted(training, seed, parity_weight=AWARE_WEIGHT, repair_amount=1.0)
+    scores = {}
     for amount in REPAIRS:
         model.repair_.set_params(amount=amount)
-        found[amount] = model.predict_proba(test.X, sensitive_features=test.groups)[:, 1]
-    return found
+        scores[amount] = model.predict_proba(test.X, sensitive_features=test.groups)[:, 1]
+    return scores
 
 
 def measure(test: Rows, scores: np.ndarray) -> tuple[float, float]:
-    """Err-.5 and SPDD."""
+    """Return the error rate and the strong pairwise demographic disparity (SPDD)."""
     return error_rate(test.y, scores), strong_pairwise_disparity(scores, sensitive_features=test.groups)
 
 
 def draw_scores(axis: plt.Axes, test: Rows, scores: np.ndarray, title: str) -> None:
-    """Draw how much of each group lies above each score."""
+    """Plot the share of each group above each score."""
     grid = np.linspace(0, 1, 201)
     for rows, name, style in zip(test.groups.rows, test.groups.names, group_styles(test.groups), strict=True):
         above = 1.0 - np.searchsorted(np.sort(scores[rows]), grid) / len(rows)
@@ -97,16 +98,16 @@ def draw_scores(axis: plt.Axes, test: Rows, scores: np.ndarray, title: str) -> N
 
 
 def draw(test: Rows, shown: dict[float, np.ndarray], curves: dict[str, np.ndarray], path: str) -> None:
-    """Draw the groups' scores before and after, and both curves."""
+    """Plot the groups' scores without and with the penalty, and both trade-off curves."""
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", width_ratios=(1, 1, 1.25))
     draw_scores(axes[0], test, shown[0.0], "blind, without the penalty")
     draw_scores(axes[1], test, shown[SHOWN], f"blind, parity weight {SHOWN:g}")
     axes[0].legend(frameon=False, fontsize=8)
-    for (name, figures), values, colour, sign in zip(
+    for (name, figures), values, colour, marker in zip(
         curves.items(), (WEIGHTS, REPAIRS), ("#0072b2", "#d55e00"), "os", strict=True
     ):
         error, disparity = figures.mean(axis=0).T
-        axes[2].plot(disparity, error, color=colour, marker=sign, label=name)
+        axes[2].plot(disparity, error, color=colour, marker=marker, label=name)
         for value, x, y in zip(values, disparity, error, strict=True):
             axes[2].annotate(f"{value:g}", (x, y), textcoords="offset points", xytext=(6, 4), fontsize=8, color=colour)
     n_seeds = len(next(iter(curves.values())))
@@ -119,13 +120,13 @@ def draw(test: Rows, shown: dict[float, np.ndarray], curves: dict[str, np.ndarra
 
 
 def main(path: str, n_seeds: int) -> dict[str, np.ndarray]:
-    """Train, print, draw; return error and disparity of each seed and value, by situation."""
+    """Train, print and plot; return error and disparity of each seed and value, by situation."""
     training, test = load()
     curves, shown = {}, {}
-    for name, run in (("blind, by parity_weight", blind), ("aware, by repair", aware)):
+    for name, run in (("blind, by parity_weight", blind), ("aware, by repair_amount", aware)):
         runs = [run(training, test, seed) for seed in range(n_seeds)]
         shown[name] = runs[0]
-        curves[name] = np.array([[measure(test, scores) for scores in found.values()] for found in runs])
+        curves[name] = np.array([[measure(test, scores) for scores in run_scores.values()] for run_scores in runs])
         print(f"{name}\n value   Err-.5   SPDD")
         for value, (error, disparity) in zip(runs[0], curves[name].mean(axis=0), strict=True):
             print(f"{value:6g}   {error:.4f}   {disparity:.3f}")

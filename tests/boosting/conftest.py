@@ -1,4 +1,4 @@
-"""A small world: two features, one of which tells the group; rows enough for trees, few enough for seconds."""
+"""A small data set with three features, the first of which depends on the group."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 
-def make_world(n=1200, seed=0):
+def make_data(n=1200, seed=0):
     rng = np.random.default_rng(seed)
     group = rng.integers(2, size=n)
     X = rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, 0.0]
@@ -15,10 +15,10 @@ def make_world(n=1200, seed=0):
 
 
 @pytest.fixture(scope="session")
-def world():
-    return make_world()
+def data():
+    return make_data()
 
 
 @pytest.fixture(scope="session")
-def fresh():
-    return make_world(seed=1)
+def new_data():
+    return make_data(seed=1)

@@ -19,22 +19,22 @@ XG = xgboost.XGBClassifier(n_estimators=30, max_depth=3, n_jobs=1)
 BOTH = pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])
 
 
-def fitted(trees, world, X=None, y=None, weights=None, **options):
+def fitted(trees, data, X=None, y=None, weights=None, **options):
     model = TransportBoostingClassifier(trees, random_state=0, **options)
-    X, y = world.X if X is None else X, world.y if y is None else y
-    return model.fit(X, y, sensitive_features=world.group, sample_weight=weights)
+    X, y = data.X if X is None else X, data.y if y is None else y
+    return model.fit(X, y, sensitive_features=data.group, sample_weight=weights)
 
 
-def disparity(model, world, X=None, **known):
-    scores = model.predict_proba(world.X if X is None else X, **known)[:, 1]
-    return strong_pairwise_disparity(scores, sensitive_features=world.group)
+def disparity(model, data, X=None, **known):
+    scores = model.predict_proba(data.X if X is None else X, **known)[:, 1]
+    return strong_pairwise_disparity(scores, sensitive_features=data.group)
 
 
-def frame(world):
-    """Missing numbers, categories, missing categories."""
-    table = pd.DataFrame(world.X, columns=["told", "b", "c"])
+def frame(data):
+    """Return a table with missing numbers, categories and missing categories."""
+    table = pd.DataFrame(data.X, columns=["a", "b", "c"])
     table.loc[::5, "b"] = np.nan
-    table["kind"] = pd.Categorical(np.where(world.X[:, 2] > 0.5, "red", np.where(world.X[:, 1] > 0, "blue", None)))
+    table["kind"] = pd.Categorical(np.where(data.X[:, 2] > 0.5, "red", np.where(data.X[:, 1] > 0, "blue", None)))
     return table
 
 
@@ -42,201 +42,203 @@ def frame(world):
 
 
 @BOTH
-def test_more_weight_is_less_disparity_and_more_error_on_new_rows(trees, world, fresh):
-    models = [fitted(trees, world, parity_weight=weight) for weight in (0.0, 0.3, 1.5)]
-    none, some, most = (disparity(model, fresh) for model in models)
+def test_more_weight_is_less_disparity_and_more_error_on_new_rows(trees, data, new_data):
+    models = [fitted(trees, data, parity_weight=weight) for weight in (0.0, 0.3, 1.5)]
+    none, some, most = (disparity(model, new_data) for model in models)
     assert none > some > most
     assert most < 0.4 * none
-    losses = [-np.log(model.predict_proba(fresh.X)[np.arange(fresh.n), fresh.y]).mean() for model in models]
+    losses = [-np.log(model.predict_proba(new_data.X)[np.arange(new_data.n), new_data.y]).mean() for model in models]
     assert losses == sorted(losses)
-    assert losses[-1] < np.log(2)  # it still knows something
+    assert losses[-1] < np.log(2)  # better than a constant
 
 
 @BOTH
-def test_without_parity_it_is_the_library(trees, world, fresh):
-    model = fitted(trees, world, parity_weight=0.0)
-    plain = clone(trees).set_params(random_state=model.estimator_.random_state).fit(world.X, world.y)
-    np.testing.assert_allclose(model.predict_proba(fresh.X), plain.predict_proba(fresh.X), atol=1e-6)
+def test_without_parity_it_is_the_library(trees, data, new_data):
+    model = fitted(trees, data, parity_weight=0.0)
+    plain = clone(trees).set_params(random_state=model.estimator_.random_state).fit(data.X, data.y)
+    np.testing.assert_allclose(model.predict_proba(new_data.X), plain.predict_proba(new_data.X), atol=1e-6)
     assert model.unit_ == 0.0
-    # With rows to follow it is trained by our objective without a penalty: the same to rounding.
+    # With an eval_set it is trained with our objective without a penalty, which agrees up to rounding.
     model = TransportBoostingClassifier(trees, parity_weight=0.0, random_state=0)
-    model.fit(world.X, world.y, sensitive_features=world.group, eval_set=(fresh.X, fresh.y, fresh.group))
-    np.testing.assert_allclose(model.predict_proba(fresh.X), plain.predict_proba(fresh.X), atol=2e-3)
+    model.fit(data.X, data.y, sensitive_features=data.group, eval_set=(new_data.X, new_data.y, new_data.group))
+    np.testing.assert_allclose(model.predict_proba(new_data.X), plain.predict_proba(new_data.X), atol=2e-3)
 
 
 @BOTH
 @pytest.mark.parametrize("options", [{"kind": "discrete"}, {"target": "barycenter"}, {"smooth_groups": False}], ids=str)
-def test_other_ways_to_parity(trees, world, options):
-    assert disparity(fitted(trees, world, parity_weight=1.5, **options), world) < 0.7 * disparity(
-        fitted(trees, world, parity_weight=0.0), world
+def test_other_kinds_and_targets_reduce_the_disparity(trees, data, options):
+    assert disparity(fitted(trees, data, parity_weight=1.5, **options), data) < 0.7 * disparity(
+        fitted(trees, data, parity_weight=0.0), data
     )
 
 
 @BOTH
-def test_repair_closes_what_is_left_and_needs_the_group(trees, world, fresh):
-    model = fitted(trees, world, parity_weight=0.1, repair=True)
-    known = {"sensitive_features": fresh.group}
-    assert disparity(model, world, sensitive_features=world.group) < 0.005
-    assert disparity(model, fresh, **known) < 0.06
-    half = fitted(trees, world, parity_weight=0.1, repair=0.5)
+def test_repair_removes_the_remaining_disparity_and_needs_the_group(trees, data, new_data):
+    model = fitted(trees, data, parity_weight=0.1, repair_amount=1.0)
+    known = {"sensitive_features": new_data.group}
+    assert disparity(model, data, sensitive_features=data.group) < 0.005
+    assert disparity(model, new_data, **known) < 0.06
+    half = fitted(trees, data, parity_weight=0.1, repair_amount=0.5)
     assert (
-        disparity(model, fresh, **known)
-        < disparity(half, fresh, **known)
-        < disparity(clone(half).set_params(repair=False).fit(world.X, world.y, sensitive_features=world.group), fresh)
+        disparity(model, new_data, **known)
+        < disparity(half, new_data, **known)
+        < disparity(
+            clone(half).set_params(repair_amount=0.0).fit(data.X, data.y, sensitive_features=data.group), new_data
+        )
     )
     by_hand = ft.QuantileRepair("barycenter_w2").fit(
-        model.estimator_.predict_proba(world.X)[:, 1], sensitive_features=world.group
+        model.estimator_.predict_proba(data.X)[:, 1], sensitive_features=data.group
     )
-    scores = by_hand.transform(model.estimator_.predict_proba(fresh.X)[:, 1], **known)
-    np.testing.assert_allclose(model.predict_proba(fresh.X, **known)[:, 1], scores, atol=1e-4)
-    with pytest.raises(ValueError, match="closes with a repair, which depends on the group"):
-        model.predict(fresh.X)
+    scores = by_hand.transform(model.estimator_.predict_proba(new_data.X)[:, 1], **known)
+    np.testing.assert_allclose(model.predict_proba(new_data.X, **known)[:, 1], scores, atol=1e-4)
+    with pytest.raises(ValueError, match="repaired group by group: pass sensitive_features="):
+        model.predict(new_data.X)
     with pytest.raises(ValueError, match="none of the 2 known groups"):
-        model.predict(fresh.X, sensitive_features=np.full(fresh.n, "somebody"))
+        model.predict(new_data.X, sensitive_features=np.full(new_data.n, "somebody"))
 
 
-# ------------------------------------------------------------------------------------------------- what goes through
+# ------------------------------------------------------------------------------------------- features and weights
 
 
 @BOTH
-def test_missing_values_and_categories_go_through(trees, world):
-    table = frame(world)
+def test_missing_values_and_categories_are_passed_on(trees, data):
+    table = frame(data)
     if trees is XG:
         trees = clone(XG).set_params(enable_categorical=True)
-    model = fitted(trees, world, table, parity_weight=0.5)
-    assert model.feature_names_in_.tolist() == ["told", "b", "c", "kind"]
+    model = fitted(trees, data, table, parity_weight=0.5)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
     assert model.n_features_in_ == 4
     other = table.assign(kind=table["kind"].cat.rename_categories({"red": "blue", "blue": "red"}))
-    assert np.abs(model.predict_proba(table) - model.predict_proba(other)).max() > 0.01  # categories are read
+    assert np.abs(model.predict_proba(table) - model.predict_proba(other)).max() > 0.01  # categories matter
     filled = table.assign(b=table["b"].fillna(5.0))
-    assert np.abs(model.predict_proba(table) - model.predict_proba(filled)).max() > 0.01  # missing is not a number
+    assert np.abs(model.predict_proba(table) - model.predict_proba(filled)).max() > 0.01  # so does a missing value
 
 
 @BOTH
 @pytest.mark.parametrize("convert", [sparse.csr_matrix, pd.DataFrame, lambda X: pl.DataFrame(X, schema=list("abc"))])
-def test_tables_and_sparse_matrices(trees, world, convert):
+def test_tables_and_sparse_matrices(trees, data, convert):
     if trees is LIGHT and "lambda" in convert.__name__:
         convert = lambda X: pd.DataFrame(X, columns=list("abc"))  # noqa: E731 - LightGBM takes no polars
-    plain, other = fitted(trees, world), fitted(trees, world, convert(world.X))
-    np.testing.assert_allclose(other.predict_proba(convert(world.X)), plain.predict_proba(world.X), atol=1e-6)
+    plain, other = fitted(trees, data), fitted(trees, data, convert(data.X))
+    np.testing.assert_allclose(other.predict_proba(convert(data.X)), plain.predict_proba(data.X), atol=1e-6)
 
 
 @BOTH
-def test_weights_go_through(trees, world):
-    weights = np.where(world.y == 1, 3.0, 1.0)
-    heavy, light = fitted(trees, world, weights=weights), fitted(trees, world)
-    assert heavy.predict_proba(world.X)[:, 1].mean() > light.predict_proba(world.X)[:, 1].mean() + 0.1
-    scaled = fitted(clone(trees).set_params(scale_pos_weight=3.0), world)
-    np.testing.assert_allclose(scaled.predict_proba(world.X), heavy.predict_proba(world.X), atol=1e-6)
-    ones = fitted(trees, world, weights=np.ones(world.n))
-    np.testing.assert_allclose(ones.predict_proba(world.X), light.predict_proba(world.X), atol=1e-3)
+def test_weights_are_passed_on(trees, data):
+    weights = np.where(data.y == 1, 3.0, 1.0)
+    heavy, light = fitted(trees, data, weights=weights), fitted(trees, data)
+    assert heavy.predict_proba(data.X)[:, 1].mean() > light.predict_proba(data.X)[:, 1].mean() + 0.1
+    scaled = fitted(clone(trees).set_params(scale_pos_weight=3.0), data)
+    np.testing.assert_allclose(scaled.predict_proba(data.X), heavy.predict_proba(data.X), atol=1e-6)
+    ones = fitted(trees, data, weights=np.ones(data.n))
+    np.testing.assert_allclose(ones.predict_proba(data.X), light.predict_proba(data.X), atol=1e-3)
 
 
-def test_class_weight_takes_the_users_labels(world):
-    words = np.where(world.y == 1, "yes", "no")
-    model = fitted(clone(LIGHT).set_params(class_weight={"yes": 3.0}), world, y=words)
-    heavy = fitted(LIGHT, world, weights=np.where(world.y == 1, 3.0, 1.0))
-    np.testing.assert_allclose(model.predict_proba(world.X), heavy.predict_proba(world.X), atol=1e-6)
-    balanced = fitted(clone(LIGHT).set_params(class_weight="balanced"), world)
-    assert balanced.predict_proba(world.X)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
+def test_class_weight_uses_the_original_labels(data):
+    words = np.where(data.y == 1, "yes", "no")
+    model = fitted(clone(LIGHT).set_params(class_weight={"yes": 3.0}), data, y=words)
+    heavy = fitted(LIGHT, data, weights=np.where(data.y == 1, 3.0, 1.0))
+    np.testing.assert_allclose(model.predict_proba(data.X), heavy.predict_proba(data.X), atol=1e-6)
+    balanced = fitted(clone(LIGHT).set_params(class_weight="balanced"), data)
+    assert balanced.predict_proba(data.X)[:, 1].mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_row_without_weight_is_no_row(world):
-    weights = (np.arange(world.n) % 2).astype(float)
-    flipped = np.where(weights > 0, world.y, 1 - world.y)
-    one, other = (fitted(XG, world, y=y, weights=weights, smooth_groups=False) for y in (world.y, flipped))
-    np.testing.assert_allclose(one.predict_proba(world.X), other.predict_proba(world.X), atol=1e-6)
+def test_rows_of_weight_zero_are_ignored(data):
+    weights = (np.arange(data.n) % 2).astype(float)
+    flipped = np.where(weights > 0, data.y, 1 - data.y)
+    one, other = (fitted(XG, data, y=y, weights=weights, smooth_groups=False) for y in (data.y, flipped))
+    np.testing.assert_allclose(one.predict_proba(data.X), other.predict_proba(data.X), atol=1e-6)
 
 
-# ------------------------------------------------------------------------------------------------------ the contract
+# ---------------------------------------------------------------------------------------------------------- contract
 
 
 @BOTH
-def test_labels_of_any_kind(trees, world):
-    words = np.where(world.y == 1, "yes", "no")
-    model, numbers = fitted(trees, world, y=words), fitted(trees, world)
+def test_labels_of_any_kind(trees, data):
+    words = np.where(data.y == 1, "yes", "no")
+    model, numbers = fitted(trees, data, y=words), fitted(trees, data)
     assert model.classes_.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(model.predict_proba(world.X), numbers.predict_proba(world.X))
-    np.testing.assert_array_equal(model.predict(world.X), np.where(numbers.predict(world.X) == 1, "yes", "no"))
-    assert model.score(world.X, words) == numbers.score(world.X, world.y) > 0.6
+    np.testing.assert_array_equal(model.predict_proba(data.X), numbers.predict_proba(data.X))
+    np.testing.assert_array_equal(model.predict(data.X), np.where(numbers.predict(data.X) == 1, "yes", "no"))
+    assert model.score(data.X, words) == numbers.score(data.X, data.y) > 0.6
 
 
 @BOTH
-def test_the_fitted_model_is_one_of_the_library_and_knows_nothing_of_groups(trees, world, tmp_path):
-    model = fitted(trees, world)
+def test_the_fitted_model_belongs_to_the_library_and_contains_no_groups(trees, data, tmp_path):
+    model = fitted(trees, data)
     inner = model.estimator_
     assert type(inner) is type(trees)
-    np.testing.assert_allclose(inner.predict_proba(world.X), model.predict_proba(world.X), atol=1e-6)
+    np.testing.assert_allclose(inner.predict_proba(data.X), model.predict_proba(data.X), atol=1e-6)
     np.testing.assert_allclose(
-        model.decision_function(world.X), np.log(np.divide(*model.predict_proba(world.X).T[::-1])), atol=1e-6
+        model.decision_function(data.X), np.log(np.divide(*model.predict_proba(data.X).T[::-1])), atol=1e-6
     )
     path = str(tmp_path / "model.json")
     if trees is LIGHT:
         inner.booster_.save_model(path)
-        served = lightgbm.Booster(model_file=path).predict(world.X)
+        served = lightgbm.Booster(model_file=path).predict(data.X)
     else:
         inner.save_model(path)
-        served = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(world.X))
-    np.testing.assert_allclose(served, model.predict_proba(world.X)[:, 1], atol=1e-6)
+        served = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(data.X))
+    np.testing.assert_allclose(served, model.predict_proba(data.X)[:, 1], atol=1e-6)
     assert "high" not in (tmp_path / "model.json").read_text()
     assert not any(isinstance(part, ft.make_groups(["a", "b"]).__class__) for part in vars(inner).values())
     assert inner.get_params()["objective"] in {"binary", "binary:logistic"}
 
 
 @BOTH
-def test_equal_seeds_are_equal_models(trees, world):
-    one, again = (fitted(clone(trees).set_params(subsample=0.7), world) for _ in range(2))
-    np.testing.assert_array_equal(one.predict_proba(world.X), again.predict_proba(world.X))
+def test_equal_seeds_give_equal_models(trees, data):
+    one, again = (fitted(clone(trees).set_params(subsample=0.7), data) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(data.X), again.predict_proba(data.X))
 
 
-def test_the_estimator_that_was_given_stays_as_it_was(world):
+def test_fit_does_not_change_the_estimator(data):
     trees = clone(LIGHT)
     before = trees.get_params()
-    fitted(trees, world)
+    fitted(trees, data)
     assert trees.get_params() == before
     assert not hasattr(trees, "n_features_in_") or trees.n_features_in_ is None
 
 
-def test_nothing_is_moved_where_groups_differ_by_chance_only(world):
+def test_no_penalty_if_groups_differ_by_chance_only(data):
     rng = np.random.default_rng(5)
     model = TransportBoostingClassifier(LIGHT, random_state=0)
-    model.fit(world.X, world.y, sensitive_features=rng.integers(2, size=world.n))
+    model.fit(data.X, data.y, sensitive_features=rng.integers(2, size=data.n))
     assert model.unit_ == 0.0
     assert model.outcome_.startswith("the groups of a plain model differ no more than by chance")
 
 
 @BOTH
-def test_early_stopping_is_on_loss_plus_penalty(trees, world, fresh):
+def test_early_stopping_is_on_loss_plus_penalty(trees, data, new_data):
     trees = clone(trees).set_params(n_estimators=60, learning_rate=0.3)
     model = TransportBoostingClassifier(trees, parity_weight=0.5, n_iter_no_change=4, random_state=0)
-    held = (fresh.X, fresh.y, fresh.group)
-    model.fit(world.X, world.y, sensitive_features=world.group, eval_set=held)
+    eval_set = (new_data.X, new_data.y, new_data.group)
+    model.fit(data.X, data.y, sensitive_features=data.group, eval_set=eval_set)
     total = model.history_["loss"] + 0.5 * model.unit_ * model.history_["disparity"]
     assert len(total) < 60
     first = 45  # the penalty has its full weight after three quarters of the rounds
     assert model.n_iter_ == first + np.argmin(total[first - 1 :]) == len(total) - 4
     assert model.outcome_ == f"stopped after {len(total)} of 60 rounds; round {model.n_iter_} was best"
-    # What was kept is the best round: its figures are those in the history.
-    assert disparity(model, fresh) == pytest.approx(model.history_["disparity"][model.n_iter_ - 1], abs=1e-5)
-    chosen = model.predict_proba(fresh.X)[np.arange(fresh.n), fresh.y]
+    # The fitted model is that of the best round: its metrics are those in the history.
+    assert disparity(model, new_data) == pytest.approx(model.history_["disparity"][model.n_iter_ - 1], abs=1e-5)
+    chosen = model.predict_proba(new_data.X)[np.arange(new_data.n), new_data.y]
     assert -np.log(chosen).mean() == pytest.approx(model.history_["loss"][model.n_iter_ - 1], abs=1e-5)
 
 
 @BOTH
-def test_rows_are_held_back_where_none_are_given(trees, world):
-    model = fitted(clone(trees).set_params(n_estimators=40), world, n_iter_no_change=1)
+def test_validation_rows_are_held_out_without_an_eval_set(trees, data):
+    model = fitted(clone(trees).set_params(n_estimators=40), data, n_iter_no_change=1)
     assert 30 <= model.n_iter_ <= 40
     assert len(model.history_["round"]) >= model.n_iter_
-    followed = TransportBoostingClassifier(trees, random_state=0)
-    followed.fit(world.X, world.y, sensitive_features=world.group, eval_set=(world.X, world.y, world.group))
-    assert followed.n_iter_ == len(followed.history_["loss"]) == 30
-    assert fitted(trees, world).history_ == {}
+    with_eval_set = TransportBoostingClassifier(trees, random_state=0)
+    with_eval_set.fit(data.X, data.y, sensitive_features=data.group, eval_set=(data.X, data.y, data.group))
+    assert with_eval_set.n_iter_ == len(with_eval_set.history_["loss"]) == 30
+    assert fitted(trees, data).history_ == {}
 
 
 @pytest.mark.models
-def test_frontier_goes_along_the_weights_and_the_repair(world):
+def test_frontier_varies_the_weight_and_the_repair(data):
     curve = ft.frontier(
-        TransportBoostingClassifier(LIGHT), world.X, world.y, sensitive_features=world.group,
+        TransportBoostingClassifier(LIGHT), data.X, data.y, sensitive_features=data.group,
         parity_weights=[0.0, 1.0], cv=2, random_state=0, n_jobs=2,
     )  # fmt: skip
     assert curve.situation == "blind"
@@ -244,24 +246,24 @@ def test_frontier_goes_along_the_weights_and_the_repair(world):
     assert most < 0.5 * none
     assert isinstance(curve.choose(max_disparity=float(most)), TransportBoostingClassifier)
     repaired = ft.frontier(
-        TransportBoostingClassifier(LIGHT, parity_weight=0.05), world.X, world.y, sensitive_features=world.group,
-        parameter="repair", values=[0.0, 1.0], cv=2, random_state=0,
+        TransportBoostingClassifier(LIGHT, parity_weight=0.05), data.X, data.y, sensitive_features=data.group,
+        parameter="repair_amount", values=[0.0, 1.0], cv=2, random_state=0,
     )  # fmt: skip
     assert repaired.situation == "aware"
     assert repaired.table()["strong_pairwise_disparity"][1] < 0.07
 
 
-def test_it_works_at_the_end_of_a_pipeline(world):
+def test_it_works_at_the_end_of_a_pipeline(data):
     model = make_pipeline(StandardScaler(), TransportBoostingClassifier(LIGHT, random_state=0))
-    model.fit(world.X, world.y, transportboostingclassifier__sensitive_features=world.group)
-    assert model.predict_proba(world.X).shape == (world.n, 2)
+    model.fit(data.X, data.y, transportboostingclassifier__sensitive_features=data.group)
+    assert model.predict_proba(data.X).shape == (data.n, 2)
 
 
-def test_the_notebook_says_what_was_fitted(world):
-    assert "Fitted to 2 groups of sensitive_feature_0; ran all 30 rounds." in fitted(LIGHT, world)._repr_html_()
+def test_the_html_representation_summarises_the_fit(data):
+    assert "Fitted to 2 groups of sensitive_feature_0; ran all 30 rounds." in fitted(LIGHT, data)._repr_html_()
 
 
-# --------------------------------------------------------------------------------------------------------- bad input
+# ----------------------------------------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ def test_the_notebook_says_what_was_fitted(world):
     [
         ({"parity_weight": -1.0}, "parity_weight must be a finite number at least 0"),
         ({"parity_weight": np.inf}, "parity_weight must be a finite number"),
-        ({"repair": 1.5}, "repair must be"),
+        ({"repair_amount": 1.5}, "repair_amount must be"),
         ({"kind": "both"}, "kind must be one of 'continuous', 'discrete'"),
         ({"target": "middle"}, "target must be one of"),
         ({"smooth_groups": "yes"}, "smooth_groups must be"),
@@ -282,61 +284,61 @@ def test_the_notebook_says_what_was_fitted(world):
         ({"grouping": "none"}, "grouping must be"),
     ],
 )
-def test_bad_options(world, options, message):
+def test_invalid_parameters(data, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        fitted(LIGHT, world, **options)
+        fitted(LIGHT, data, **options)
 
 
-def test_bad_rows(world):
+def test_invalid_rows(data):
     model = TransportBoostingClassifier(LIGHT)
-    fit = {"sensitive_features": world.group}
+    fit = {"sensitive_features": data.group}
     with pytest.raises(ValueError, match="needs sensitive_features"):
-        model.fit(world.X, world.y, sensitive_features=None)
+        model.fit(data.X, data.y, sensitive_features=None)
     with pytest.raises(ValueError, match="missing values in 1 rows"):
-        model.fit(world.X, world.y, sensitive_features=np.r_[[None], world.group[1:]])
+        model.fit(data.X, data.y, sensitive_features=np.r_[[None], data.group[1:]])
     with pytest.raises(ValueError, match="1 group"):
-        model.fit(world.X, world.y, sensitive_features=np.zeros(world.n))
+        model.fit(data.X, data.y, sensitive_features=np.zeros(data.n))
     with pytest.raises(ValueError, match="sensitive_features has 10 rows"):
-        model.fit(world.X, world.y, sensitive_features=world.group[:10])
+        model.fit(data.X, data.y, sensitive_features=data.group[:10])
     with pytest.raises(ValueError, match="y has 10 rows"):
-        model.fit(world.X, world.y[:10], **fit)
+        model.fit(data.X, data.y[:10], **fit)
     with pytest.raises(ValueError, match="exactly two classes"):
-        model.fit(world.X, np.arange(world.n) % 3, **fit)
+        model.fit(data.X, np.arange(data.n) % 3, **fit)
     with pytest.raises(ValueError, match="A group has total sample_weight 0"):
-        model.fit(world.X, world.y, **fit, sample_weight=(world.group == "low").astype(float))
+        model.fit(data.X, data.y, **fit, sample_weight=(data.group == "low").astype(float))
     with pytest.raises(ValueError, match="One of the two classes has total sample_weight 0"):
-        model.fit(world.X, world.y, **fit, sample_weight=world.y.astype(float))
-    few = (world.X[:12], world.y[:12], world.group[:12])
+        model.fit(data.X, data.y, **fit, sample_weight=data.y.astype(float))
+    few = (data.X[:12], data.y[:12], data.group[:12])
     with pytest.raises(ValueError, match="finds no column to split 12 rows by"):
         model.fit(few[0], few[1], sensitive_features=few[2], eval_set=few)
     with pytest.raises(NotFittedError):
-        model.predict(world.X)
+        model.predict(data.X)
 
 
-def test_bad_rows_to_follow(world):
+def test_invalid_eval_set(data):
     def fit(eval_set):
-        TransportBoostingClassifier(LIGHT).fit(world.X, world.y, sensitive_features=world.group, eval_set=eval_set)
+        TransportBoostingClassifier(LIGHT).fit(data.X, data.y, sensitive_features=data.group, eval_set=eval_set)
 
     with pytest.raises(ValueError, match="a tuple of three"):
-        fit((world.X, world.y))
+        fit((data.X, data.y))
     with pytest.raises(ValueError, match="other class labels"):
-        fit((world.X, world.y + 1, world.group))
+        fit((data.X, data.y + 1, data.group))
     with pytest.raises(ValueError, match="none of the 2 known groups"):
-        fit((world.X, world.y, np.full(world.n, "somebody")))
+        fit((data.X, data.y, np.full(data.n, "somebody")))
     with pytest.raises(ValueError, match="y of eval_set has 5 rows"):
-        fit((world.X, [0, 1, 0, 1, 1], world.group))
+        fit((data.X, [0, 1, 0, 1, 1], data.group))
 
 
-def test_a_column_of_groups_that_is_all_missing_says_so(world):
+def test_a_sensitive_column_of_missing_values_raises(data):
     with pytest.raises(ValueError, match="missing values in 1200 rows"):
-        fitted(LIGHT, world).fit(world.X, world.y, sensitive_features=np.full(world.n, np.nan))
+        fitted(LIGHT, data).fit(data.X, data.y, sensitive_features=np.full(data.n, np.nan))
 
 
 @BOTH
-def test_a_group_whose_features_are_all_missing_is_one_more_leaf(trees, world):
-    X = world.X.copy()
-    X[world.group == "low"] = np.nan
-    model = fitted(trees, world, X, parity_weight=0.5)
+def test_a_group_with_missing_features_is_scored(trees, data):
+    X = data.X.copy()
+    X[data.group == "low"] = np.nan
+    model = fitted(trees, data, X, parity_weight=0.5)
     scores = model.predict_proba(X)[:, 1]
     assert np.isfinite(scores).all()
-    assert np.ptp(scores[world.group == "low"]) == 0.0
+    assert np.ptp(scores[data.group == "low"]) == 0.0

@@ -1,4 +1,4 @@
-"""What docs/boosting.md shows works."""
+"""The code of docs/boosting.md runs."""
 
 import re
 from pathlib import Path
@@ -15,17 +15,17 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
     text = PAGE.read_text(encoding="utf-8")
-    # One thread: small trees on a shared machine wait for each other otherwise.
+    # With several threads, small trees are slow on a shared machine.
     text = text.replace("verbose=-1)", "verbose=-1, n_jobs=1)").replace(
         '"verbose": -1}', '"verbose": -1, "num_threads": 1}'
     )
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own text
-    told = capsys.readouterr().out
-    assert "Audit of 16,281 rows in 2 groups" in told
-    assert "Trade-off of TransportBoostingClassifier" in told
-    found = names["curve"].table()
-    assert found["strong_pairwise_disparity"][-1] < 0.3 * found["strong_pairwise_disparity"][0]
+        exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - text of this repository
+    output = capsys.readouterr().out
+    assert "Audit of 16,281 rows in 2 groups" in output
+    assert "Trade-off of TransportBoostingClassifier" in output
+    table = names["curve"].table()
+    assert table["strong_pairwise_disparity"][-1] < 0.3 * table["strong_pairwise_disparity"][0]
     assert 0 < names["fair"].parity_weight < 1
     assert ((names["scores"] >= 0) & (names["scores"] <= 1)).all()
     assert names["margins"].min() < 0

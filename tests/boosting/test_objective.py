@@ -7,7 +7,7 @@ import xgboost
 from sklearn.base import clone
 
 from fairtransport.boosting import TransportObjective
-from fairtransport.boosting._binned_rows import Rows
+from fairtransport.boosting._binned_rows import GroupedRows
 from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
@@ -21,20 +21,20 @@ def logistic(margins):
     return 1.0 / (1.0 + np.exp(-margins))
 
 
-def data(n=400, n_groups=3, seed=0):
+def make_rows(n=400, n_groups=3, seed=0):
     rng = np.random.default_rng(seed)
     codes = rng.integers(n_groups, size=n)
     return rng.normal(0.7 * codes - 1.0, 1.2), (rng.random(n) < 0.4).astype(float), codes, rng.random(n) + 0.5
 
 
 def with_unit(sensitive, unit, *, target=None, **options):
-    """An objective whose unit and pairs are given, so that nothing is measured."""
+    """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
     pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
     return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{"parity_weight": 1.0, **options})
 
 
-def moved(objective, margins, labels, weights, rounds=4):
-    """The objective after a few rounds at these margins, at full weight."""
+def advanced(objective, margins, labels, weights, rounds=4):
+    """Return the objective after a few rounds at these margins, at full weight."""
     for _ in range(rounds):
         objective(labels, margins, weights)
     return objective
@@ -44,13 +44,15 @@ def moved(objective, margins, labels, weights, rounds=4):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", ["plain", "weights", "shares", "shares, weights", "overlapping", "target", "low"])
-def test_gradient_is_that_of_finite_differences(kind, case):
-    margins, labels, codes, weights = data()
-    given = weights if "weights" in case else None
+@pytest.mark.parametrize(
+    "case", ["plain", "weights", "probabilities", "probabilities, weights", "overlapping", "target", "low"]
+)
+def test_gradient_agrees_with_finite_differences(kind, case):
+    margins, labels, codes, weights = make_rows()
+    sample_weight = weights if "weights" in case else None
     options = {"unit": 0.7, "ramp": 1, "parity_weight": 1.3, "kind": kind}
-    if "shares" in case:
-        options["shares"] = np.random.default_rng(1).dirichlet(np.ones(3), len(margins))
+    if "probabilities" in case:
+        options["group_probabilities"] = np.random.default_rng(1).dirichlet(np.ones(3), len(margins))
     if case == "target":
         options["target"] = np.random.default_rng(1).beta(2, 3, 500)
     sensitive = codes
@@ -58,15 +60,15 @@ def test_gradient_is_that_of_finite_differences(kind, case):
         sensitive, options["grouping"] = np.column_stack((codes, codes % 2)), "each"
     if case == "low":
         margins = margins - 5.0  # scores near zero
-    objective = moved(with_unit(sensitive, **options), margins, labels, given)
+    objective = advanced(with_unit(sensitive, **options), margins, labels, sample_weight)
     assert objective.parity_ == pytest.approx(1.3 * 0.7)
-    terms = objective.value_and_gradient(margins, labels, sample_weight=given)
+    terms = objective.value_and_gradient(margins, labels, sample_weight=sample_weight)
     step = 1e-6
-    inside = np.abs((logistic(margins) * 1024) % 1.0 - 0.5) < 0.49  # where no step crosses an edge of a cell
+    inside = np.abs((logistic(margins) * 1024) % 1.0 - 0.5) < 0.49  # no step crosses an edge of a cell
     for row in np.flatnonzero(inside)[::29]:
         up, down = (
             objective.value_and_gradient(
-                margins + sign * step * (np.arange(400) == row), labels, sample_weight=given
+                margins + sign * step * (np.arange(400) == row), labels, sample_weight=sample_weight
             ).value
             for sign in (1, -1)
         )
@@ -75,9 +77,9 @@ def test_gradient_is_that_of_finite_differences(kind, case):
 
 
 def test_the_penalty_is_the_pairwise_disparity():
-    """Discrete: value less log-loss, in the unit of rows; distances below the Huber width count a little less."""
-    margins, labels, codes, _ = data(n=60_000)
-    objective = moved(with_unit(codes, 1.0, ramp=1, kind="discrete"), margins, labels, None)
+    """Distances below the Huber width of the discrete penalty count a little less."""
+    margins, labels, codes, _ = make_rows(n=60_000)
+    objective = advanced(with_unit(codes, 1.0, ramp=1, kind="discrete"), margins, labels, None)
     losses = np.logaddexp(0.0, margins) - labels * margins
     penalty = (objective.value_and_gradient(margins, labels).value - losses.sum()) / len(margins)
     disparity = strong_pairwise_disparity(logistic(margins), sensitive_features=codes)
@@ -88,9 +90,9 @@ def test_the_penalty_is_the_pairwise_disparity():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_is_that_of_the_penalty_on_rows(kind, to):
     """Counting scores in 1,024 cells changes the penalty of the linear estimators by little."""
-    margins, labels, codes, _ = data(n=4000)
+    margins, labels, codes, _ = make_rows(n=4000)
     target = np.random.default_rng(1).beta(2, 3, 500) if to == "target" else None
-    objective = moved(with_unit(codes, 1.0, target=target, ramp=1, kind=kind), margins, labels, None)
+    objective = advanced(with_unit(codes, 1.0, target=target, ramp=1, kind=kind), margins, labels, None)
     scores, terms = logistic(margins), objective.value_and_gradient(margins, labels)
     if kind == "discrete":
         penalty = DiscretePenalty(scale="score")
@@ -99,20 +101,21 @@ def test_the_gradient_is_that_of_the_penalty_on_rows(kind, to):
     expected = penalty.value_and_gradient(scores, demographic_parity(make_groups(codes), target=target))
     losses = np.logaddexp(0.0, margins) - labels * margins
     assert terms.value - losses.sum() == pytest.approx(len(scores) * expected.value, rel=0.01)
-    found = terms.gradient - (scores - labels)
-    wanted = len(scores) * expected.gradient * scores * (1 - scores)
-    assert np.abs(found - wanted).sum() < 0.01 * np.abs(wanted).sum()  # single rows lie where the slope turns
-    assert np.corrcoef(found, wanted)[0, 1] > 0.999
+    penalty_gradient = terms.gradient - (scores - labels)
+    expected_gradient = len(scores) * expected.gradient * scores * (1 - scores)
+    # Single rows differ, at scores where the slope jumps.
+    assert np.abs(penalty_gradient - expected_gradient).sum() < 0.01 * np.abs(expected_gradient).sum()
+    assert np.corrcoef(penalty_gradient, expected_gradient)[0, 1] > 0.999
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_weight_of_two_is_two_copies(kind):
-    margins, labels, codes, _ = data()
+def test_a_weight_of_two_equals_two_copies(kind):
+    margins, labels, codes, _ = make_rows()
     double = np.arange(400) % 3 == 0
     rows = np.r_[np.arange(400), np.flatnonzero(double)]
     options = {"unit": 0.5, "ramp": 1, "kind": kind}
-    once = moved(with_unit(codes, **options), margins, labels, 1.0 + double)
-    twice = moved(with_unit(codes[rows], **options), margins[rows], labels[rows], None)
+    once = advanced(with_unit(codes, **options), margins, labels, 1.0 + double)
+    twice = advanced(with_unit(codes[rows], **options), margins[rows], labels[rows], None)
     by_weight = once.value_and_gradient(margins, labels, sample_weight=1.0 + double)
     by_copies = twice.value_and_gradient(margins[rows], labels[rows])
     assert by_weight.value == pytest.approx(by_copies.value, rel=1e-9)
@@ -120,16 +123,16 @@ def test_a_weight_of_two_is_two_copies(kind):
     np.testing.assert_allclose(by_weight.gradient[double], 2 * by_copies.gradient[400:], rtol=1e-6, atol=1e-9)
 
 
-def test_shares_of_one_and_zero_are_groups():
-    margins, labels, codes, _ = data()
-    plain = moved(with_unit(codes, 0.5, ramp=1), margins, labels, None)
-    shared = moved(with_unit(codes, 0.5, ramp=1, shares=np.eye(3)[codes]), margins, labels, None)
+def test_probabilities_of_one_and_zero_equal_groups():
+    margins, labels, codes, _ = make_rows()
+    plain = advanced(with_unit(codes, 0.5, ramp=1), margins, labels, None)
+    shared = advanced(with_unit(codes, 0.5, ramp=1, group_probabilities=np.eye(3)[codes]), margins, labels, None)
     for one, other in zip(plain(labels, margins), shared(labels, margins), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_threads_change_nothing(monkeypatch):
-    margins, labels, codes, weights = data(n=3000)
+def test_threads_do_not_change_the_result(monkeypatch):
+    margins, labels, codes, weights = make_rows(n=3000)
     groups = make_groups(codes)
     labels = labels.astype(np.float32)
     slopes, bends = np.random.default_rng(0).random((2, 3, 1024))
@@ -137,8 +140,10 @@ def test_threads_change_nothing(monkeypatch):
     for chunk in (10_000, 100):
         monkeypatch.setattr("fairtransport.boosting._binned_rows._CHUNK", chunk)
         monkeypatch.setattr("fairtransport.boosting._binned_rows.config.NUMBA_NUM_THREADS", 4)
-        scores, masses = Rows(groups).count(margins, weights)
-        results.append((scores, masses, *Rows(groups).push(scores, labels, weights, slopes, bends, dtype=np.float64)))
+        scores, masses = GroupedRows(groups).scores_and_masses(margins, weights)
+        results.append(
+            (scores, masses, *GroupedRows(groups).derivatives(scores, labels, weights, slopes, bends, dtype=np.float64))
+        )
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -146,8 +151,8 @@ def test_threads_change_nothing(monkeypatch):
 # ------------------------------------------------------------------------------------------------------------ rounds
 
 
-def test_weight_comes_after_the_warmup_and_grows_along_the_ramp():
-    margins, labels, codes, _ = data()
+def test_weight_increases_along_the_ramp_after_the_warmup():
+    margins, labels, codes, _ = make_rows()
     objective = TransportObjective(codes, parity_weight=2.0, warmup=3, ramp=4)
     weights = []
     for _ in range(9):
@@ -159,19 +164,19 @@ def test_weight_comes_after_the_warmup_and_grows_along_the_ramp():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_looking_takes_no_round(kind):
-    margins, labels, codes, _ = data()
-    watched, alone = with_unit(codes, 0.5, kind=kind), with_unit(codes, 0.5, kind=kind)
+def test_value_and_gradient_does_not_advance_a_round(kind):
+    margins, labels, codes, _ = make_rows()
+    evaluated, reference = with_unit(codes, 0.5, kind=kind), with_unit(codes, 0.5, kind=kind)
     for number in range(1, 5):
-        expected = alone(labels, margins)
-        for one, other in zip(watched(labels, margins), expected, strict=True):
+        expected = reference(labels, margins)
+        for one, other in zip(evaluated(labels, margins), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
-        watched.value_and_gradient(0.5 * margins, labels)
-        assert watched.round_ == number
+        evaluated.value_and_gradient(0.5 * margins, labels)
+        assert evaluated.round_ == number
 
 
-def test_a_new_training_begins_anew():
-    margins, labels, codes, _ = data()
+def test_a_new_training_resets_the_objective():
+    margins, labels, codes, _ = make_rows()
     objective = TransportObjective(codes, warmup=1, ramp=2)
     first = [objective(labels, m) for m in (np.zeros(400), margins, margins)]
     assert objective.round_ == 3
@@ -183,15 +188,15 @@ def test_a_new_training_begins_anew():
     assert (objective.round_, objective.parity_) == (0, 0.0)
 
 
-def test_before_anything_counts_it_is_the_log_loss():
-    margins, labels, codes, weights = data()
+def test_the_first_rounds_minimise_the_log_loss():
+    margins, labels, codes, weights = make_rows()
     gradient, curvature = TransportObjective(codes)(labels, margins, weights)
     scores = logistic(margins)
     np.testing.assert_allclose(gradient, weights * (scores - labels), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(curvature, weights * scores * (1 - scores), rtol=1e-5, atol=1e-7)
 
 
-def test_groups_that_do_not_differ_are_left_alone():
+def test_no_penalty_if_groups_do_not_differ():
     rng = np.random.default_rng(0)
     margins, labels, codes = rng.normal(size=500), rng.integers(2, size=500).astype(float), rng.integers(2, size=500)
     objective = TransportObjective(codes, warmup=0, ramp=1)
@@ -203,71 +208,71 @@ def test_groups_that_do_not_differ_are_left_alone():
 # --------------------------------------------------------------------------------------------------------- libraries
 
 
-def disparity(margins, world):
-    return strong_pairwise_disparity(logistic(np.asarray(margins, dtype=float)), sensitive_features=world.group)
+def disparity(margins, data):
+    return strong_pairwise_disparity(logistic(np.asarray(margins, dtype=float)), sensitive_features=data.group)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lightgbm_both_interfaces(world, kind):
-    objective = TransportObjective(world.group, kind=kind, warmup=5, ramp=15)
-    trained = lightgbm.train({"objective": objective, **QUIET}, lightgbm.Dataset(world.X, world.y), 40)
-    native = trained.predict(world.X, raw_score=True)
+def test_lightgbm_both_interfaces(data, kind):
+    objective = TransportObjective(data.group, kind=kind, warmup=5, ramp=15)
+    trained = lightgbm.train({"objective": objective, **QUIET}, lightgbm.Dataset(data.X, data.y), 40)
+    native = trained.predict(data.X, raw_score=True)
     model = lightgbm.LGBMClassifier(objective=objective, n_estimators=40, num_leaves=8, verbose=-1, n_jobs=1)
-    fitted = clone(model).fit(world.X, world.y)
-    np.testing.assert_allclose(fitted.predict(world.X, raw_score=True), native)
+    fitted = clone(model).fit(data.X, data.y)
+    np.testing.assert_allclose(fitted.predict(data.X, raw_score=True), native)
     assert objective.round_ == 0  # LightGBM trains with a copy
-    plain = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset(world.X, world.y), 40)
-    assert disparity(native, world) < 0.5 * disparity(plain.predict(world.X, raw_score=True), world)
+    plain = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset(data.X, data.y), 40)
+    assert disparity(native, data) < 0.5 * disparity(plain.predict(data.X, raw_score=True), data)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_xgboost_both_interfaces(world, kind):
-    objective = TransportObjective(world.group, kind=kind, warmup=5, ramp=15)
-    matrix = xgboost.DMatrix(world.X, world.y)
+def test_xgboost_both_interfaces(data, kind):
+    objective = TransportObjective(data.group, kind=kind, warmup=5, ramp=15)
+    matrix = xgboost.DMatrix(data.X, data.y)
     settings = {"max_depth": 3, "nthread": 1, "base_score": 0.5, "objective": "binary:logistic"}
     native = xgboost.train(settings, matrix, 40, obj=objective).predict(matrix, output_margin=True)
     assert objective.round_ == 40
     model = xgboost.XGBClassifier(objective=objective, n_estimators=40, max_depth=3, n_jobs=1, base_score=0.5)
-    fitted = clone(model).fit(world.X, world.y)
-    np.testing.assert_allclose(fitted.predict(world.X, output_margin=True), native, rtol=1e-5, atol=1e-6)
+    fitted = clone(model).fit(data.X, data.y)
+    np.testing.assert_allclose(fitted.predict(data.X, output_margin=True), native, rtol=1e-5, atol=1e-6)
     plain = xgboost.train(settings, matrix, 40)
-    assert disparity(native, world) < 0.5 * disparity(plain.predict(matrix, output_margin=True), world)
+    assert disparity(native, data) < 0.5 * disparity(plain.predict(matrix, output_margin=True), data)
 
 
-def test_weights_of_the_training_set_arrive(world):
-    weights = np.where(world.y == 1, 3.0, 1.0)
+def test_weights_of_the_training_set_are_used(data):
+    weights = np.where(data.y == 1, 3.0, 1.0)
     for second in (
-        lightgbm.Dataset(world.X, world.y, weight=weights).construct(),
-        xgboost.DMatrix(world.X, world.y, weight=weights),
+        lightgbm.Dataset(data.X, data.y, weight=weights).construct(),
+        xgboost.DMatrix(data.X, data.y, weight=weights),
     ):
-        objective = TransportObjective(world.group)
-        gradient, _ = objective(np.zeros(world.n), second)
-        np.testing.assert_allclose(gradient, weights * (0.5 - world.y), rtol=1e-6)
-    model = lightgbm.LGBMClassifier(objective=TransportObjective(world.group), n_estimators=3, verbose=-1, n_jobs=1)
-    light = model.fit(world.X, world.y).predict(world.X, raw_score=True)
-    heavy = clone(model).fit(world.X, world.y, sample_weight=weights).predict(world.X, raw_score=True)
+        objective = TransportObjective(data.group)
+        gradient, _ = objective(np.zeros(data.n), second)
+        np.testing.assert_allclose(gradient, weights * (0.5 - data.y), rtol=1e-6)
+    model = lightgbm.LGBMClassifier(objective=TransportObjective(data.group), n_estimators=3, verbose=-1, n_jobs=1)
+    light = model.fit(data.X, data.y).predict(data.X, raw_score=True)
+    heavy = clone(model).fit(data.X, data.y, sample_weight=weights).predict(data.X, raw_score=True)
     assert heavy.mean() > light.mean()
 
 
-def test_without_parity_it_is_the_librarys_own_objective(world):
-    objective = TransportObjective(world.group, parity_weight=0.0)
-    own = {"objective": "binary", "boost_from_average": False, **QUIET}
+def test_without_parity_it_equals_the_builtin_objective(data):
+    objective = TransportObjective(data.group, parity_weight=0.0)
+    builtin = {"objective": "binary", "boost_from_average": False, **QUIET}
     margins = [
-        lightgbm.train(settings, lightgbm.Dataset(world.X, world.y), 20).predict(world.X, raw_score=True)
-        for settings in ({"objective": objective, **QUIET}, own)
+        lightgbm.train(settings, lightgbm.Dataset(data.X, data.y), 20).predict(data.X, raw_score=True)
+        for settings in ({"objective": objective, **QUIET}, builtin)
     ]
     np.testing.assert_allclose(*margins, atol=1e-4)
 
 
 def test_it_can_be_pickled():
-    margins, labels, codes, _ = data()
-    objective = moved(with_unit(codes, 0.5), margins, labels, None)
+    margins, labels, codes, _ = make_rows()
+    objective = advanced(with_unit(codes, 0.5), margins, labels, None)
     again = pickle.loads(pickle.dumps(objective))  # noqa: S301
     for one, other in zip(objective(labels, margins), again(labels, margins), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-# --------------------------------------------------------------------------------------------------------- bad input
+# ----------------------------------------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(
@@ -279,19 +284,19 @@ def test_it_can_be_pickled():
         ({"target": "middle"}, "target must be one of"),
         ({"ramp": -1}, "ramp must be at least 0"),
         ({"strength": 0.0}, "strength must be a finite number above 0"),
-        ({"shares": np.ones((5, 2))}, r"shares must have shape \(400, 3\)"),
-        ({"shares": np.full((400, 3), 2.0)}, "shares must be numbers from 0 to 1"),
-        ({"shares": np.eye(3)[np.zeros(400, int)]}, "a group that no row belongs to"),
-        ({"unit": 1.0}, "unit and comparisons go together"),
-        ({"comparisons": demographic_parity(make_groups(["a", "b"]))}, "unit and comparisons go together"),
+        ({"group_probabilities": np.ones((5, 2))}, r"group_probabilities must have shape \(400, 3\)"),
+        ({"group_probabilities": np.full((400, 3), 2.0)}, "must be numbers from 0 to 1"),
+        ({"group_probabilities": np.eye(3)[np.zeros(400, int)]}, "a group with probability 0 in all rows"),
+        ({"unit": 1.0}, "unit and comparisons must be passed together"),
+        ({"comparisons": demographic_parity(make_groups(["a", "b"]))}, "unit and comparisons must be passed together"),
     ],
 )
-def test_bad_options(options, message):
+def test_invalid_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        TransportObjective(data()[2], **options)
+        TransportObjective(make_rows()[2], **options)
 
 
-def test_bad_sensitive_features():
+def test_invalid_sensitive_features():
     with pytest.raises(ValueError, match="needs sensitive_features"):
         TransportObjective(None)
     with pytest.raises(ValueError, match="at least 2 needed"):
@@ -301,14 +306,14 @@ def test_bad_sensitive_features():
     assert len(TransportObjective(["a", "b", None, "a", "b", None], missing="group").groups) == 3
 
 
-def test_bad_calls():
-    margins, labels, codes, weights = data()
+def test_invalid_calls():
+    margins, labels, codes, weights = make_rows()
     objective = TransportObjective(codes)
     with pytest.raises(ValueError, match="sensitive features of 400 rows, but the training set has 399"):
         objective(labels[1:], margins[1:])
     with pytest.raises(ValueError, match="labels must be 0 and 1"):
         objective(labels + 1.0, margins)
-    with pytest.raises(ValueError, match=r"two classes, one margin a row; it got shape \(400, 3\)"):
+    with pytest.raises(ValueError, match=r"two classes, with one margin per row; it got shape \(400, 3\)"):
         objective(labels, np.zeros((400, 3)))
     with pytest.raises(ValueError, match="training diverged"):
         objective(labels, np.r_[margins[1:], np.nan])

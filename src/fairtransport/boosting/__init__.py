@@ -1,6 +1,6 @@
 """Boosted trees with strong demographic parity: an objective for XGBoost and LightGBM, and a classifier around them.
 
-Needs the extra: ``pip install "fairtransport[boosting]"``.
+Requires the extra ``boosting``: ``pip install "fairtransport[boosting]"``.
 """
 
 from __future__ import annotations

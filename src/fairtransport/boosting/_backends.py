@@ -1,10 +1,11 @@
-"""What differs between LightGBM and XGBoost: how to train with an objective of one's own, and how to read margins."""
+"""LightGBM and XGBoost behind one interface: training with a custom objective, and reading margins."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,117 +20,123 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._early_stopping import Stopping
+    from fairtransport.boosting._early_stopping import EarlyStopping
 
-__all__ = ["Library", "Training", "Watched", "default_estimator", "library_of"]
+__all__ = ["Library", "TrainingRun", "ValidationRows", "default_estimator", "library_of"]
 
-_ROUNDS, _COLUMNS = 200, 0.5  # of the default estimator; seeing all columns costs .002 on Adult's training rows
+_DEFAULT_ROUNDS, _DEFAULT_COLSAMPLE = 200, 0.5
 
 
-class Relay:
-    """A call that libraries may copy as they like: every copy is this one, until it is cut.
+class DetachableCallback:
+    """A callable that copies share, until its function is detached.
 
-    LightGBM copies its objective and metric before training, and fitted estimators keep theirs. What is behind a relay
-    holds the training rows' groups; once cut, nothing of them is left in the fitted model.
+    LightGBM copies its objective and metric before training, and fitted estimators keep theirs. Both hold the groups of
+    the training rows, of which nothing may remain in the fitted model: `detach` removes the function from all copies.
     """
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call: Callable[..., Any] | None = call
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function: Callable[..., Any] | None = function
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
-    def cut(self) -> None:
-        """Let go of what is behind."""
-        self.call = None
+    def detach(self) -> None:
+        """Remove the function."""
+        self.function = None
 
     def __call__(self, labels: Any, margins: Any, sample_weight: Any = None) -> Any:
-        """Hand the call on."""
-        if self.call is None:
+        """Call the function; raise RuntimeError after `detach`."""
+        if self.function is None:
             raise RuntimeError("This model was trained by TransportBoostingClassifier; fit that again instead.")
-        return self.call(labels, margins, sample_weight)
+        return self.function(labels, margins, sample_weight)
 
 
-class Watched:
-    """Rows beside the training rows, on which a run is followed.
+@dataclass(frozen=True, eq=False)
+class ValidationRows:
+    """Rows on which the objective is evaluated after each round.
 
-    Parameters
+    Attributes
     ----------
-    X, y
-        As for ``fit``; y is 0 and 1.
-    stopping : Stopping
-        ``measure`` takes the margins of these rows after a round; ``done`` returns None to go on, or the number of the
-        best round (from 1) to stop.
+    X : table or matrix
+    y : ndarray of int
+        0 and 1.
+    stopping : EarlyStopping
+        Records the margins of these rows.
     """
 
-    def __init__(self, X: Any, y: Any, stopping: Stopping) -> None:
-        self.X, self.y, self.stopping = X, y, stopping
-        self.measure, self.done = stopping.measure, stopping.done
+    X: Any
+    y: NDArray[np.int64]
+    stopping: EarlyStopping
 
 
-class Training:
-    """One training: rows, objective, and the rows it is watched on.
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """What a library needs to train a model.
 
-    Parameters
+    Attributes
     ----------
-    X, y, sample_weight
-        As for ``fit``; y is 0 and 1.
-    rate : float
-        Share of class 1, where margins begin.
+    X : table or matrix
+    y : ndarray of int
+        0 and 1.
+    sample_weight : ndarray or None
+    positive_rate : float
+        Share of class 1, whose logit is the initial margin.
     objective : callable
         Takes labels, margins and weights.
-    watched : Watched, optional
+    validation : ValidationRows, optional
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: NDArray[np.float64] | None,
-        *,
-        rate: float,
-        objective: Callable[..., Any],
-        watched: Watched | None = None,
-    ) -> None:
-        self.X, self.y, self.sample_weight, self.rate, self.objective = X, y, sample_weight, rate, objective
-        self.watched = watched
+    X: Any
+    y: NDArray[np.int64]
+    sample_weight: NDArray[np.float64] | None
+    positive_rate: float
+    objective: Callable[..., Any]
+    validation: ValidationRows | None = None
 
     @property
-    def offset(self) -> float:
-        """The margin of the rate."""
-        return math.log(self.rate / (1.0 - self.rate))
+    def initial_margin(self) -> float:
+        """The logit of the share of class 1."""
+        return math.log(self.positive_rate / (1.0 - self.positive_rate))
 
 
 class Library(ABC):
-    """A boosting library, as the classifier needs it."""
+    """A boosting library, as the classifier uses it.
 
-    #: What trees of a quick model are limited by, what must not reach a model of something else than y, and the own
-    #: objective.
-    small: dict[str, Any]
-    neutral: dict[str, Any]
-    own: dict[str, Any]
+    Attributes
+    ----------
+    small_tree_params : dict
+        Settings that limit the size of the trees of an auxiliary model.
+    neutral_params : dict
+        Settings of the user that an auxiliary model must not inherit, because its labels may be others than y.
+    logistic_params : dict
+        Settings of the library's logistic objective.
+    """
 
-    def quick(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
-        """Return an unfitted estimator of few rounds with the library's own objective, for any labels."""
+    small_tree_params: dict[str, Any]
+    neutral_params: dict[str, Any]
+    logistic_params: dict[str, Any]
+
+    def auxiliary_model(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
+        """Return an unfitted estimator with few rounds and the library's default objective, for any labels."""
         known = estimator.get_params()
-        wanted = {"n_estimators": n_rounds, **self.neutral, **settings}
-        return clone(estimator).set_params(**{name: value for name, value in wanted.items() if name in known})
+        params = {"n_estimators": n_rounds, **self.neutral_params, **settings}
+        return clone(estimator).set_params(**{name: value for name, value in params.items() if name in known})
 
     def n_rounds(self, estimator: Any) -> int:
-        """Count the rounds that an estimator is to be trained for."""
+        """Return the number of rounds of an estimator."""
         n_rounds = estimator.get_params().get("n_estimators")
         return 100 if n_rounds is None else int(n_rounds)
 
-    def adapt(
+    def absorb_class_weights(
         self,
         estimator: Any,
-        classes: NDArray[Any],  # noqa: ARG002 - for those who name them
+        classes: NDArray[Any],  # noqa: ARG002 - used by LightGBM
         labels: NDArray[np.int64],
         weights: NDArray[np.float64] | None,
     ) -> NDArray[np.float64] | None:
-        """Let an estimator take 0 and 1 for the two classes, and return the weights of its rows.
+        """Move the class weights among an estimator's settings into the weights of the rows, and return these.
 
-        ``scale_pos_weight`` is a setting of the libraries' own objectives; here it goes into the weights.
+        The libraries apply ``scale_pos_weight`` only with their built-in objectives.
         """
         scale = estimator.get_params().get("scale_pos_weight")
         if scale is None or scale == 1:
@@ -138,14 +145,14 @@ class Library(ABC):
         ones = np.ones(len(labels)) if weights is None else weights
         return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
 
-    def plain(self, estimator: Any, training: Training) -> Any:
-        """Fit an estimator with the library's own logistic objective."""
-        own = {name: value for name, value in self.own.items() if name in estimator.get_params()}
-        return estimator.set_params(**own).fit(training.X, training.y, sample_weight=training.sample_weight)
+    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit an estimator with the library's built-in logistic objective."""
+        params = {name: value for name, value in self.logistic_params.items() if name in estimator.get_params()}
+        return estimator.set_params(**params).fit(run.X, run.y, sample_weight=run.sample_weight)
 
     @abstractmethod
-    def train(self, estimator: Any, training: Training) -> Any:
-        """Fit an estimator with the objective; the result is one of the library's logistic models."""
+    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit an estimator with a custom objective; the result is a logistic model of the library."""
 
     @abstractmethod
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
@@ -155,67 +162,59 @@ class Library(ABC):
 class LightGBM(Library):
     """`lightgbm.LGBMClassifier`."""
 
-    small = {"num_leaves": 15}  # noqa: RUF012 - constant
-    neutral = {"objective": None, "class_weight": None}  # noqa: RUF012 - constant
-    own = {"objective": "binary"}  # noqa: RUF012 - constant
+    small_tree_params = {"num_leaves": 15}  # noqa: RUF012 - constant
+    neutral_params = {"objective": None, "class_weight": None}  # noqa: RUF012 - constant
+    logistic_params = {"objective": "binary"}  # noqa: RUF012 - constant
 
-    def adapt(
+    def absorb_class_weights(
         self,
         estimator: Any,
         classes: NDArray[Any],
         labels: NDArray[np.int64],
         weights: NDArray[np.float64] | None,
     ) -> NDArray[np.float64] | None:
-        """Let ``class_weight`` go into the weights, too, by the user's own labels."""
-        given = estimator.get_params()
-        if given.get("boosting", given["boosting_type"]) in {"rf", "random_forest"}:
-            raise ValueError("LightGBM's forests (boosting_type='rf') take no objective; use 'gbdt' or 'dart'.")
-        if any(given.get(name) for name in ("is_unbalance", "unbalance", "unbalanced_sets")):
-            raise ValueError("is_unbalance is a setting of LightGBM's own objective; use class_weight='balanced'.")
-        if given["class_weight"] is not None:
-            own = compute_sample_weight(given["class_weight"], classes[labels])
-            weights = own if weights is None else own * weights
+        """Move ``class_weight``, whose keys are the original labels, into the weights, too."""
+        params = estimator.get_params()
+        if params.get("boosting", params["boosting_type"]) in {"rf", "random_forest"}:
+            raise ValueError("LightGBM's forests (boosting_type='rf') take no custom objective; use 'gbdt' or 'dart'.")
+        if any(params.get(name) for name in ("is_unbalance", "unbalance", "unbalanced_sets")):
+            raise ValueError("is_unbalance is a setting of LightGBM's built-in objective; use class_weight='balanced'.")
+        if params["class_weight"] is not None:
+            factors = compute_sample_weight(params["class_weight"], classes[labels])
+            weights = factors if weights is None else factors * weights
             estimator.set_params(class_weight=None)
-        return super().adapt(estimator, classes, labels, weights)
+        return super().absorb_class_weights(estimator, classes, labels, weights)
 
-    def train(self, estimator: Any, training: Training) -> Any:
-        """Fit; then give the booster the offset and LightGBM's own logistic objective, as it now is complete."""
-        objective = Relay(training.objective)
-        metric = Relay(lambda _, margins, __: ("objective", watched.measure(margins), False) if watched else None)
+    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit; then add the initial margin to the booster and give it LightGBM's logistic objective."""
+        callbacks = [DetachableCallback(run.objective)]
+        estimator.set_params(objective=callbacks[0])
         options: dict[str, Any] = {}
-        watched = training.watched
-        if watched is not None:
-            # LightGBM 4.7 took eval_set apart.
-            apart = "eval_X" in inspect.signature(estimator.fit).parameters
-            rows = {"eval_X": (watched.X,), "eval_y": (watched.y,)} if apart else {"eval_set": [(watched.X, watched.y)]}
+        if run.validation is not None:
+            rows, stopping = run.validation, run.validation.stopping
+            callbacks.append(DetachableCallback(lambda _, margins, __: ("objective", stopping.record(margins), False)))
             options = {
-                **rows,
-                "eval_init_score": [np.full(len(watched.y), training.offset)],
-                "eval_metric": metric,
-                "callbacks": [_lightgbm_stop(watched)],
+                **_lightgbm_eval_set(estimator, rows),
+                "eval_init_score": [np.full(len(rows.y), run.initial_margin)],
+                "eval_metric": callbacks[1],
+                "callbacks": [_lightgbm_stop(stopping)],
             }
-        estimator.set_params(objective=objective)
+        init_score = np.full(len(run.y), run.initial_margin)
         try:
-            estimator.fit(
-                training.X,
-                training.y,
-                sample_weight=training.sample_weight,
-                init_score=np.full(len(training.y), training.offset),
-                **options,
-            )
+            estimator.fit(run.X, run.y, sample_weight=run.sample_weight, init_score=init_score, **options)
         except load_extra("lightgbm").basic.LightGBMError as error:
             if "num_features()) > (0)" not in str(error):
                 raise
             raise ValueError(
-                f"LightGBM finds no column to split {len(training.y)} rows by: all are constant, or there are fewer "
-                "rows than two leaves of min_child_samples need. Give more rows, or lower min_child_samples."
+                f"LightGBM finds no column to split {len(run.y)} rows by: all are constant, or there are fewer rows "
+                "than two leaves of min_child_samples need. Pass more rows, or lower min_child_samples."
             ) from None
         finally:
-            objective.cut()
-            metric.cut()
+            for callback in callbacks:
+                callback.detach()
         booster = estimator.booster_
         for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
-            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + training.offset)
+            booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + run.initial_margin)
         text = booster.model_to_string()
         booster.model_from_string(text.replace("\nfeature_names=", "\nobjective=binary sigmoid:1\nfeature_names=", 1))
         return estimator.set_params(objective="binary")
@@ -228,9 +227,9 @@ class LightGBM(Library):
 class XGBoost(Library):
     """`xgboost.XGBClassifier`."""
 
-    small = {"max_depth": 4}  # noqa: RUF012 - constant
-    neutral = {  # noqa: RUF012 - constant
-        "objective": "binary:logistic",  # becomes "multi:softprob" where there are more than two
+    small_tree_params = {"max_depth": 4}  # noqa: RUF012 - constant
+    neutral_params = {  # noqa: RUF012 - constant
+        "objective": "binary:logistic",  # XGBoost changes it to "multi:softprob" for more than two classes
         "scale_pos_weight": None,
         "base_score": None,
         "eval_metric": None,
@@ -238,25 +237,30 @@ class XGBoost(Library):
         "callbacks": None,
         "monotone_constraints": None,
     }
-    own = {"objective": "binary:logistic", "early_stopping_rounds": None}  # noqa: RUF012 - constant
+    logistic_params = {  # noqa: RUF012 - constant
+        "objective": "binary:logistic",
+        "early_stopping_rounds": None,
+    }
 
-    def train(self, estimator: Any, training: Training) -> Any:
-        """Fit; margins begin at the rate, which the booster keeps."""
-        objective = Relay(training.objective)
-        given = {name: estimator.get_params()[name] for name in ("callbacks", "eval_metric", "early_stopping_rounds")}
-        watched, options = training.watched, {}
+    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit; the booster keeps the initial margin as its base score."""
+        objective = DetachableCallback(run.objective)
+        replaced = ("callbacks", "eval_metric", "early_stopping_rounds")
+        original = {name: estimator.get_params()[name] for name in replaced}
         settings: dict[str, Any] = {"eval_metric": None, "early_stopping_rounds": None}
-        if watched is not None:
-            options = {"eval_set": [(watched.X, watched.y)], "verbose": False}
-            settings["eval_metric"] = _named(Relay(lambda _, margins, __: watched.measure(margins)))
-            settings["callbacks"] = [*(given["callbacks"] or []), _xgboost_stop(watched)]
-        estimator.set_params(objective=objective, base_score=training.rate, **settings)
+        stopping, options = None, {}
+        if run.validation is not None:
+            stopping = run.validation.stopping
+            options = {"eval_set": [(run.validation.X, run.validation.y)], "verbose": False}
+            settings["eval_metric"] = _xgboost_metric(stopping)
+            settings["callbacks"] = [*(original["callbacks"] or []), _xgboost_stop(stopping)]
+        estimator.set_params(objective=objective, base_score=run.positive_rate, **settings)
         try:
-            estimator.fit(training.X, training.y, sample_weight=training.sample_weight, **options)
+            estimator.fit(run.X, run.y, sample_weight=run.sample_weight, **options)
         finally:
-            objective.cut()
-            estimator.set_params(**given)
-        best = None if watched is None else watched.done()
+            objective.detach()
+            estimator.set_params(**original)
+        best = None if stopping is None else stopping.stopped_at()
         if best is not None:
             estimator.load_model(bytearray(estimator.get_booster()[:best].save_raw()))
         return estimator.set_params(objective="binary:logistic")
@@ -267,24 +271,24 @@ class XGBoost(Library):
 
 
 def default_estimator(random_state: int | None) -> Any:
-    """Return LightGBM's classifier of 200 rounds, each of which sees half of the columns."""
+    """Return LightGBM's classifier with 200 rounds, each on a random half of the columns."""
     return load_extra("lightgbm").LGBMClassifier(
-        n_estimators=_ROUNDS, colsample_bytree=_COLUMNS, random_state=random_state, verbose=-1
+        n_estimators=_DEFAULT_ROUNDS, colsample_bytree=_DEFAULT_COLSAMPLE, random_state=random_state, verbose=-1
     )
 
 
 def library_of(estimator: Any) -> Library:
-    """Return the library of an estimator, which must be a classifier of LightGBM or XGBoost."""
-    for kind in type(estimator).__mro__:  # the first that is no user's own: forests and Dask's are other things
-        module = kind.__module__.partition(".")[0]
+    """Return the library of an estimator; raise TypeError unless it is a classifier of LightGBM or XGBoost."""
+    for cls in type(estimator).__mro__:  # a user's class may derive from a library's, whose own subclasses are refused
+        module = cls.__module__.partition(".")[0]
         if module in _LIBRARIES:
             name, library = _LIBRARIES[module]
-            if kind.__name__ == name:
+            if cls.__name__ == name:
                 return library()
             break
-    what = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
+    received = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
     raise TypeError(
-        f"estimator must be a lightgbm.LGBMClassifier or an xgboost.XGBClassifier; got {what}. Other models can be "
+        f"estimator must be a lightgbm.LGBMClassifier or an xgboost.XGBClassifier; got {received}. Other models can be "
         "wrapped in QuantileRepairClassifier."
     )
 
@@ -295,28 +299,36 @@ _LIBRARIES: dict[str, tuple[str, type[Library]]] = {
 }
 
 
-def _lightgbm_stop(watched: Watched) -> Callable[[Any], None]:
+def _lightgbm_eval_set(estimator: Any, rows: ValidationRows) -> dict[str, Any]:
+    """Return the validation rows as arguments of ``fit``, which LightGBM 4.7 renamed."""
+    if "eval_X" in inspect.signature(estimator.fit).parameters:
+        return {"eval_X": (rows.X,), "eval_y": (rows.y,)}
+    return {"eval_set": [(rows.X, rows.y)]}
+
+
+def _lightgbm_stop(stopping: EarlyStopping) -> Callable[[Any], None]:
     exception = load_extra("lightgbm").callback.EarlyStopException
 
     def stop(env: Any) -> None:
-        best = watched.done()
+        best = stopping.stopped_at()
         if best is not None:
             raise exception(best - 1, env.evaluation_result_list)
 
     return stop
 
 
-def _xgboost_stop(watched: Watched) -> Any:
+def _xgboost_stop(stopping: EarlyStopping) -> Any:
     base = load_extra("xgboost").callback.TrainingCallback
 
     class Stop(base):  # type: ignore[misc, valid-type]
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-            return watched.done() is not None
+            return stopping.stopped_at() is not None
 
     return Stop()
 
 
-def _named(relay: Relay) -> Any:
-    """XGBoost shows a metric under its name."""
-    relay.__name__ = "objective"  # type: ignore[attr-defined]
-    return relay
+def _xgboost_metric(stopping: EarlyStopping) -> Callable[..., float]:
+    def objective(labels: Any, margins: Any, sample_weight: Any = None) -> float:  # noqa: ARG001 - named by XGBoost
+        return stopping.record(margins)
+
+    return objective

@@ -80,7 +80,8 @@ class GroupedRows:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and curvature of log-loss plus penalty with respect to the margins.
 
-        ``slopes`` and ``bends``, of shape (n_groups, n_cells), are the derivatives of the penalty with respect to a score.
+        ``slopes`` and ``bends``, of shape (n_groups, n_cells), are the first and second derivative of the penalty with
+        respect to a score in each cell.
         """
         gradient, curvature = np.empty((2, self.n_rows), dtype)
         if self.probabilities is None:  # the penalty does not act on rows in no group

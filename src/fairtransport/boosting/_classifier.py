@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.folds import make_folds
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
-from fairtransport.boosting._backends import Library, Training, Watched, default_estimator, library_of
-from fairtransport.boosting._early_stopping import Stopping
-from fairtransport.boosting._group_probabilities import group_shares
+from fairtransport.boosting._backends import Library, TrainingRun, ValidationRows, default_estimator, library_of
+from fairtransport.boosting._early_stopping import EarlyStopping
+from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._objective import KINDS, TransportObjective, make_distance, measure_unit
 from fairtransport.boosting._target import fixed_target
-from fairtransport.boosting._training_data import Given, check_given, check_held_back
+from fairtransport.boosting._training_data import TrainingData, check_eval_set, check_training_data
 from fairtransport.criteria import EACH_OTHER, demographic_parity
 from fairtransport.groups import Groups
 from fairtransport.repair.quantile import QuantileRepair
@@ -32,72 +32,75 @@ if TYPE_CHECKING:
 
 __all__ = ["TransportBoostingClassifier"]
 
-_INITIAL_ROUNDS = 50  # of the plain model that the unit of parity_weight is measured with
-_RAMP = 0.75  # of all rounds, over which the penalty grows to its full weight
+_INITIAL_ROUNDS = 50  # of the plain model by which the unit of parity_weight is measured
+_RAMP = 0.75  # share of the rounds over which the penalty increases to its full weight
 _REPAIR_TARGET = "barycenter_w2"
 
 
 class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Boosted trees with strong demographic parity: LightGBM or XGBoost with a transport penalty.
 
+    Minimises the log-loss plus ``parity_weight`` times the transport distances between the groups' scores.
+
     Parameters
     ----------
     estimator : LGBMClassifier or XGBClassifier, optional
-        What is trained, unfitted; a clone of it is. Its settings are its own, but for the objective. By default
-        LightGBM with 200 rounds that each see half of the columns. Features may be whatever it takes: frames,
-        categorical columns, missing values.
+        The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM with
+        200 rounds, each on a random half of the columns. Features may be whatever it accepts: data frames, categorical
+        columns, missing values.
     parity_weight : float, default=3.0
-        Weight of the transport penalty against weight 1 of the log-loss. It has no unit, as in the linear
-        estimators: at 1, the whole disparity of a plain model counts as much as its whole gain in log-loss over a
-        constant. 0 is no parity, the library's own model; from about 6 on little is left to gain.
-    repair : bool or float, default=False
-        Close with `QuantileRepair` of the scores, to the size-weighted Wasserstein-2 barycenter: True is the whole
-        way, a number between 0 and 1 that part of it. Then the group is needed at prediction.
+        Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of a plain
+        model counts as much as its whole gain in log-loss over a constant. 0 is no parity, the library's own model.
+    repair_amount : float, default=0.0
+        Apply `QuantileRepair` to the scores, towards the Wasserstein-2 barycenter weighted by group size: 1 is the
+        full repair, a number between 0 and 1 that part of the way, 0 no repair. Above 0 the group is needed at
+        prediction.
     kind : {"continuous", "discrete"}, default="continuous"
-        Regularized distances through dual variables, or exact ones.
+        Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
+        distance between sorted scores (discrete optimal transport, DOT).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        Where groups are moved: to each other, or to a distribution, made from the plain model's scores and kept fixed.
+        What groups are compared with: each other, or a distribution that is fixed at the plain model: the equal-weight
+        Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one
+        group's scores, or given scores.
     smooth_groups : bool, default=True
-        Let a row count for each group by the probability of the group given the row's features, not for its own alone.
-        Where the group is not among the features this keeps trees from learning who the training rows were, and
-        costs less error at equal disparity on new rows; where it is, little changes. It takes two small models of the
-        groups.
+        Let a row count for each group with the probability of the group given the row's features, which two small
+        models estimate by cross-fitting. If the group is not among the features, this prevents overfitting to the
+        groups of the training rows.
     n_iter_no_change : int, optional
-        Stop when log-loss plus penalty have not gained for so many rounds on rows held back, and keep the best round.
-        Counted from when the penalty has its full weight. By default all rounds are run.
+        Stop when log-loss plus penalty on validation rows has not improved for this many rounds, and keep the best
+        round. Rounds before the penalty has its full weight do not count. By default all rounds are run.
     validation_fraction : float, default=0.1
-        Part of the rows that is held back for that, unless ``fit`` is given an ``eval_set``.
+        Share of the rows that is held out for ``n_iter_no_change``, unless ``fit`` is passed an ``eval_set``.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of the continuous kind; as in `ContinuousTransportClassifier`, but for a ``strength`` of 0.4 and a
-        ``kernel_variance`` of 0.02, which cost less error at equal disparity with trees.
+        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. The defaults of ``strength``, 0.4, and
+        ``kernel_variance``, 0.02, differ because boosted trees reach a lower error at equal disparity with them.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).
     missing : {"error", "group"}, default="error"
         A missing sensitive value raises, or is a group of its own.
     small_groups : {"keep", "pool", "drop"}, default="keep"
-        What becomes of groups with fewer than ``min_group_size`` rows; as in `ContinuousTransportClassifier`.
+        Treatment of groups with fewer than ``min_group_size`` rows, as in `ContinuousTransportClassifier`.
     min_group_size : int, default=30
         See ``small_groups``.
     random_state : int, RandomState or None
-        Seed of the halves for ``smooth_groups``, of the rows held back, and of ``estimator``
-        where it has none of its own.
+        Seed of the cross-fitting of ``smooth_groups``, of the held-out rows, and of ``estimator`` if it has no seed.
 
     Attributes
     ----------
     estimator_ : LGBMClassifier or XGBClassifier
-        The fitted model of classes 0 and 1, complete in itself: its ``predict_proba`` is that of this classifier before
-        any repair, and its booster can be saved and served as any other. It holds nothing of the groups.
-    repair_ : QuantileRepair
-        The closing repair, if there is one.
+        The fitted model of classes 0 and 1. Its ``predict_proba`` is that of this classifier before any repair, and
+        its booster can be saved and served like any other. It contains nothing about the groups.
+    repair_ : QuantileRepair or None
+        The repair of the scores, if ``repair_amount`` is above 0.
     groups_ : Groups
         The groups seen, without their rows.
     unit_ : float
         Factor of the sum of distances at ``parity_weight`` 1.
     n_iter_ : int
-        Rounds of the fitted model.
+        Number of rounds of the fitted model.
     history_ : dict of ndarray
-        ``round``, ``disparity`` (sum of Wasserstein-1 distances) and ``loss`` (log-loss) on the rows held back;
-        empty where there were none.
+        ``round``, ``disparity`` (sum of Wasserstein-1 distances) and ``loss`` (log-loss) on the validation rows; empty
+        without any.
     outcome_ : str
         What happened, in words.
     classes_, n_features_in_, feature_names_in_
@@ -106,16 +109,26 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
     See Also
     --------
     TransportObjective : The same penalty for ``xgboost.train`` and ``lightgbm.train``.
+    fairtransport.ContinuousTransportClassifier : The same penalty for linear models.
+    fairtransport.QuantileRepairClassifier : Repairs the scores of any classifier.
 
     Notes
     -----
-    A plain model of 50 rounds comes first, to measure what ``parity_weight`` is counted in
-    (`ContinuousTransportClassifier`). Then the booster is trained from the start with `TransportObjective`, whose
-    weight grows over the first three quarters of the rounds: a model that has to be fair from the first round on
-    finds no way to become right.
+    With margins z, scores :math:`s = \sigma(z)`, labels y and n rows, the objective is
 
-    *Blind*: the group is not known at prediction; leave the sensitive columns out of the features. *Aware*: it is
-    known. Then a small ``parity_weight`` (0.02 to 0.1) with ``repair`` between 0.5 and 1 is as good as anything.
+    .. math:: \frac{1}{n} \sum_i \mathrm{logloss}(z_i, y_i) + w u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
+
+    T a transport distance ([1]_, Eq. 4), :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
+    `ContinuousTransportClassifier`. A plain model of 50 rounds is trained first to measure u. Then the booster is
+    trained from the start with `TransportObjective`, whose weight w increases over the first three quarters of the
+    rounds.
+
+    If the group is unknown at prediction, leave the sensitive columns out of the features and use ``repair_amount=0``.
+    If it is known, combine a small ``parity_weight`` with a ``repair_amount`` between 0.5 and 1.
+
+    References
+    ----------
+    .. [1] S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021.
 
     Examples
     --------
@@ -144,7 +157,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         estimator: Any = None,
         *,
         parity_weight: float = 3.0,
-        repair: bool | float = False,
+        repair_amount: float = 0.0,
         kind: str = "continuous",
         target: Any = EACH_OTHER,
         smooth_groups: bool = True,
@@ -163,7 +176,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
     ) -> None:
         self.estimator = estimator
         self.parity_weight = parity_weight
-        self.repair = repair
+        self.repair_amount = repair_amount
         self.kind = kind
         self.target = target
         self.smooth_groups = smooth_groups
@@ -182,12 +195,12 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features that the model saw."""
+        """Number of features seen in ``fit``."""
         return int(self.estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features that the model saw."""
+        """Names of the features seen in ``fit``."""
         return np.asarray(self.estimator_.feature_names_in_)
 
     # ---------------------------------------------------------------- fitting
@@ -206,7 +219,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         Parameters
         ----------
         X : table or matrix with n rows
-            Whatever ``estimator`` takes.
+            Whatever ``estimator`` accepts.
         y : array-like of shape (n,)
             Two classes; the larger label is class 1.
         sensitive_features : column, table or Groups
@@ -214,7 +227,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the log-loss and for the groups' distributions.
         eval_set : (X, y, sensitive_features), optional
-            Rows to follow the training on, in ``history_``, and to stop early by.
+            Validation rows for ``history_`` and for early stopping.
 
         Returns
         -------
@@ -223,47 +236,40 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         self._check_parameters()
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
         library, estimator = self._unfitted(int(seeds[0]))
-        rows, classes = check_given(
-            X, y, sensitive_features, sample_weight, repaired=self.repair is not False, grouping=self.grouping,
+        rows, classes = check_training_data(
+            X, y, sensitive_features, sample_weight, repair=self.repair_amount > 0.0, grouping=self.grouping,
             missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
         )  # fmt: skip
-        if not self._each_other:  # raises for one that cannot work, before anything is trained
+        if not self._each_other:  # an invalid target raises before anything is trained
             fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
-        rows.weights = library.adapt(estimator, classes, rows.labels, rows.weights)
+        rows.weights = library.absorb_class_weights(estimator, classes, rows.labels, rows.weights)
         spec = rows.groups.to_spec()
-        held_back = check_held_back(eval_set, rows.groups, classes)
-        if held_back is None and self.n_iter_no_change is not None:
-            rows, held_back = self._parted(rows, int(seeds[1]))
-        with config_context(enable_metadata_routing=False):  # what goes where is settled here, whatever the setting
-            unit, comparisons, target = self._unit(library, estimator, rows)
+        eval_rows = check_eval_set(eval_set, rows.groups, classes)
+        if eval_rows is None and self.n_iter_no_change is not None:
+            rows, eval_rows = self._split(rows, int(seeds[1]))
+        with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
+            unit, comparisons, target = self._measure_unit(library, estimator, rows)
             n_rounds = library.n_rounds(estimator)
-            shares = None
+            probabilities = None
             if self.smooth_groups and unit > 0.0:
-                shares = group_shares(library, estimator, rows, int(seeds[2]))
-            objective = self._objective(rows, n_rounds, unit, comparisons, shares=shares)
-            watched = self._watched(held_back, unit, target, objective.ramp)
-            training = Training(rows.X, rows.labels, rows.weights, rate=rows.rate, objective=objective, watched=watched)
-            alone = unit == 0.0 and watched is None  # nothing is asked for: the library itself
-            model = library.plain(estimator, training) if alone else library.train(estimator, training)
-            closing = None
-            if self.repair is not False:
-                closing = QuantileRepair(
-                    _REPAIR_TARGET,
-                    float(self.repair),
-                    small_groups=self.small_groups,
-                    min_group_size=self.min_group_size,
-                )
-                scores = sigmoid(library.margins(model, rows.X))
-                closing.fit(scores, sensitive_features=rows.groups, sample_weight=rows.weights)
+                probabilities = estimate_group_probabilities(library, estimator, rows, int(seeds[2]))
+            objective = self._objective(rows, n_rounds, unit, comparisons, group_probabilities=probabilities)
+            validation = self._validation_rows(eval_rows, unit, target, objective.ramp)
+            run = TrainingRun(rows.X, rows.labels, rows.weights, rows.positive_rate, objective, validation)
+            plain = unit == 0.0 and validation is None
+            model = library.fit_plain(estimator, run) if plain else library.fit_objective(estimator, run)
+            repair = (
+                self._fit_repair(sigmoid(library.margins(model, rows.X)), rows) if self.repair_amount > 0.0 else None
+            )
         self.estimator_, self.classes_, self.groups_, self.unit_ = model, classes, Groups.from_spec(spec), unit
-        self.repair_ = closing
-        stopping = None if watched is None else watched.stopping
+        self.repair_ = repair
+        stopping = None if validation is None else validation.stopping
         self.history_ = {} if stopping is None else stopping.history()
-        self._tell(n_rounds, stopping)
+        self._describe_outcome(n_rounds, stopping)
         return self
 
     def _unfitted(self, seed: int) -> tuple[Library, Any]:
-        """Return the library, and a clone of the estimator with a seed where it has none."""
+        """Return the library, and a clone of the estimator with a seed if it has none."""
         estimator = default_estimator(seed) if self.estimator is None else self.estimator
         library = library_of(estimator)
         estimator = clone(estimator)
@@ -271,31 +277,45 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             estimator.set_params(random_state=seed)
         return library, estimator
 
-    def _parted(self, rows: Given, seed: int) -> tuple[Given, Given]:
-        """Hold some rows back, evenly over groups and labels."""
-        n_parts = max(2, round(1.0 / self.validation_fraction))
+    def _split(self, rows: TrainingData, seed: int) -> tuple[TrainingData, TrainingData]:
+        """Hold out validation rows, stratified by group and label."""
+        n_folds = max(2, round(1.0 / self.validation_fraction))
         rng = np.random.default_rng(seed)
-        fold = make_folds(n_parts, rows.X, rows.labels > 0, rows.groups, rng=rng, weights=rows.weights)[0]
+        fold = make_folds(n_folds, rows.X, rows.labels > 0, rows.groups, rng=rng, weights=rows.weights)[0]
         return rows.select(fold.training), rows.select(fold.held_out)
 
-    def _watched(
-        self, held_back: Given | None, unit: float, target: NDArray[np.float64] | None, ramp: int
-    ) -> Watched | None:
-        if held_back is None:
+    def _validation_rows(
+        self, rows: TrainingData | None, unit: float, target: NDArray[np.float64] | None, ramp: int
+    ) -> ValidationRows | None:
+        if rows is None:
             return None
-        stopping = Stopping(
-            held_back.labels, held_back.groups, held_back.weights, target=target,
-            parity=self.parity_weight * unit, first=ramp, patience=self.n_iter_no_change,
-        )  # fmt: skip
-        return Watched(held_back.X, held_back.labels, stopping)
+        stopping = EarlyStopping(
+            rows.labels,
+            rows.groups,
+            rows.weights,
+            target=target,
+            penalty_weight=self.parity_weight * unit,
+            first_round=ramp,
+            n_iter_no_change=self.n_iter_no_change,
+        )
+        return ValidationRows(rows.X, rows.labels, stopping)
 
-    def _unit(
-        self, library: Library, estimator: Any, rows: Given
+    def _fit_repair(self, scores: NDArray[np.float64], rows: TrainingData) -> QuantileRepair:
+        repair = QuantileRepair(
+            _REPAIR_TARGET,
+            float(self.repair_amount),
+            small_groups=self.small_groups,
+            min_group_size=self.min_group_size,
+        )
+        return repair.fit(scores, sensitive_features=rows.groups, sample_weight=rows.weights)
+
+    def _measure_unit(
+        self, library: Library, estimator: Any, rows: TrainingData
     ) -> tuple[float, Comparisons, NDArray[np.float64] | None]:
-        """Measure the unit and weigh the pairs with a plain model, and make the target if it is fixed."""
+        """Train a plain model, and return the unit, the comparisons weighed by reliability and the fixed target."""
         if self.parity_weight == 0.0:
             return 0.0, demographic_parity(rows.groups, row_weights=rows.weights), None
-        model = library.quick(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
+        model = library.auxiliary_model(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
         model.fit(rows.X, rows.labels, sample_weight=rows.weights)
         scores = sigmoid(library.margins(model, rows.X))
         target = None
@@ -314,26 +334,26 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
     def _objective(
         self,
-        rows: Given,
+        rows: TrainingData,
         n_rounds: int,
         unit: float,
         comparisons: Comparisons,
         *,
-        shares: NDArray[np.float32] | None,
+        group_probabilities: NDArray[np.float32] | None,
     ) -> TransportObjective:
         return TransportObjective(
             rows.groups,
             parity_weight=float(self.parity_weight),
             kind=self.kind,
             ramp=max(1, round(_RAMP * n_rounds)),
-            shares=shares,
+            group_probabilities=group_probabilities,
             unit=unit,
             comparisons=comparisons,
             **self._dual_options,
         )
 
-    def _tell(self, n_rounds: int, stopping: Stopping | None) -> None:
-        best = None if stopping is None else stopping.done()
+    def _describe_outcome(self, n_rounds: int, stopping: EarlyStopping | None) -> None:
+        best = None if stopping is None else stopping.stopped_at()
         self.n_iter_ = n_rounds if best is None else best
         self.outcome_ = f"ran all {n_rounds} rounds"
         if stopping is not None and best is not None:
@@ -351,8 +371,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         check_real(self.parity_weight, name="parity_weight")
         check_choice(self.kind, KINDS, name="kind")
         check_flag(self.smooth_groups, name="smooth_groups")
-        if not isinstance(self.repair, (bool, np.bool_)):
-            check_real(self.repair, name="repair", most=1.0)
+        check_real(self.repair_amount, name="repair_amount", most=1.0)
         if self.n_iter_no_change is not None:
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
@@ -381,7 +400,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         ----------
         X : table or matrix with n rows
         sensitive_features : column, table or Groups, optional
-            Needed with ``repair``, unused otherwise. A group not seen in ``fit`` raises.
+            Required if ``repair_amount`` is above 0, ignored otherwise. A group not seen in ``fit`` raises.
 
         Returns
         -------
@@ -391,14 +410,14 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         if self.repair_ is not None:
             if sensitive_features is None:
                 raise ValueError(
-                    "This model closes with a repair, which depends on the group: pass sensitive_features=, with the "
-                    "columns used in fit; or fit with repair=False."
+                    "The scores of this model are repaired group by group: pass sensitive_features=, with the columns "
+                    "used in fit; or fit with repair_amount=0."
                 )
             positive = self.repair_.transform(positive, sensitive_features=sensitive_features)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return class 1 where its probability is above one half; see ``predict_proba``."""
+        """Return the predicted classes: class 1 if its probability is above one half; see `predict_proba`."""
         above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
         return np.asarray(self.classes_[above.astype(int)])
 

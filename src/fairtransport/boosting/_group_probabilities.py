@@ -1,4 +1,4 @@
-"""How much of each row belongs to each group: its probability given the features, from models without the row."""
+"""Probabilities of the groups given the features, by cross-fitting: no model predicts rows that it was trained on."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.boosting._backends import Library
-    from fairtransport.boosting._training_data import Given
+    from fairtransport.boosting._training_data import TrainingData
 
-__all__ = ["group_shares"]
+__all__ = ["estimate_group_probabilities"]
 
 _FOLDS = 2
-_ROUNDS, _STEP = 30, 0.15  # of a small model; more rounds gained nothing on Adult
+_ROUNDS, _LEARNING_RATE = 30, 0.15
 
 
-def group_shares(library: Library, estimator: Any, rows: Given, seed: int) -> NDArray[np.float32]:
+def estimate_group_probabilities(
+    library: Library, estimator: Any, rows: TrainingData, seed: int
+) -> NDArray[np.float32]:
     """Estimate the probability of each group given a row's features.
 
     Parameters
@@ -30,28 +32,31 @@ def group_shares(library: Library, estimator: Any, rows: Given, seed: int) -> ND
     library : Library
     estimator : classifier
         Its settings are used, with fewer rounds and smaller trees.
-    rows : Given
-        Each column of overlapping groups has models of its own.
+    rows : TrainingData
+        If groups overlap, each sensitive column has its own models.
     seed : int
-        Of the two halves of the rows: each is told by a model of the other.
+        Of the split into two halves; a model trained on one predicts the other.
 
     Returns
     -------
     ndarray of shape (n_rows, n_groups)
     """
     groups, weights = rows.groups, rows.weights
-    shares = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is no group
+    probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
     halves = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     for codes in groups.memberships:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
             splits = list(halves.split(np.zeros(len(codes)), codes))
-        for seen, unseen in splits:
-            known, labels = np.unique(codes[seen], return_inverse=True)
+        for training, held_out in splits:
+            known, labels = np.unique(codes[training], return_inverse=True)
             if len(known) == 1:
-                shares[unseen, known[0]] = 1.0
+                probabilities[held_out, known[0]] = 1.0
                 continue
-            model = library.quick(estimator, _ROUNDS, learning_rate=_STEP, **library.small)
-            model.fit(take_rows(rows.X, seen), labels, sample_weight=None if weights is None else weights[seen])
-            shares[np.ix_(unseen, known)] = model.predict_proba(take_rows(rows.X, unseen))
-    return shares[:, :-1]
+            model = library.auxiliary_model(
+                estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_tree_params
+            )
+            sample_weight = None if weights is None else weights[training]
+            model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
+            probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
+    return probabilities[:, :-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
-from fairtransport.boosting._binned_rows import Rows, check_shares
+from fairtransport.boosting._binned_rows import GroupedRows, check_group_probabilities
 from fairtransport.boosting._target import fixed_target
 from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
 from fairtransport.groups import Groups, make_groups
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "ObjectiveTerms", "TransportObjective", "make_distance", "measure_unit"]
 
 KINDS = ("continuous", "discrete")
-# Of the parabola that touches the penalty from above. Both sides of a transport problem move, and those who share a
-# leaf move together, which the sum over rows does not know: a whole one would make steps too short.
-_BEND = 0.2
+# Share of the curvature of the parabola that bounds the penalty from above. Both sides of a transport problem move, and
+# the rows of a leaf move together, so that the full curvature would make the steps too short.
+_CURVATURE_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveTerms:
-    """The objective at given margins.
+    """The objective and its derivatives at some margins.
 
     Attributes
     ----------
     value : float
-        Sum of log-losses plus the penalty, in the same unit.
+        Sum over rows of log-loss plus penalty.
     gradient, curvature : ndarray of shape (n_rows,)
-        Derivative with respect to each margin, and the positive approximation of the second one.
+        First derivative with respect to each margin, and a positive approximation of the second.
     """
 
     value: float
@@ -57,7 +57,7 @@ def make_distance(
     n_fourier_features: int,
     kernel_variance: float,
 ) -> TransportPenalty:
-    """Return the penalty of this kind, on scores as they are."""
+    """Return the penalty of a kind, on scores that are not standardized."""
     if kind == "discrete":
         return DiscretePenalty(scale="score")
     problem = DualProblem(
@@ -79,7 +79,7 @@ def measure_unit(
     weights: NDArray[np.float64] | None,
     target: NDArray[np.float64] | None,
 ) -> tuple[float, Comparisons]:
-    """Return the factor of the penalty at weight 1, and the pairs weighed by their reliability at these scores."""
+    """Return the factor of the penalty at ``parity_weight`` 1, and the comparisons weighed by reliability."""
     comparisons = weigh_by_reliability(demographic_parity(groups, target=target, row_weights=weights), scores)
     value = distance.value_and_gradient(scores, comparisons).value if comparisons.active.size else 0.0
     information = information_of_features(labels, scores, weights)
@@ -87,37 +87,39 @@ def measure_unit(
 
 
 class TransportObjective:
-    r"""Log-loss plus a transport penalty between groups, for XGBoost and LightGBM.
+    r"""Custom objective of XGBoost and LightGBM: log-loss plus transport distances between the groups' scores.
 
     Parameters
     ----------
     sensitive_features : column, table or Groups
         The groups of the training rows, in their order. Several columns are crossed.
     parity_weight : float, default=3.0
-        Weight of the penalty against weight 1 of the log-loss, without a unit: at 1, the whole disparity of the model
-        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity; from about 6
-        on little is left to gain.
+        Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of the model
+        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity.
     kind : {"continuous", "discrete"}, default="continuous"
-        Regularized distances through dual variables in Fourier features, or exact Wasserstein-1 distances.
+        Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
+        distance between sorted scores (discrete optimal transport, DOT).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
-        Where groups are moved: to each other, or to a distribution, made from the scores after ``warmup`` and
-        kept fixed.
+        What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``: the
+        equal-weight Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size,
+        everyone, one group's scores, or given scores.
     warmup : int, default=20
-        Rounds of log-loss alone, after which the unit of ``parity_weight`` is measured.
+        Rounds that minimise the log-loss alone, after which the unit of ``parity_weight`` is measured.
     ramp : int, default=130
-        Rounds over which the penalty grows to its full weight. A model that is fair from the first round on finds no
-        way to become right.
-    shares : array-like of shape (n_rows, n_groups), optional
-        How much of each row belongs to each group, from 0 to 1: probabilities of groups given the features, for
-        instance. By default a row belongs to its own group. See Notes.
+        Rounds over which the weight of the penalty increases linearly to ``parity_weight``. With the full weight from
+        the first round on, trees learn little from the labels.
+    group_probabilities : array-like of shape (n_rows, n_groups), optional
+        Probability of each group for each row, for instance given the features; by default 1 for the row's group. See
+        Notes.
     unit : float, optional
-        Factor of the penalty at ``parity_weight`` 1; then nothing is measured and there is no ``warmup``.
+        Factor of the penalty at ``parity_weight`` 1, in log-loss per unit of distance; then nothing is measured and
+        there is no ``warmup``. Requires ``comparisons``.
     comparisons : Comparisons, optional
-        Which groups are compared, and how much each pair counts; by default demographic parity, weighed by reliability
-        after ``warmup``. Needed together with ``unit``, and then ``target`` is not used.
+        The pairs of groups that are compared, with their weights; by default demographic parity, weighed by
+        reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of the continuous kind; as in `ContinuousTransportClassifier`, but for a ``strength`` of 0.4 and a
-        ``kernel_variance`` of 0.02.
+        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. The defaults of ``strength``, 0.4, and
+        ``kernel_variance``, 0.02, differ because boosted trees reach a lower error at equal disparity with them.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap).
     missing : {"error", "group"}, default="error"
@@ -126,11 +128,15 @@ class TransportObjective:
     Attributes
     ----------
     round_ : int
-        Rounds seen.
+        Number of rounds so far.
     parity_ : float
-        The factor of the penalty at present: weight times unit times the part of the ramp that is done.
+        Current factor of the penalty: ``parity_weight`` times ``unit_`` times the completed part of the ramp.
     unit_ : float
         Factor of the penalty at ``parity_weight`` 1; NaN before it is measured.
+
+    See Also
+    --------
+    TransportBoostingClassifier : A scikit-learn estimator that is trained with this objective.
 
     Notes
     -----
@@ -139,8 +145,8 @@ class TransportObjective:
     .. math:: \sum_i \omega_i\,\mathrm{logloss}(z_i, y_i) + \Omega\, w u \sum_{(a,b)} T(S_a, S_b),
               \qquad \Omega = \sum_i \omega_i,
 
-    T a transport distance of scores that were counted in 1,024 cells (`fairtransport.penalties.binned`), over all
-    pairs of groups. u is the unit of the linear estimators (`ContinuousTransportClassifier`).
+    T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.penalties.binned`),
+    over all pairs of groups. u is the unit of the linear estimators (`ContinuousTransportClassifier`).
 
     **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
     group's total weight,
@@ -148,16 +154,19 @@ class TransportObjective:
     .. math:: g_i = \omega_i \Big[s_i - y_i + \frac{\Omega w u}{m_a}\, r_a(s_i)\, s_i (1 - s_i)\Big].
 
     **Curvature.** A positive approximation: :math:`\omega_i [v_i + 0.2\,\Omega w u\, b_a(s_i) v_i^2 / m_a]` with
-    :math:`v = s(1-s)` and :math:`b_a` the curvature of the parabola that touches the penalty from above
-    (`fairtransport.penalties.binned.BinnedPenalty`). A row of a small group is pushed hard because :math:`1/m_a` is
-    large; the same factor in the curvature keeps the step of its leaf in bounds.
+    :math:`v = s(1-s)` and :math:`b_a` the curvature of the parabola that bounds the penalty from above
+    (`fairtransport.penalties.binned.BinnedPenalty`). The factor :math:`1/m_a` makes the gradient of a row of a small
+    group large; the same factor in the curvature bounds the step of its leaf.
 
-    **Shares.** Where the group is not among the features, trees that follow each row's own group learn who the
-    training rows were, not what holds for others. With shares, a row pulls for each group in proportion: the same
-    gradient in expectation, without that noise.
+    **Group probabilities.** If the group is not among the features, trees that follow each row's group overfit to the
+    training rows. With probabilities given the features the gradient has the same expectation, without that noise.
 
-    **Rounds.** An objective keeps count of its rounds, and begins anew when all margins are equal, as they are at the
-    start of training; `reset` does the same. LightGBM trains with a copy.
+    **Rounds.** An objective counts its rounds, and starts again when all margins are equal, as they are at the start of
+    training; `reset` does the same. LightGBM trains with a copy.
+
+    References
+    ----------
+    .. [1] S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021.
 
     Examples
     --------
@@ -186,7 +195,7 @@ class TransportObjective:
         target: Any = EACH_OTHER,
         warmup: int = 20,
         ramp: int = 130,
-        shares: ArrayLike | None = None,
+        group_probabilities: ArrayLike | None = None,
         unit: float | None = None,
         comparisons: Comparisons | None = None,
         regularizer: str = "l2",
@@ -208,8 +217,8 @@ class TransportObjective:
         self.groups.require(min_size=1, at_least=2)
         self.comparisons = comparisons
         if (comparisons is None) != (unit is None):
-            raise ValueError("unit and comparisons go together: both are measured with one model.")
-        if comparisons is None and not self._each_other:  # raises for one that cannot work, before anything is trained
+            raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
+        if comparisons is None and not self._each_other:  # an invalid target raises before anything is trained
             fixed_target(target, np.full(self.groups.n_rows, 0.5), self.groups, None)
         self._distance = make_distance(
             kind,
@@ -219,7 +228,10 @@ class TransportObjective:
             n_fourier_features=n_fourier_features,
             kernel_variance=kernel_variance,
         )
-        self._rows = Rows(self.groups, None if shares is None else check_shares(shares, self.groups))
+        probabilities = None
+        if group_probabilities is not None:
+            probabilities = check_group_probabilities(group_probabilities, self.groups)
+        self._rows = GroupedRows(self.groups, probabilities)
         self.reset()
 
     @property
@@ -227,12 +239,12 @@ class TransportObjective:
         return isinstance(self.target, str) and self.target == EACH_OTHER
 
     def reset(self) -> None:
-        """Forget all rounds, for a new training."""
+        """Discard all rounds, for a new training."""
         self.round_, self.parity_ = 0, 0.0
         self.unit_ = float("nan") if self.unit is None else self.unit
         self._penalty: BinnedPenalty | None = None
 
-    # ---------------------------------------------------------------- what the libraries call
+    # ---------------------------------------------------------------- interface of the libraries
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advance one round and return gradient and curvature.
@@ -240,10 +252,10 @@ class TransportObjective:
         Parameters
         ----------
         first, second : arrays, or margins and a training set
-            Labels and margins, as scikit-learn interfaces call it; or margins and LightGBM's ``Dataset`` or XGBoost's
-            ``DMatrix``.
+            Labels and margins, as the scikit-learn interfaces of the libraries pass them; or margins and a ``Dataset``
+            of LightGBM or ``DMatrix`` of XGBoost.
         sample_weight : array-like, optional
-            Weights of the rows; a training set brings its own.
+            Weights of the rows; those of a training set are used in its place.
 
         Returns
         -------
@@ -256,14 +268,14 @@ class TransportObjective:
         margins, labels, weights = self._check(margins, labels, sample_weight)
         if self.round_ and margins[0] == margins[-1] and (margins == margins[0]).all():
             self.reset()
-        scores, masses = self._rows.count(margins, weights)
+        scores, masses = self._rows.scores_and_masses(margins, weights)
         self._advance(scores, labels, weights)
-        return self._push(scores, masses, labels, weights, np.float32)[1:]
+        return self._penalty_and_derivatives(scores, masses, labels, weights, np.float32)[1:]
 
     def value_and_gradient(
         self, margins: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> ObjectiveTerms:
-        """Return the objective at the present weight and duals, and its derivatives; no round passes.
+        """Return the objective at the current weight and dual potentials, and its derivatives, without a new round.
 
         Parameters
         ----------
@@ -275,8 +287,8 @@ class TransportObjective:
         ObjectiveTerms
         """
         z, y, weights = self._check(margins, labels, sample_weight)
-        scores, masses = self._rows.count(z, weights)
-        value, gradient, curvature = self._push(scores, masses, y, weights, np.float64)
+        scores, masses = self._rows.scores_and_masses(z, weights)
+        value, gradient, curvature = self._penalty_and_derivatives(scores, masses, y, weights, np.float64)
         losses = np.logaddexp(0.0, z) - y * z
         return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
 
@@ -288,19 +300,19 @@ class TransportObjective:
         labels: NDArray[np.float32],
         weights: NDArray[np.float64],
     ) -> None:
-        begins = self.warmup if self.unit is None else 0
-        if self._penalty is None and self.round_ >= begins and np.ptp(scores) > 0.0:
-            self._begin(scores, labels, weights if weights.size else None)
-        done = self.round_ + 1 - begins
+        """Count a round, and update the weight of the penalty."""
+        start = self.warmup if self.unit is None else 0
+        if self._penalty is None and self.round_ >= start and np.ptp(scores) > 0.0:
+            self._start_penalty(scores, labels, weights if weights.size else None)
         self.round_ += 1
         if self._penalty is None:
             return
-        self.parity_ = self.parity_weight * self.unit_ * min(1.0, done / max(1, self.ramp))
+        self.parity_ = self.parity_weight * self.unit_ * min(1.0, (self.round_ - start) / max(1, self.ramp))
 
-    def _begin(
+    def _start_penalty(
         self, scores: NDArray[np.float64], labels: NDArray[np.float32], weights: NDArray[np.float64] | None
     ) -> None:
-        """Measure the unit where it is not given, and settle what groups are compared with."""
+        """Measure the unit if it was not passed, and resolve the comparisons."""
         comparisons = self.comparisons
         if comparisons is None:
             target = None if self._each_other else fixed_target(self.target, scores, self.groups, weights)
@@ -309,7 +321,7 @@ class TransportObjective:
             )
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
-    def _push(
+    def _penalty_and_derivatives(
         self,
         scores: NDArray[np.float64],
         masses: NDArray[np.float64],
@@ -317,15 +329,15 @@ class TransportObjective:
         weights: NDArray[np.float64],
         dtype: Any,
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
-        """Return the penalty's part of the value, and the derivatives of the whole."""
+        """Return the value of the penalty, and the derivatives of log-loss plus penalty."""
         if self._penalty is None or self.parity_ == 0.0:
-            nothing = np.zeros((self._rows.n_groups, CELLS))
-            return 0.0, *self._rows.push(scores, labels, weights, nothing, nothing, dtype=dtype)
+            zeros = np.zeros((self._rows.n_groups, CELLS))
+            return 0.0, *self._rows.derivatives(scores, labels, weights, zeros, zeros, dtype=dtype)
         tables = self._penalty.read(masses)
         total = self.parity_ * (weights.sum() if weights.size else float(len(scores)))
         factor = (total / masses.sum(axis=1))[:, None]
-        slopes, bends = factor * tables.slopes, _BEND * factor * tables.bends
-        return total * tables.value, *self._rows.push(scores, labels, weights, slopes, bends, dtype=dtype)
+        slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.bends
+        return total * tables.value, *self._rows.derivatives(scores, labels, weights, slopes, bends, dtype=dtype)
 
     # ---------------------------------------------------------------- checks
 
@@ -336,11 +348,11 @@ class TransportObjective:
         if z.ndim == 2 and z.shape[1] == 1:
             z = z[:, 0]
         if z.ndim != 1:
-            raise ValueError(f"TransportObjective is for two classes, one margin a row; it got shape {z.shape}.")
+            raise ValueError(f"TransportObjective is for two classes, with one margin per row; it got shape {z.shape}.")
         if len(z) != self.groups.n_rows:
             raise ValueError(
                 f"The objective was made with sensitive features of {self.groups.n_rows} rows, but the training set "
-                f"has {len(z)}. Give those of the training rows, in their order; TransportBoostingClassifier does that."
+                f"has {len(z)}. Pass those of the training rows, in their order; TransportBoostingClassifier does that."
             )
         if not np.isfinite(z.sum()) and not np.isfinite(z).all():
             raise ValueError("Margins are NaN or infinite: training diverged. Try a smaller learning_rate.")

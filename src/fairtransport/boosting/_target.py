@@ -1,4 +1,4 @@
-"""The distribution that groups are moved to, where they are not moved to each other."""
+"""The fixed distribution that groups are compared with, if they are not compared with each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["fixed_target"]
 def fixed_target(
     target: Any, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Return scores of equal mass that stand for the distribution that groups are moved to."""
+    """Return scores of equal mass that represent the distribution that groups are compared with."""
 
     def sample(rows: Any) -> Sample:
         return Sample.from_values(scores[rows], None if weights is None else weights[rows])

@@ -148,5 +148,6 @@ add_recipe(
         ("classes_", "estimator_", "groups_", "repair_"),
         _is_whole,
         _summarised,
+        stored_names={"repair_amount": "repair"},
     )
 )
