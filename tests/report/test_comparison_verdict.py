@@ -28,7 +28,7 @@ def told(*figures, floor=0.0368):
 def test_whole_sentence_by_hand():
     # 0.81 / 0.0368 = 22.0; 100 * (0.179 - 0.150) = 2.9
     assert told((0.150, 0.81), (0.179, 0.05)) == (
-        "LR (logistic regression, no parity) scores the four groups apart: pairwise disparity 0.81, 22 times the "
+        "LR (logistic regression, no parity) scores the four groups differently: pairwise disparity 0.81, 22 times the "
         "noise floor of 0.04. COT (continuous transport) brings it to 0.05, 1.4 times the floor, and makes 2.9 more "
         "errors per 100 people."
     )

@@ -37,7 +37,7 @@ class MethodOutcome:
     Parameters
     ----------
     name : str
-        Abbreviation: ``"LR"`` (logistic regression), ``"DPP"`` (quantile postprocessing), ``"DOT"`` (discrete optimal
+        Abbreviation: ``"LR"`` (logistic regression), ``"DPP"`` (demographic parity post-processing), ``"DOT"`` (discrete optimal
         transport), ``"COT"`` (continuous optimal transport).
     title : str
         Full name: ``"Logistic regression, no parity"``.

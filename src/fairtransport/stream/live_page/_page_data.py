@@ -101,11 +101,8 @@ class Board:
         if self._styles[0] != key and names:
             counts = np.asarray(sizes, dtype=np.float64) if len(sizes) == len(names) else np.ones(len(names))
             styles = group_styles(make_groups(list(range(len(names)))), counts)
-            told = [
-                {"colour": one.colour, "dashes": " ".join(f"{2 * part:g}" for part in one.dashes), "named": one.named}
-                for one in styles
-            ]
-            self._styles = (key, told)
+            shown = [{"colour": one.colour, "dashes": one.dash_array, "named": one.named} for one in styles]
+            self._styles = (key, shown)
         return self._styles[1] if names else []
 
 

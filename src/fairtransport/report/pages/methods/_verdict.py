@@ -46,7 +46,7 @@ def verdict(comparison: Comparison) -> str:
     ... )
     >>> floor = {"strong_pairwise_disparity": 0.04}
     >>> print(verdict(Comparison("toy", groups, np.array([0, 1]), scores, outcomes, floor, {})))
-    LR (logistic regression) scores the two groups apart: pairwise disparity 0.80, 20 times the noise floor of
+    LR (logistic regression) scores the two groups differently: pairwise disparity 0.80, 20 times the noise floor of
     0.04. COT (continuous transport) brings it to 0.04, no more than chance would show, and makes 3.0 more errors
     per 100 people.
     """
@@ -64,7 +64,7 @@ def _first(comparison: Comparison, floor: float) -> str:
         text = f"scores {groups} alike: pairwise disparity {value:.2f}, noise floor {floor:.2f}."
     elif floor:
         text = (
-            f"scores {groups} apart: pairwise disparity {value:.2f}, {_times(value / floor)} times the noise "
+            f"scores {groups} differently: pairwise disparity {value:.2f}, {_times(value / floor)} times the noise "
             f"floor of {floor:.2f}."
         )
     else:

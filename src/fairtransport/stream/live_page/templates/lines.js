@@ -1,4 +1,4 @@
-// Pictures: one class for all. Each kind says what there is at each place along the axis.
+// Charts: one class for all kinds. `view` returns what a kind shows at each index of its horizontal axis.
 
 const PLAIN = { colour: "", dashes: "", named: true };
 
@@ -7,15 +7,15 @@ class Chart {
     this.kind = figure.dataset.chart;
     this.plot = figure.querySelector(".plot");
     this.readout = figure.querySelector(".readout");
-    this.told = figure.querySelector("figcaption");
+    this.caption = figure.querySelector("figcaption");
     this.svg = add(this.plot, "svg", { "aria-hidden": "true", focusable: "false" });
     this.listen();
   }
 
-  // What is drawn: x values, lines, an area, alarms, bars, axes.
+  // What a chart shows: x values, lines, an area, alarms, bars, axes.
   view(data) {
     const { history, groups, styles } = data;
-    const along = { x: history.batch, label: "Batch", word: (x) => `Batch ${thousands(x)}`, whole: true };
+    const along = { x: history.batch, label: "Batch", describe: (x) => `Batch ${thousands(x)}`, whole: true };
     const clip = (low, high) => [Math.min(0, low), high];
     if (this.kind === "disparity") {
       return {
@@ -30,7 +30,7 @@ class Chart {
       };
     }
     if (this.kind === "moved") {
-      return { ...along, range: clip, lines: [{ name: "Travelled", style: PLAIN, values: history.moved }], show: short };
+      return { ...along, range: clip, lines: [{ name: "Distance", style: PLAIN, values: history.moved }], show: short };
     }
     if (this.kind === "updates") {
       return { ...along, range: clip, bars: true, lines: [{ name: "Updates", style: PLAIN, values: history.updates }], show: thousands };
@@ -38,20 +38,20 @@ class Chart {
     if (this.kind === "histograms") {
       const { edges } = data;
       const middles = edges.slice(1).map((edge, j) => (edge + edges[j]) / 2);
-      const lines = groups.map((name, place) => ({ name, style: styles[place], values: data.histograms[place] || [] }));
+      const lines = groups.map((name, index) => ({ name, style: styles[index], values: data.histograms[index] || [] }));
       return {
         x: middles, ends: [edges[0], edges[edges.length - 1]], edges, label: "Score", range: clip,
-        area: yardstick(data).shares, areaName: data.target ? "Target" : "Everyone",
-        word: (x, j) => `Score ${short(edges[j])} to ${short(edges[j + 1])}`, lines, show: percent, steps: true,
+        area: reference(data).shares, areaName: data.target ? "Target" : "Everyone",
+        describe: (x, j) => `Score ${short(edges[j])} to ${short(edges[j + 1])}`, lines, show: percent, steps: true,
       };
     }
     const { duals } = data;
-    if (!duals) return { x: [], lines: [], nothing: "This model has no dual variables." };
-    const style = (name, place) => styles[groups.indexOf(name)] || styles[place % (styles.length || 1)] || PLAIN;
+    if (!duals) return { x: [], lines: [], nothing: "This model has no dual potentials." };
+    const style = (name, index) => styles[groups.indexOf(name)] || styles[index % (styles.length || 1)] || PLAIN;
     return {
       x: duals.grid, label: "Score", range: (low, high) => [Math.min(0, low), Math.max(0, high)], zero: true,
-      word: (x) => `Score ${short(x)}`, show: (value) => fixed(value),
-      lines: duals.names.map((name, place) => ({ name, style: style(name, place), values: duals.values[place] })),
+      describe: (x) => `Score ${short(x)}`, show: (value) => fixed(value),
+      lines: duals.names.map((name, index) => ({ name, style: style(name, index), values: duals.values[index] })),
     };
   }
 
@@ -62,7 +62,7 @@ class Chart {
     if (!this.plot.clientWidth) return;
     const view = this.view(data);
     this.shown = view;
-    if (this.told) this.told.hidden = Boolean(view.nothing);
+    if (this.caption) this.caption.hidden = Boolean(view.nothing);
     const width = Math.max(240, Math.round(this.plot.clientWidth));
     const height = this.plot.classList.contains("tall") ? (width < 500 ? 220 : 260) : 200;
     Object.assign(this, { width, height, left: 48, right: 12, top: 14, bottom: 38 });
@@ -70,7 +70,7 @@ class Chart {
     this.svg.replaceChildren();
     if (!this.scale(view)) {
       this.readout.hidden = true;
-      add(this.svg, "text", { class: "nothing", x: width / 2, y: height / 2, "text-anchor": "middle" }, view.nothing || "Nothing yet.");
+      add(this.svg, "text", { class: "nothing", x: width / 2, y: height / 2, "text-anchor": "middle" }, view.nothing || "No data yet.");
       return;
     }
     this.drawAxes(view);
@@ -79,10 +79,10 @@ class Chart {
     const order = [...view.lines].sort((one, other) => Number(one.style.named) - Number(other.style.named));
     for (const line of order) this.drawLine(view, line);
     this.guide = add(this.svg, "line", { class: "guide", y1: this.top, y2: this.height - this.bottom, visibility: "hidden" });
-    this.hover(this.place);
+    this.hover(this.index);
   }
 
-  // Choose the axes; false when there is nothing to draw.
+  // Choose the scales; return false if there is nothing to draw.
   scale(view) {
     const values = [...view.lines.map((line) => line.values), view.area || []].flat().filter(isNumber);
     const xs = view.x.filter(isNumber);
@@ -95,11 +95,11 @@ class Chart {
     }
     [low, high] = view.range(low, high);
     if (high - low < 1e-9) high = low + 1;
-    const room = this.kind === "agreement" ? 0 : 0.06 * (high - low);
+    const margin = this.kind === "agreement" ? 0 : 0.06 * (high - low);
     const [first, last] = view.ends || [xs[0], xs[xs.length - 1]];
     const spread = last - first || 1;
-    this.low = low < 0 ? low - room : low;
-    this.high = high + room;
+    this.low = low < 0 ? low - margin : low;
+    this.high = high + margin;
     this.x = (x) => this.left + ((x - first) / spread) * (this.width - this.left - this.right);
     this.y = (y) => this.height - this.bottom - ((y - this.low) / (this.high - this.low)) * (this.height - this.top - this.bottom);
     this.first = first;
@@ -129,7 +129,7 @@ class Chart {
     return minus(Math.abs(value) >= 1000 ? value.toLocaleString("en") : String(value));
   }
 
-  // Path through the values; a gap where one is missing.
+  // Path through the values, with a gap where one is missing.
   path(view, values) {
     const parts = [];
     let open = false;
@@ -143,7 +143,7 @@ class Chart {
       }
       open = true;
     });
-    if (parts.length === 1 && !view.steps) parts.push("h0.1"); // one point is a dot
+    if (parts.length === 1 && !view.steps) parts.push("h0.1"); // a single point is drawn as a dot
     return parts.join("");
   }
 
@@ -170,9 +170,9 @@ class Chart {
   drawLine(view, line) {
     if (view.bars) {
       const zero = this.y(0);
-      const wide = Math.max(1, Math.min(8, (this.width - this.left - this.right) / view.x.length - 0.5));
+      const barWidth = Math.max(1, Math.min(8, (this.width - this.left - this.right) / view.x.length - 0.5));
       const bars = line.values.map((value, j) => (isNumber(value) && value > 0
-        ? `M${(this.x(view.x[j]) - wide / 2).toFixed(1)} ${zero.toFixed(1)}V${this.y(value).toFixed(1)}h${wide.toFixed(1)}V${zero.toFixed(1)}Z` : ""));
+        ? `M${(this.x(view.x[j]) - barWidth / 2).toFixed(1)} ${zero.toFixed(1)}V${this.y(value).toFixed(1)}h${barWidth.toFixed(1)}V${zero.toFixed(1)}Z` : ""));
       add(this.svg, "path", { class: "bars", d: bars.join("") });
       return;
     }
@@ -183,7 +183,7 @@ class Chart {
     });
   }
 
-  // ---------------------------------------------------------------- reading a point
+  // ---------------------------------------------------------------- values under the pointer
 
   listen() {
     this.plot.addEventListener("pointermove", (event) => this.hover(this.nearest(event)));
@@ -192,12 +192,12 @@ class Chart {
     this.plot.addEventListener("blur", () => this.hover(undefined));
     this.plot.addEventListener("keydown", (event) => {
       const last = this.shown ? this.shown.x.length - 1 : -1;
-      const now = this.place ?? last;
+      const now = this.index ?? last;
       const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last, Escape: undefined };
       if (!(event.key in to) || last < 0) return;
       event.preventDefault();
       this.hover(to[event.key] === undefined ? undefined : Math.min(last, Math.max(0, to[event.key])));
-      if (this.place !== undefined) byId("spoken").textContent = this.readout.textContent;
+      if (this.index !== undefined) byId("spoken").textContent = this.readout.textContent;
     });
   }
 
@@ -212,23 +212,23 @@ class Chart {
     return best;
   }
 
-  hover(place) {
+  hover(index) {
     const view = this.shown;
-    this.place = place;
-    const none = place === undefined || !view || !isNumber(view.x[place]) || !this.x;
+    this.index = index;
+    const none = index === undefined || !view || !isNumber(view.x[index]) || !this.x;
     this.readout.hidden = none;
     if (this.guide) this.guide.setAttribute("visibility", none ? "hidden" : "visible");
     if (none) return;
-    const x = this.x(view.x[place]);
+    const x = this.x(view.x[index]);
     this.guide.setAttribute("x1", x);
     this.guide.setAttribute("x2", x);
     this.readout.replaceChildren();
-    addHtml(this.readout, "p", "", `${view.word(view.x[place], place)} `);
+    addHtml(this.readout, "p", "", `${view.describe(view.x[index], index)} `);
     const lines = view.lines.filter((line) => line.style.named);
-    for (const line of lines) this.read(line.name, line.style, view.show(line.values[place]));
+    for (const line of lines) this.read(line.name, line.style, view.show(line.values[index]));
     if (lines.length < view.lines.length) addHtml(this.readout, "p", "", `and ${view.lines.length - lines.length} smaller groups `);
-    if (view.area) this.read(view.areaName, null, view.show(view.area[place]));
-    if (view.alarms && view.alarms[place]) addHtml(this.readout, "p", "", "Alarm");
+    if (view.area) this.read(view.areaName, null, view.show(view.area[index]));
+    if (view.alarms && view.alarms[index]) addHtml(this.readout, "p", "", "Alarm");
     this.readout.style.left = x > this.width / 2 ? `${this.left + 8}px` : "auto";
     this.readout.style.right = x > this.width / 2 ? "auto" : "8px";
   }

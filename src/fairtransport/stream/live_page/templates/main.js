@@ -1,9 +1,9 @@
-// Start: listen to the stream; draw what it tells, at once, or later when the reader has paused the page.
+// Entry point: subscribe to the events of the stream, and draw each snapshot unless the page is paused.
 
 const seconds = () => Date.now() / 1000;
 const charts = [...document.querySelectorAll(".chart")].map((figure) => new Chart(figure));
-const link = { heard: seconds(), changed: seconds(), lost: false, ended: false, told: "", paused: false };
-let latest = null; // last snapshot heard
+const link = { received: seconds(), changed: seconds(), lost: false, ended: false, message: "", paused: false };
+let latest = null; // last snapshot received
 let drawn = null; // last snapshot drawn
 
 function draw() {
@@ -21,11 +21,11 @@ function draw() {
 
 function listen() {
   const source = new EventSource("events");
-  const heard = () => { link.heard = seconds(); link.lost = false; };
-  source.addEventListener("open", heard);
-  source.addEventListener("here", () => { heard(); draw(); });
+  const received = () => { link.received = seconds(); link.lost = false; };
+  source.addEventListener("open", received);
+  source.addEventListener("alive", () => { received(); draw(); });
   source.addEventListener("snapshot", (event) => {
-    heard();
+    received();
     latest = JSON.parse(event.data);
     link.changed = seconds();
     draw();
@@ -33,12 +33,12 @@ function listen() {
   source.addEventListener("end", (event) => {
     source.close();
     link.ended = true;
-    link.told = JSON.parse(event.data).told;
+    link.message = JSON.parse(event.data).message;
     draw();
   });
   source.addEventListener("error", () => {
     link.lost = true;
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5000); // refused: too many pages are open
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5000); // refused, because too many pages are open
     draw();
   });
 }

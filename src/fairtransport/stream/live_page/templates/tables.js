@@ -1,6 +1,6 @@
 // Cards, legends and tables.
 
-const MOST_BATCHES = 12;
+const MAX_BATCHES = 12;
 
 function cards(data) {
   const { history, spent } = data;
@@ -8,23 +8,23 @@ function cards(data) {
   const alarms = history.alarm.reduce((sum, one) => sum + one, 0);
   const latest = history.alarm.lastIndexOf(1);
   const rate = isNumber(data.alarm_rate) && data.alarm_rate > 0
-    ? `By chance one in ${thousands(1 / data.alarm_rate)} batches` : "";
+    ? `At most one false alarm in ${thousands(1 / data.alarm_rate)} batches` : "";
   return [
     ["disparity", "Disparity", fixed(history.disparity[last]), `Noise floor ${fixed(history.noise_floor[last])}`],
     ["alarms", "Alarms", thousands(alarms), `${latest < 0 ? `None in ${thousands(data.batches)} batches` : `Latest at batch ${thousands(history.batch[latest])}`}. ${rate}`],
-    ["rows", "Rows", thousands(data.rows), `${thousands(data.batches)} batches, ${thousands(data.rejected)} rows set aside`],
+    ["rows", "Rows", thousands(data.rows), `${thousands(data.batches)} batches, ${thousands(data.rejected)} lines rejected`],
     ["agreement", "Agreement", percent(history.agreement[last]), "With the original model"],
-    ["spent", "Updates spent", thousands(spent.updates), `${isNumber(spent.seconds) ? duration(spent.seconds) : "\u2013"} in ${thousands(spent.batches_adjusted)} of ${thousands(data.batches)} batches`],
-    ["version", "Model version", isNumber(data.version) ? String(data.version) : "\u2013", `Travelled ${short(history.moved[last])}${data.frozen ? ", frozen" : ""}`],
+    ["spent", "Updates", thousands(spent.updates), `${isNumber(spent.seconds) ? duration(spent.seconds) : "\u2013"} in ${thousands(spent.batches_adjusted)} of ${thousands(data.batches)} batches`],
+    ["version", "Model version", isNumber(data.version) ? String(data.version) : "\u2013", `Distance ${short(history.moved[last])}${data.frozen ? ", frozen" : ""}`],
   ];
 }
 
 function showCards(data) {
-  const home = byId("cards");
+  const list = byId("cards");
   for (const [key, name, value, more] of cards(data)) {
-    let card = home.querySelector(`[data-card="${key}"]`);
+    let card = list.querySelector(`[data-card="${key}"]`);
     if (!card) {
-      card = addHtml(home, "div");
+      card = addHtml(list, "div");
       card.dataset.card = key;
       addHtml(card, "dt", "", name);
       const dd = addHtml(card, "dd");
@@ -52,8 +52,8 @@ function distanceOf(shares, target, edges) {
   let area = 0;
   shares.forEach((share, j) => {
     const next = gap + share / one - target[j] / other;
-    const wide = edges[j + 1] - edges[j]; // linear inside a bin: a triangle on either side where the sign changes
-    area += gap * next >= 0 ? (wide * Math.abs(gap + next)) / 2 : (wide * (gap * gap + next * next)) / (2 * Math.abs(next - gap));
+    const width = edges[j + 1] - edges[j]; // linear inside a bin: a triangle on either side where the sign changes
+    area += gap * next >= 0 ? (width * Math.abs(gap + next)) / 2 : (width * (gap * gap + next * next)) / (2 * Math.abs(next - gap));
     gap = next;
   });
   return area;
@@ -67,25 +67,25 @@ function showGroups(data) {
     showGroups.key = key;
     legend.replaceChildren();
     body.replaceChildren();
-    data.groups.forEach((name, place) => {
-      if (data.styles[place].named) addName(addHtml(legend, "li"), data.styles[place], name);
+    data.groups.forEach((name, index) => {
+      if (data.styles[index].named) addName(addHtml(legend, "li"), data.styles[index], name);
       const row = addHtml(body, "tr");
       const head = addHtml(row, "th");
       head.scope = "row";
-      addName(head, data.styles[place], name);
+      addName(head, data.styles[index], name);
       for (let column = 0; column < 3; column += 1) addHtml(row, "td");
     });
     body.closest(".scroll").classList.toggle("long", data.groups.length > 15);
     const others = data.styles.filter((style) => !style.named);
     if (others.length) addName(addHtml(legend, "li"), others[0], `${others.length} smaller groups`);
   }
-  const { name: word, shares } = yardstick(data);
-  for (const element of document.querySelectorAll("[data-yardstick]")) element.textContent = word;
-  data.groups.forEach((_, place) => {
-    const cells = body.rows[place].cells;
-    cells[1].textContent = thousands(data.sizes[place]);
-    cells[2].textContent = fixed(meanOf(data.histograms[place], data.edges));
-    cells[3].textContent = fixed(distanceOf(data.histograms[place], shares, data.edges));
+  const { name: word, shares } = reference(data);
+  for (const element of document.querySelectorAll("[data-reference]")) element.textContent = word;
+  data.groups.forEach((_, index) => {
+    const cells = body.rows[index].cells;
+    cells[1].textContent = thousands(data.sizes[index]);
+    cells[2].textContent = fixed(meanOf(data.histograms[index], data.edges));
+    cells[3].textContent = fixed(distanceOf(data.histograms[index], shares, data.edges));
   });
 }
 
@@ -94,7 +94,7 @@ function showBatches(data) {
   const body = document.querySelector("#batches tbody");
   const last = history.batch.length - 1;
   const rows = [];
-  for (let j = last; j >= Math.max(0, last - MOST_BATCHES + 1); j -= 1) {
+  for (let j = last; j >= Math.max(0, last - MAX_BATCHES + 1); j -= 1) {
     const row = document.createElement("tr");
     const head = addHtml(row, "th", "", thousands(history.batch[j]));
     head.scope = "row";
