@@ -1,4 +1,4 @@
-"""What the two examples of clusters begin with: a table of scores in several Parquet files."""
+"""A table of scores in several Parquet files, for the examples on clusters."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""Scores audited and repaired on a Dask cluster: ``python examples/audit_on_dask.py out/dask``.
+"""Audit and repair scores on a Dask cluster: ``python examples/audit_on_dask.py out/dask``.
 
-The cluster is two processes on this machine. On yours, ``Client("tcp://scheduler:8786")`` is all that changes.
+The cluster consists of two processes on this machine; for another one, use ``Client("tcp://scheduler:8786")``.
 """
 
 import sys
@@ -16,19 +16,19 @@ GROUPS = ["race", "sex"]
 
 
 def main(folder: Path) -> None:
-    """Write the scores of Adult, audit them, repair them, write the repaired ones, and audit these."""
+    """Audit and repair the scores of Adult, write the repaired scores, and audit those."""
     table = dd.read_parquet(write_scores(folder / "scores"))
-    found = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
-    print(found)
+    before = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
+    print(before)
 
     repair = ft.TableRepair(score="score", sensitive_features=GROUPS).fit(table)
-    print("Rows that the repair will meet:", repair.check(table))
+    print("Rows by the outcome of the repair:", repair.check(table))
     repaired = repair.transform(table)  # nothing is computed yet
     repaired.to_parquet(folder / "repaired", write_index=False)  # each worker writes its own files
 
     again = dd.read_parquet(folder / "repaired")
     after = ft.audit_table(again, score="repaired", sensitive_features=GROUPS, label="income", random_state=0)
-    for name, value in found.metrics.items():
+    for name, value in before.metrics.items():
         print(f"{name:30} {value:.3f} before, {after.metrics[name]:.3f} after")
 
 

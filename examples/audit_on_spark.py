@@ -1,6 +1,6 @@
-"""Scores audited and repaired in a Spark session: ``python examples/audit_on_spark.py out/spark``. Needs Java 17.
+"""Audit and repair scores in a Spark session: ``python examples/audit_on_spark.py out/spark``. Needs Java 17.
 
-The session is local, with two threads. On a cluster, only the builder's master changes.
+The session is local, with two threads; on a cluster, only the builder's master differs.
 """
 
 import sys
@@ -16,24 +16,24 @@ GROUPS = ["race", "sex"]
 
 
 def main(spark: SparkSession, folder: Path) -> None:
-    """Write the scores of Adult, audit them, repair them, write the repaired ones, and audit these."""
+    """Audit and repair the scores of Adult, write the repaired scores, and audit those."""
     table = spark.read.parquet(write_scores(folder / "scores"))
-    found = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
-    print(found)
+    before = ft.audit_table(table, score="score", sensitive_features=GROUPS, label="income", random_state=0)
+    print(before)
 
     repair = ft.TableRepair(score="score", sensitive_features=GROUPS).fit(table)
-    print("Rows that the repair will meet:", repair.check(table))
+    print("Rows by the outcome of the repair:", repair.check(table))
     repaired = repair.transform(table)  # nothing is computed yet
     repaired.write.mode("overwrite").parquet(str(folder / "repaired"))  # the executors write
 
     again = spark.read.parquet(str(folder / "repaired"))
     after = ft.audit_table(again, score="repaired", sensitive_features=GROUPS, label="income", random_state=0)
-    for name, value in found.metrics.items():
+    for name, value in before.metrics.items():
         print(f"{name:30} {value:.3f} before, {after.metrics[name]:.3f} after")
 
 
 def start() -> SparkSession:
-    """Start Spark on this machine alone and without its own web page, or say what it lacks."""
+    """Start Spark on this machine, without its web interface; exit with a message if Java is missing."""
     builder = SparkSession.builder.master("local[2]").appName("audit")
     for name, value in {
         "spark.driver.bindAddress": "127.0.0.1",

@@ -1,7 +1,7 @@
-"""From a model's scores to a page that can be handed on.
+"""An HTML report from a model's scores.
 
-Trains logistic regression on Adult, audits its scores of the test rows, and writes one HTML file that works offline;
-beside it a second one that compares them with the same scores repaired:
+Trains logistic regression on Adult, audits its scores of the test rows, and writes a self-contained HTML report, and a
+second one that compares them with the repaired scores:
 ``python examples/audit_page.py audit.html compare.html``.
 """
 
@@ -14,7 +14,7 @@ from fairtransport.paper.splits import adult_split
 
 
 def main(page: str, comparison: str) -> None:
-    """Train, audit, write."""
+    """Train, audit and write the reports."""
     split = adult_split()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     scores = model.predict_proba(split.X_test)[:, 1]
@@ -22,7 +22,7 @@ def main(page: str, comparison: str) -> None:
     print(before)
     print(before.to_html(page, title="Adult: logistic regression, test rows"))
 
-    # The repair is learned from training rows, as it would be in use.
+    # The repair is fitted on training rows, as it would be in use.
     repair = ft.QuantileRepair("barycenter_w2")
     repair.fit(model.predict_proba(split.X_train)[:, 1], sensitive_features=split.groups_train)
     repaired = repair.transform(scores, sensitive_features=split.groups_test)

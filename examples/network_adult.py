@@ -1,9 +1,9 @@
-"""A two-layer network on Adult, with and without the penalty: the whole trade-off.
+"""The trade-off of a neural network on Adult, with and without the transport penalty.
 
 Four groups (race x sex), both among the features; official split; batches of 64, in which the two small groups have
-three rows each. The network is first trained without the penalty, then on with it, at each of several weights.
+three rows each. The network is first trained without the penalty, then further with it, at each of several weights.
 
-``python examples/network_adult.py out.png [number of seeds]``: prints test figures and draws them; about a minute a
+``python examples/network_adult.py out.png [number of seeds]``: prints test metrics and plots them; about a minute per
 seed.
 """
 
@@ -25,7 +25,7 @@ from fairtransport.report.style.colors import group_styles
 from fairtransport.torch import TransportPenalty
 
 WEIGHTS = (0.3, 0.6, 1.0, 2.0, 4.0)
-SHOWN = 2.0  # the weight whose scores are drawn
+SHOWN = 2.0  # the weight whose scores are plotted
 BATCH = 64
 
 
@@ -40,7 +40,7 @@ class Rows:
 def train(
     network: nn.Module, rows: Rows, *, epochs: int, penalty: nn.Module | None = None, weight: float = 0.0
 ) -> None:
-    """Adam over shuffled batches, with steps that rise for a tenth of the time and then fall."""
+    """Train with Adam on shuffled batches; the learning rate increases for a tenth of the steps and then decreases."""
     n_batches = len(rows.y) // BATCH
     optimizer = torch.optim.Adam(network.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=epochs * n_batches, pct_start=0.1)
@@ -57,7 +57,7 @@ def train(
 
 
 def scores_of(network: nn.Module, rows: Rows) -> np.ndarray:
-    """Probabilities of class 1."""
+    """Return the probabilities of class 1."""
     with torch.no_grad():
         return torch.sigmoid(network(rows.X))[:, 0].double().numpy()
 
@@ -70,22 +70,22 @@ def run(split: Split, seed: int) -> dict[float, np.ndarray]:
     plain = nn.Sequential(nn.Linear(training.X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     train(plain, training, epochs=3)
     unit = TransportPenalty(split.groups_train).parity_unit(scores_of(plain, training), training.y, training.codes)
-    found = {0.0: scores_of(plain, test)}
+    scores = {0.0: scores_of(plain, test)}
     for weight in WEIGHTS:
         network, penalty = copy.deepcopy(plain), TransportPenalty(split.groups_train)
         train(network, training, epochs=6, penalty=penalty, weight=weight * unit)
-        found[weight] = scores_of(network, test)
-    return found
+        scores[weight] = scores_of(network, test)
+    return scores
 
 
 def measure(split: Split, scores: np.ndarray) -> tuple[float, float]:
-    """Err-.5 and SPDD."""
+    """Return the error rate and the strong pairwise demographic disparity (SPDD)."""
     disparity = strong_pairwise_disparity(scores, sensitive_features=split.groups_test)
     return error_rate(split.y_test, scores), disparity
 
 
 def draw(split: Split, runs: list[dict[float, np.ndarray]], figures: np.ndarray, path: str) -> None:
-    """Draw the groups' scores before and after, and the curve."""
+    """Plot the groups' scores without and with the penalty, and the trade-off curve."""
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", width_ratios=(1, 1, 1.25))
     grid, groups = np.linspace(0, 1, 201), split.groups_test
     axes[1].sharey(axes[0])
@@ -98,8 +98,8 @@ def draw(split: Split, runs: list[dict[float, np.ndarray]], figures: np.ndarray,
         axis.set(title=title, xlabel="score", ylabel="share of the group above it", xlim=(0, 1), ylim=(0, 1))
     axes[0].legend(frameon=False, fontsize=8)
     errors, disparities = figures[..., 0], figures[..., 1]
-    for one in range(len(runs)):
-        axes[2].plot(disparities[one], errors[one], color="#bbbbbb", linewidth=0.8)
+    for seed in range(len(runs)):
+        axes[2].plot(disparities[seed], errors[seed], color="#bbbbbb", linewidth=0.8)
     axes[2].plot(disparities.mean(axis=0), errors.mean(axis=0), color="#0072b2", marker="o")
     for weight, x, y in zip((0.0, *WEIGHTS), disparities.mean(axis=0), errors.mean(axis=0), strict=True):
         axes[2].annotate(f"{weight:g}", (x, y), textcoords="offset points", xytext=(6, 4), fontsize=8)
@@ -112,14 +112,14 @@ def draw(split: Split, runs: list[dict[float, np.ndarray]], figures: np.ndarray,
 
 
 def main(path: str, n_seeds: int) -> np.ndarray:
-    """Train, print, draw."""
+    """Train, print and plot."""
     split = adult_split()
     runs = [run(split, seed) for seed in range(n_seeds)]
-    figures = np.array([[measure(split, scores) for scores in found.values()] for found in runs])
+    figures = np.array([[measure(split, scores) for scores in run_scores.values()] for run_scores in runs])
     print("weight   Err-.5            SPDD")
-    for place, weight in enumerate((0.0, *WEIGHTS)):
-        error, disparity = figures[:, place].mean(axis=0)
-        each = ", ".join(f"{e:.4f} at {d:.3f}" for e, d in figures[:, place])
+    for index, weight in enumerate((0.0, *WEIGHTS)):
+        error, disparity = figures[:, index].mean(axis=0)
+        each = ", ".join(f"{e:.4f} at {d:.3f}" for e, d in figures[:, index])
         print(f"{weight:6g}   {error:.4f}   {disparity:.3f}   ({each})")
     draw(split, runs, figures, path)
     return figures

@@ -1,9 +1,9 @@
-"""A network with two sensitive attributes: one penalty for each, or one for their crossing.
+"""A network with two sensitive attributes: one penalty for each, or one for their combinations.
 
-Parity by sex and parity by race do not make parity by both. Three networks on Adult: without a penalty, with the sum of
-a penalty by sex and one by race, and with one penalty over the four crossed groups; each is measured all three ways.
+Parity by sex and parity by race do not imply parity by both. Three networks on Adult: without a penalty, with the sum
+of a penalty by sex and one by race, and with one penalty over the four crossed groups; each is measured in all three ways.
 
-``python examples/network_two_attributes.py out.png``: prints test figures and draws them; about half a minute.
+``python examples/network_two_attributes.py out.png``: prints test metrics and plots them; about half a minute.
 """
 
 import sys
@@ -29,13 +29,13 @@ COLOURS = ("#0072b2", "#e08a00", "#009e73")
 
 
 def groupings(sensitive):
-    """Make the groups of rows in three ways."""
+    """Return the groups of the rows by sex, by race and by both."""
     alone = {name: make_groups(sensitive[name]) for name in ("sex", "race")}
     return {**alone, "sex x race": make_groups(sensitive)}
 
 
 def train(X, y, groups, ways):
-    """Train a network with one penalty for each way of making groups."""
+    """Train a network with one penalty for each grouping."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     penalties = nn.ModuleDict({way: TransportPenalty(groups[way]) for way in ways})
@@ -57,33 +57,39 @@ def train(X, y, groups, ways):
 
 
 def main(path: str) -> dict[str, dict[str, float]]:
-    """Train, print, draw."""
+    """Train, print and plot."""
     split = adult_split()
     X, y = torch.tensor(split.X_train.toarray(), dtype=torch.float32), torch.tensor(split.y_train, dtype=torch.float32)
     training, test = groupings(split.sensitive_train), groupings(split.sensitive_test)
     X_test = torch.tensor(split.X_test.toarray(), dtype=torch.float32)
-    found, floor = {}, {}
+    metrics, floor = {}, {}
     for name, ways in WAYS.items():
         network = train(X, y, training, ways)
         with torch.no_grad():
             scores = torch.sigmoid(network(X_test))[:, 0].double().numpy()
-        found[name] = {way: strong_pairwise_disparity(scores, sensitive_features=test[way]) for way in test}
-        found[name]["error"] = error_rate(split.y_test, scores)
-        print(f"{name:17s} " + "   ".join(f"{way} {figure:.3f}" for way, figure in found[name].items()))
-    for way, groups in test.items():  # of the last network: what chance alone shows in groups of these sizes
+        metrics[name] = {way: strong_pairwise_disparity(scores, sensitive_features=test[way]) for way in test}
+        metrics[name]["error"] = error_rate(split.y_test, scores)
+        print(f"{name:17s} " + "   ".join(f"{way} {figure:.3f}" for way, figure in metrics[name].items()))
+    for way, groups in test.items():  # noise floor of the last network, in groups of these sizes
         floor[way] = noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, random_state=0).mean
     figure, axis = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    place = np.arange(len(test))
-    for number, (name, figures) in enumerate(found.items()):
+    position = np.arange(len(test))
+    for number, (name, figures) in enumerate(metrics.items()):
         label = f"{name} (error {figures['error']:.3f})"
-        axis.bar(place + 0.27 * (number - 1), [figures[way] for way in test], 0.25, color=COLOURS[number], label=label)
-    axis.hlines(list(floor.values()), place - 0.4, place + 0.4, color="black", linestyle="--", label="chance alone")
-    axis.set_xticks(place, [f"measured by {way}" for way in test])
-    axis.set(ylabel="disparity (SPDD), test rows", title="Adult: what a network was trained for, and what it gives")
+        axis.bar(
+            position + 0.27 * (number - 1), [figures[way] for way in test], 0.25, color=COLOURS[number], label=label
+        )
+    axis.hlines(
+        list(floor.values()), position - 0.4, position + 0.4, color="black", linestyle="--", label="noise floor"
+    )
+    axis.set_xticks(position, [f"measured by {way}" for way in test])
+    axis.set(
+        ylabel="disparity (SPDD), test rows", title="Adult: disparity of networks trained with different penalties"
+    )
     axis.legend(frameon=False)
     axis.grid(alpha=0.3, axis="y")
     figure.savefig(path, dpi=150)
-    return found
+    return metrics
 
 
 if __name__ == "__main__":

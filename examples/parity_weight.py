@@ -1,6 +1,6 @@
 """One meaning of ``parity_weight`` on every data set.
 
-Fits continuous optimal transport (COT) along a path of weights on Adult, German Credit and Communities, and draws the
+Fits continuous optimal transport (COT) along a path of weights on Adult, German Credit and Communities, and plots the
 share of the initial model's disparity, rank disparity and information that is left on test rows:
 ``python examples/parity_weight.py out.png``.
 """
@@ -42,8 +42,8 @@ def measure_path(split: Split) -> np.ndarray:
 
 
 def main(path: str) -> None:
-    """Fit, draw, write."""
-    warnings.simplefilter("ignore", FairnessWarning)  # large weights cost most of the information, as drawn
+    """Fit and plot."""
+    warnings.simplefilter("ignore", FairnessWarning)  # large weights cost most of the information, as the plot shows
     data = {"Adult": [adult_split()], "German Credit": german_splits(8), "Communities": communities_splits(4)}
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained", sharex=True, sharey=True)
     for (name, splits), colour in zip(data.items(), COLOURS, strict=True):

@@ -1,6 +1,6 @@
-"""How the scores of each group lie, before and after repair.
+"""Distributions of the groups' scores before and after repair.
 
-Logistic regression on Adult, test rows. Above, the distributions over their common target; below, the share of each
+Logistic regression on Adult, test rows. Top: the distributions, over their common target. Bottom: the share of each
 group above every score, with the area that is the disparity: ``python examples/plot_distributions.py out.png``.
 """
 
@@ -18,7 +18,7 @@ from fairtransport.report import CdfDisplay, GroupDistributionDisplay
 
 
 def main(path: str) -> None:
-    """Train, repair, draw."""
+    """Train, repair and plot."""
     split = adult_split()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     scores = model.predict_proba(split.X_test)[:, 1]
@@ -29,8 +29,8 @@ def main(path: str) -> None:
     for column, (title, values) in zip(axes.T, {"before": scores, "repaired": repaired}.items(), strict=True):
         for ax, display in zip(column, (GroupDistributionDisplay, CdfDisplay), strict=True):
             display.from_predictions(values, sensitive_features=split.groups_test, ax=ax)
-        apart = ft.metrics.strong_pairwise_disparity(values, sensitive_features=split.groups_test)
-        print(f"{title}: pairwise disparity {apart:.3f}")
+        disparity = ft.metrics.strong_pairwise_disparity(values, sensitive_features=split.groups_test)
+        print(f"{title}: pairwise disparity {disparity:.3f}")
     figure.savefig(path, dpi=110)
 
 

@@ -18,7 +18,7 @@ from fairtransport.transport.line import wasserstein
 
 
 def main(path: str) -> None:
-    """Solve, draw, write."""
+    """Solve and plot."""
     rng = np.random.default_rng(0)
     low, high = rng.beta(2, 5, size=2000), rng.beta(5, 2, size=2000)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)

@@ -1,4 +1,4 @@
-"""What parity costs: the whole trade-off, cross-validated.
+"""The cross-validated trade-off between error and disparity.
 
 Two methods on German Credit, people above and below thirty: quantile repair around logistic regression, and continuous
 optimal transport (COT), a linear model trained for parity, with weights for each group. Both need the group at
@@ -18,7 +18,7 @@ from fairtransport.report import FrontierDisplay
 
 
 def main(path: str) -> None:
-    """Measure both curves, draw, write."""
+    """Compute and plot both curves."""
     (split,) = german_splits(1)
     X, y, groups = split.X_train, split.y_train, split.groups_train
     options = {"sensitive_features": groups, "amounts": [0, 0.25, 0.5, 0.75, 1], "cv": 5, "random_state": 0}

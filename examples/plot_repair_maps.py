@@ -1,7 +1,7 @@
-"""What quantile repair does to a score: one rising line for each group.
+"""The maps of quantile repair: one increasing function for each group.
 
-Two groups with the same score get different repaired scores; the picture says how different. Beside it, who is apart
-from whom before and after: ``python examples/plot_repair_maps.py out.png``.
+Equal scores of two groups get different repaired scores; the plot shows how different. Next to it, the distances
+between all pairs of groups before and after: ``python examples/plot_repair_maps.py out.png``.
 """
 
 import sys
@@ -18,7 +18,7 @@ from fairtransport.report import PairwiseDisparityDisplay, TransportMapDisplay
 
 
 def main(path: str) -> None:
-    """Train, repair, draw."""
+    """Train, repair and plot."""
     split = adult_split()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     scores = model.predict_proba(split.X_test)[:, 1]

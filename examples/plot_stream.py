@@ -1,7 +1,7 @@
-"""A model in use: the world changes, and the model follows without labels.
+"""A model that is adjusted without labels after a shift of the population.
 
-Two groups; after forty batches the features of one of them shift. A model that stays as it was becomes unfair; one
-that takes each batch with ``partial_fit`` becomes fair again: ``python examples/plot_stream.py out.png``.
+After forty batches the features of one of two groups shift. A model that is not adjusted becomes unfair; one that is
+updated with ``partial_fit`` on each batch becomes fair again: ``python examples/plot_stream.py out.png``.
 """
 
 import copy
@@ -21,7 +21,7 @@ BATCHES, SIZE, CHANGE = 120, 200, 40
 
 
 def make_rows(rng: np.random.Generator, n: int, *, changed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, labels and groups; which features of the second group lie higher differs before and after."""
+    """Return features, labels and groups; the shift of the second group changes."""
     group = rng.integers(2, size=n)
     shift = np.array([0.5, 0.0, 0.8, 0.4] if changed else [0.8, 0.4, 0.0, 0.0])
     X = rng.normal(size=(n, 4)) + shift * group[:, None]
@@ -30,7 +30,7 @@ def make_rows(rng: np.random.Generator, n: int, *, changed: bool = False) -> tup
 
 
 def entry(model: Any, batch: int, rows: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, float]:
-    """Measure a model on rows kept aside."""
+    """Measure a model on held-out rows."""
     X, _, groups = rows
     scores = model.predict_proba(X)[:, 1]
     metric = ft.metrics.strong_pairwise_disparity
@@ -39,25 +39,25 @@ def entry(model: Any, batch: int, rows: tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def main(path: str) -> None:
-    """Train, let the stream pass, draw."""
+    """Train, update on the stream, and plot."""
     rng = np.random.default_rng(0)
     X, y, groups = make_rows(rng, 5000)
     model = ft.ContinuousTransportClassifier().fit(X, y, sensitive_features=groups)
-    still = copy.deepcopy(model)
-    aside = {changed: make_rows(rng, 4000, changed=changed) for changed in (False, True)}
+    original = copy.deepcopy(model)
+    held_out = {changed: make_rows(rng, 4000, changed=changed) for changed in (False, True)}
     history: dict[str, list[dict[str, float]]] = {"not adjusted": [], "adjusted": []}
     for batch in range(BATCHES):
         changed = batch >= CHANGE
         X_new, _, groups_new = make_rows(rng, SIZE, changed=changed)
         model.partial_fit(X_new, sensitive_features=groups_new)  # no labels
-        for name, one in (("not adjusted", still), ("adjusted", model)):
-            history[name].append(entry(one, batch, aside[changed]))
+        for name, candidate in (("not adjusted", original), ("adjusted", model)):
+            history[name].append(entry(candidate, batch, held_out[changed]))
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
-    for ax, (name, found) in zip(axes, history.items(), strict=True):
-        AdjustmentDisplay.from_history(found, ax=ax)
+    for ax, (name, entries) in zip(axes, history.items(), strict=True):
+        AdjustmentDisplay.from_history(entries, ax=ax)
         ax.set_xlabel(f"Batch (model {name})")
-        print(f"{name}: {found[CHANGE]['disparity']:.3f} at the change, {found[-1]['disparity']:.3f} at the end")
+        print(f"{name}: {entries[CHANGE]['disparity']:.3f} at the change, {entries[-1]['disparity']:.3f} at the end")
     figure.savefig(path, dpi=110)
 
 

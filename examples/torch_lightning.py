@@ -34,14 +34,14 @@ class FairModel(lightning.LightningModule):
         return binary_cross_entropy_with_logits(logits, y) + self.weight * penalty
 
     def configure_optimizers(self) -> dict:
-        """Adam with steps that fall."""
+        """Return Adam with a decreasing learning rate."""
         optimizer = torch.optim.Adam(self.parameters(), lr=0.01)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=400)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
 def make_rows(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Features that differ between two groups, labels, and the groups: one row in ten is of the second."""
+    """Return features that differ between two groups, labels and groups; one row in ten is in the second group."""
     groups = (torch.rand(n) < 0.1).long()
     X = torch.randn(n, 4) + 1.5 * groups[:, None] * torch.tensor([1.0, 1.0, 0.0, 0.0])
     y = (X.sum(dim=1) + torch.randn(n) > 1.0).float()

@@ -8,7 +8,7 @@ from fairtransport.torch import TransportPenalty
 
 
 def make_rows(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Features that differ between two groups, labels, and the groups: one row in ten is of the second."""
+    """Return features that differ between two groups, labels and groups; one row in ten is in the second group."""
     groups = (torch.rand(n) < 0.1).long()
     X = torch.randn(n, 4) + 1.5 * groups[:, None] * torch.tensor([1.0, 1.0, 0.0, 0.0])
     y = (X.sum(dim=1) + torch.randn(n) > 1.0).float()

@@ -1,4 +1,4 @@
-"""The penalty in skorch: a scikit-learn estimator with ``parity_weight``, which ``frontier`` takes, too.
+"""The penalty in skorch: a scikit-learn estimator with ``parity_weight``, which ``frontier`` accepts.
 
 ``python examples/torch_skorch.py``
 """
@@ -14,20 +14,20 @@ import fairtransport as ft
 
 
 class FairNet(NeuralNetBinaryClassifier):
-    """A binary classifier whose loss has the penalty; ``parity_weight`` means what it does for COT."""
+    """A binary classifier whose loss has the penalty; ``parity_weight`` has the meaning of the estimators."""
 
     def __init__(self, *args: Any, parity_weight: float = 1.0, **options: Any) -> None:
         super().__init__(*args, **options)
         self.parity_weight = parity_weight
 
     def initialize_module(self) -> "FairNet":
-        """Make the network, and the penalty beside it: skorch moves, saves and switches it like the network."""
+        """Create the network and the penalty, which skorch moves, saves and switches like the network."""
         super().initialize_module()
         self.penalty_ = ft.torch.TransportPenalty(self.groups_)
         return self
 
     def fit(self, X: np.ndarray, y: np.ndarray, *, sensitive_features: Any) -> "FairNet":
-        """Train; the groups are needed here only."""
+        """Train; the groups are needed in training only."""
         self.groups_ = ft.make_groups(sensitive_features)
         codes, initial = self.groups_.codes, LogisticRegression().fit(X, y)
         unit = ft.torch.TransportPenalty(self.groups_).parity_unit(initial.predict_proba(X)[:, 1], y, codes)
@@ -45,7 +45,7 @@ class FairNet(NeuralNetBinaryClassifier):
 
 
 class Network(torch.nn.Module):
-    """Two layers; it is handed the groups in training, and leaves them alone."""
+    """Two layers; in training it is passed the groups, which it ignores."""
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Network(torch.nn.Module):
 
 
 def make_rows(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features that differ between two groups, labels, and the groups: one row in ten is of the second."""
+    """Return features that differ between two groups, labels and groups; one row in ten is in the second group."""
     rng = np.random.default_rng(0)
     groups = (rng.random(n) < 0.1).astype(int)
     X = rng.normal(size=(n, 4)) + 1.5 * groups[:, None] * [1.0, 1.0, 0.0, 0.0]
