@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fairtransport.transport.kernels._options import FAST_MATH
+from fairtransport.transport.kernels._options import FAST_MATH, NO_ALLOCATION
 from fairtransport.transport.kernels.chebyshev import chebyshev
 from fairtransport.transport.kernels.cot_update import step_duals
 from fairtransport.transport.kernels.dot_update import DISCRETE, couple_batches, sort_target
@@ -144,7 +144,7 @@ def _logit_gradient(objective, parity, inverse_batch, group, batches, work):
             work.logit_gradient[i] += anchor * (work.scores[i] - real(batches.labels[work.drawn[i]]))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@njit(cache=True, nogil=True, fastmath=FAST_MATH, **NO_ALLOCATION)
 def run_updates(first_update, n_updates, average_from, batches, objective, steps, state, work):
     """Advance ``state`` by ``n_updates`` updates of continuous or discrete optimal transport, in place.
 
