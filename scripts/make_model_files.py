@@ -1,8 +1,8 @@
-"""Write the example files of the present format version, which every later version must read.
+"""Write the example files of the current format version, which every later version must read.
 
     python scripts/make_model_files.py
 
-Run it once for each new format version, before it is released; files that are there already are never written again.
+Run this once for each new format version, before it is released; existing files are never overwritten.
 """
 # ruff: noqa: INP001
 
@@ -27,17 +27,16 @@ FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "data"
 
 
 def main() -> None:
-    """Write what is not there yet."""
-    written = [make for told, make in EXAMPLES.items() if not (FOLDER / told).exists()]
-    if not written:
-        raise SystemExit(f"{', '.join(EXAMPLES)} exist already; a released file is never written again.")
-    for make in written:
-        make()
+    """Write the examples that do not exist yet."""
+    missing = [write for name, write in EXAMPLES.items() if not (FOLDER / name).exists()]
+    if not missing:
+        raise SystemExit(f"{', '.join(EXAMPLES)} exist; a released file is never overwritten.")
+    for write in missing:
+        write()
 
 
 def write_models() -> None:
-    """Fit one small model of each kind, and write it beside its scores of a few rows."""
-    told = FOLDER / f"version{FORMAT_VERSION}.json"
+    """Fit a small model of each kind; write it, and its scores of a few rows."""
     rng = np.random.default_rng(0)
     group = rng.choice(["Female", "Male"], 400)
     frame = pd.DataFrame(
@@ -67,11 +66,11 @@ def write_models() -> None:
         scores[name] = again.predict_proba(features, sensitive_features=group[few])[:, 1].tolist()
     rows = json.loads(frame[few].to_json(orient="records"))
     content = {"rows": rows, "group": group[few].tolist(), "scores": scores}
-    told.write_text(json.dumps(content, indent=1) + "\n")
+    (FOLDER / f"version{FORMAT_VERSION}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def write_table_model() -> None:
-    """Fit a model of a raw table with everything that columns may hold."""
+    """Fit a model of a raw table with all kinds of columns."""
     rng = np.random.default_rng(0)
     sex = rng.choice(["F", "M"], 400)
     hours = rng.normal(35, 5, 400) + 4 * (sex == "M")

@@ -1,12 +1,12 @@
-"""The figures of docs/trust.md: run the suites that count, and print one table.
+"""Run the test suites that docs/trust.md reports on, and write its table.
 
-    python scripts/trust.py                 all of it: minutes
+    python scripts/trust.py                 all parts; takes minutes
     python scripts/trust.py --only checks   one part; its table is printed, and its figures are kept in out/trust
-    python scripts/trust.py --gather        the page from what the parts have left there
+    python scripts/trust.py --gather        the page from the figures in out/trust
 
-Cases of the fuzzer come from the last `make fuzz` (docs/trust/fuzz.json).
+The numbers of fuzz cases come from the last `make fuzz` (docs/trust/fuzz.json).
 """
-# ruff: noqa: INP001, T201 - a program, and it prints
+# ruff: noqa: INP001, T201 - a program that prints
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trust.md"
-KEPT = ROOT / "out" / "trust"
-FUZZED = ROOT / "docs" / "trust" / "fuzz.json"
+RESULTS = ROOT / "out" / "trust"
+FUZZ_FIGURES = ROOT / "docs" / "trust" / "fuzz.json"
 
-NOT_HERE = "not (paper or engines or models or browser)"
+SELECTED = "not (paper or engines or models or browser)"
 PARTS = {
     "checks": ["tests/contract", "tests/test_checks.py"],
     "kills": ["tests/crash"],
@@ -40,9 +40,9 @@ _GENERATED = re.compile(r"test_generated_checks\[(\w+)\(")
 
 
 def run(part: str, workers: int) -> tuple[list[tuple[str, str]], int]:
-    """Run one part, and return (test, outcome) of each test and how many examples hypothesis tried."""
+    """Run one part; return the outcome of each test, and the number of hypothesis examples."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder)
+        counts = Path(folder)
         command = [
             sys.executable,
             "-m",
@@ -51,16 +51,16 @@ def run(part: str, workers: int) -> tuple[list[tuple[str, str]], int]:
             "-n",
             str(workers),
             "-m",
-            NOT_HERE,
+            SELECTED,
             "-p",
             "tests.counting",
             *PARTS[part],
         ]
         paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "TRUST_FOLDER": str(told), "PROPERTY_EXAMPLES": "250", "PYTHONPATH": paths}
+        environment = {**os.environ, "TRUST_FOLDER": str(counts), "PROPERTY_EXAMPLES": "250", "PYTHONPATH": paths}
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603 - ourselves
-        lines = [line.rsplit(" ", 1) for file in told.glob("*.tests") for line in file.read_text().splitlines()]
-        examples = sum(int(line) for file in told.glob("*.examples") for line in file.read_text().split())
+        lines = [line.rsplit(" ", 1) for file in counts.glob("*.tests") for line in file.read_text().splitlines()]
+        examples = sum(int(line) for file in counts.glob("*.examples") for line in file.read_text().split())
     outcomes = [(name, outcome) for name, outcome in lines]
     if done.returncode and all(outcome == "passed" for _, outcome in outcomes):
         outcomes.append((f"{part}: pytest ended with {done.returncode}", "failed"))
@@ -68,15 +68,15 @@ def run(part: str, workers: int) -> tuple[list[tuple[str, str]], int]:
 
 
 def rows_of(outcomes: list[tuple[str, str]], examples: int) -> list[tuple[str, str, str, str]]:
-    """Return the lines of the table: what, how many ran, passed, and expected to fail."""
+    """Return the lines of the table: title, and numbers of tests that ran, passed, and were expected to fail."""
     generated: dict[str, Counter[str]] = {}
     others: dict[str, Counter[str]] = {}
     for name, outcome in outcomes:
-        found = _GENERATED.search(name)
-        if found:
-            generated.setdefault(found[1].replace("Grouped", ""), Counter())[outcome] += 1
+        match = _GENERATED.search(name)
+        if match:
+            generated.setdefault(match[1].replace("Grouped", ""), Counter())[outcome] += 1
             continue
-        for words, title in (
+        for part_of_name, title in (
             ("test_checks.py::test_ours_pass", "checks of a fair estimator (`check_fair_estimator`)"),
             ("test_seeds.py", "checks of a fair estimator for seeds 0 to 99, ten seeds a test"),
             ("seeds_0_to_99", "agreement of solvers for seeds 0 to 99, ten seeds a test"),
@@ -84,7 +84,7 @@ def rows_of(outcomes: list[tuple[str, str]], examples: int) -> list[tuple[str, s
             ("test_canaries", "entry points with canaries through every failure"),
             ("tests/crash", "faults: kills, clocks, disks, workers"),
         ):
-            if words in name:
+            if part_of_name in name:
                 others.setdefault(title, Counter())[outcome] += 1
                 break
     rows = [_row(f"generated checks: {name}", counts) for name, counts in generated.items()]
@@ -106,19 +106,20 @@ def table(rows: list[tuple[str, str, str, str]]) -> str:
 
 def fuzz_rows() -> list[tuple[str, str, str, str]]:
     """Return the figures of the last `make fuzz`."""
-    if not FUZZED.exists():
+    if not FUZZ_FIGURES.exists():
         return [("fuzz cases: `make fuzz` has not been run", "0", "0", "-")]
-    told = json.loads(FUZZED.read_text())
+    content = json.loads(FUZZ_FIGURES.read_text())
     rows = [
-        (f"fuzz cases: {name}", f"{one['cases']:,}", f"{one['cases']:,}", "-") for name, one in told["targets"].items()
+        (f"fuzz cases: {name}", f"{one['cases']:,}", f"{one['cases']:,}", "-")
+        for name, one in content["targets"].items()
     ]
-    return [*rows, ("fuzz cases: all", f"{told['cases']:,}", f"{told['cases'] - told['findings']:,}", "-")]
+    return [*rows, ("fuzz cases: all", f"{content['cases']:,}", f"{content['cases'] - content['findings']:,}", "-")]
 
 
 def page(rows: list[tuple[str, str, str, str]]) -> str:
     """Return docs/trust.md."""
-    told = json.loads(FUZZED.read_text()) if FUZZED.exists() else {"memory_limit_mib": 0, "targets": {}}
-    most = max((one["most_memory_mib"] for one in told["targets"].values()), default=0)
+    content = json.loads(FUZZ_FIGURES.read_text()) if FUZZ_FIGURES.exists() else {"memory_limit_mib": 0, "targets": {}}
+    most = max((one["most_memory_mib"] for one in content["targets"].values()), default=0)
     return f"""# Trust, in figures
 
 Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minutes of atheris in total).
@@ -129,44 +130,45 @@ Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minut
   from the features (`tests/contract/grouped.py`). None is expected to fail, and none is skipped. Continuous optimal
   transport (COT) is checked with a fixed and with the automatic weight, and with weights for each group; discrete
   optimal transport (DOT) with both solvers.
-- **Seeds.** The default solver of COT and DOT is deterministic. The checks run on a hundred tables drawn with seeds 0 to
-  99: renaming groups, or weighting rows instead of repeating them, changes scores by less than 1e-6 on average, and
-  those of the repair, whose folds are random, by less than .02.
+- **Seeds.** The default solver of COT and DOT is deterministic. The checks run on a hundred tables drawn with seeds
+  0 to 99: renaming groups, or weighting rows instead of repeating them, changes scores by less than 1e-6 on average,
+  and those of the repair, whose folds are random, by less than .02.
 - **Kills** end the process at random moments during `ft.save`. After each one, either the old or the new file is
   complete.
-- **Fuzz cases** end in a result or in one of this package's errors, within 20 seconds and {told["memory_limit_mib"]} MiB (the
-  largest process took {most} MiB, including libraries and instrumentation). An error that quotes a canary, which stands
-  for a person's value, counts as a finding. `scripts/fuzz/targets/__init__.py` explains how to add a target.
+- **Fuzz cases** end in a result or in one of this package's errors, within 20 seconds and
+  {content["memory_limit_mib"]} MiB (the largest process took {most} MiB, including libraries and instrumentation).
+  An error that quotes a canary, which stands for a person's value, counts as a finding.
+  `scripts/fuzz/targets/__init__.py` explains how to add a target.
 - [SECURITY.md](../SECURITY.md) states what is promised, and what is not.
 """
 
 
 def main() -> None:
-    """Run, print, write."""
+    """Run the parts, print the table and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(PARTS), help="one part")
     parser.add_argument("--gather", action="store_true", help="run nothing")
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    parts = [given.only] if given.only else list(PARTS)
-    if not given.gather:
-        KEPT.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    parts = [options.only] if options.only else list(PARTS)
+    if not options.gather:
+        RESULTS.mkdir(parents=True, exist_ok=True)
         for part in parts:
-            (KEPT / f"{part}.json").write_text(json.dumps(run(part, given.workers)))
-    held = [json.loads((KEPT / f"{part}.json").read_text()) for part in parts]
-    outcomes = [(name, outcome) for one, _ in held for name, outcome in one]
-    examples = sum(tried for _, tried in held)
+            (RESULTS / f"{part}.json").write_text(json.dumps(run(part, options.workers)))
+    figures = [json.loads((RESULTS / f"{part}.json").read_text()) for part in parts]
+    outcomes = [(name, outcome) for one, _ in figures for name, outcome in one]
+    examples = sum(tried for _, tried in figures)
     rows = rows_of(outcomes, examples)
     kills = [name for name, outcome in outcomes if "200_kills" in name and outcome == "passed"]
-    if given.only in {None, "kills"}:
+    if options.only in {None, "kills"}:
         rows.append(("kills in the middle of a save, survived", "200", "200" if kills else "0", "0"))
-    rows += fuzz_rows() if given.only is None else []
+    rows += fuzz_rows() if options.only is None else []
     print("\n" + table(rows))
     failed = [name for name, outcome in outcomes if outcome != "passed"]
     if failed:
         print(f"\n{len(failed)} tests did not pass:\n" + "\n".join(failed))
         sys.exit(1)
-    if given.only is None:
+    if options.only is None:
         PAGE.write_text(page(rows))
 
 

@@ -1,4 +1,4 @@
-"""Formulas of docstrings, which are written for numpydoc, in the notation of the site's pages."""
+"""Conversion of formulas in docstrings from numpydoc's notation to Markdown."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def to_markdown(text: str) -> str:
     'See `numpy.sum`.'
     """
 
-    def block(found: re.Match[str]) -> str:
-        indent, tex = found.groups()
+    def block(match: re.Match[str]) -> str:
+        indent, tex = match.groups()
         return f"{indent}$$\n{indent}{' '.join(tex.split())}\n{indent}$$"
 
-    text = _FORMULA.sub(lambda found: f"${' '.join(found.group(1).split())}$", _DIRECTIVE.sub(block, text))
+    text = _FORMULA.sub(lambda match: f"${' '.join(match.group(1).split())}$", _DIRECTIVE.sub(block, text))
     return _ROLE.sub(r"`\1`", text)
 
 
 class FormulasInDocstrings(griffe.Extension):
-    """What griffe calls for each object that it has read."""
+    """An extension of griffe that rewrites the docstring of each object."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the docstring."""

@@ -1,4 +1,4 @@
-"""TeX in a page -> MathML, at build time: no script and no font has to be fetched by the reader."""
+"""Conversion of TeX to MathML when the site is built, so that readers need no script and no font."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FORMULA = re.compile(r'(<(span|div) class="arithmatex">)\\[(\[](.*?)\\[)\]](</\
 def to_mathml(page: str) -> str:
     """Return the page with its formulas converted."""
 
-    def formula(found: re.Match[str]) -> str:
-        opening, kind, tex, closing = found.groups()
+    def formula(match: re.Match[str]) -> str:
+        opening, kind, tex, closing = match.groups()
         display = "inline" if kind == "span" else "block"
-        found_math = convert(html.unescape(tex).strip(), display=display)
-        if "\\" in found_math:  # a command that the converter does not know; a warning ends the build
-            _LOG.warning("This formula has a command that is not known: %s", tex.strip())
-        return opening + found_math + closing
+        mathml = convert(html.unescape(tex).strip(), display=display)
+        if "\\" in mathml:  # a command that the converter does not know; a warning ends the build
+            _LOG.warning("The formula has an unknown command: %s", tex.strip())
+        return opening + mathml + closing
 
     return _FORMULA.sub(formula, page)

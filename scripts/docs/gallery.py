@@ -1,6 +1,6 @@
-"""The gallery: short examples are run when the site is built, long ones show the picture that they left in docs/images.
+"""The gallery: short examples run when the site is built, long ones show their image in docs/images.
 
-Results are kept by the content of the example and of the library, so that an unchanged example is not run again.
+Results are cached by the content of the example and of the library, so that an unchanged example is not run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Example", "examples", "gallery_files"]
 
-#: What the examples that are run leave behind; those named ``plot_`` leave one picture.
+#: The files that examples write when they run; those named ``plot_`` write one image.
 _RESULTS = {"audit_page": ("audit.html", "compare.html")}
 _TIMEOUT = 300
 
@@ -30,68 +30,68 @@ class Example:
     """An example: its name, its docstring, its code, and the files that it writes when the site is built."""
 
     name: str
-    words: str
+    description: str
     code: str
     results: tuple[str, ...]
 
     @property
     def title(self) -> str:
         """The docstring's first line."""
-        return self.words.splitlines()[0].split(": ``")[0].rstrip(".").replace("``", "`")
+        return self.description.splitlines()[0].split(": ``")[0].rstrip(".").replace("``", "`")
 
 
 def examples(root: Path) -> list[Example]:
     """Return all examples of the repository, those that are run first."""
-    found = []
+    examples = []
     for path in sorted((root / "examples").glob("[!_]*.py")):
         code = path.read_text(encoding="utf-8")
-        own = (f"{path.stem}.png",) if path.stem.startswith("plot_") else ()
-        words = ast.get_docstring(ast.parse(code)) or path.stem
-        found.append(Example(path.stem, words, code, _RESULTS.get(path.stem, own)))
-    return sorted(found, key=lambda one: not one.results)
+        image = (f"{path.stem}.png",) if path.stem.startswith("plot_") else ()
+        description = ast.get_docstring(ast.parse(code)) or path.stem
+        examples.append(Example(path.stem, description, code, _RESULTS.get(path.stem, image)))
+    return sorted(examples, key=lambda example: not example.results)
 
 
 def gallery_files(root: Path, cache: Path) -> dict[str, str | Path]:
-    """Return the gallery's pages as text and its pictures as paths, by address in the site."""
-    found = examples(root)
+    """Return the gallery's pages as text and its images as paths, by address in the site."""
+    listed = examples(root)
     with ThreadPoolExecutor(2) as pool:
         ran = dict(
-            zip(found, pool.map(lambda one: _run(root, cache, one) if one.results else None, found), strict=True)
+            zip(listed, pool.map(lambda one: _run(root, cache, one) if one.results else None, listed), strict=True)
         )
     files: dict[str, str | Path] = {}
     cards = []
     for example, folder in ran.items():
-        picture = _picture(root, example)
+        image = _image(root, example)
         for result in example.results:
             files[f"gallery/{result}"] = folder / result
-        files[f"gallery/{example.name}.md"] = _page(example, picture, folder)
-        image = f"![]({picture})" if picture else ""
-        cards.append(f"<li markdown>{image}[{example.title}]({example.name}.md)</li>")
+        files[f"gallery/{example.name}.md"] = _page(example, image, folder)
+        shown = f"![]({image})" if image else ""
+        cards.append(f"<li markdown>{shown}[{example.title}]({example.name}.md)</li>")
     files["gallery/index.md"] = (
-        "# Gallery\n\nEach is a file of `examples/` that runs as it stands. Those with a printed result were run when "
-        "this site was built; the others take minutes, or need a cluster, and are run by the tests.\n\n"
+        "# Gallery\n\nEach page shows a file of `examples/`. Those with printed output were run when "
+        "this site was built; the others take minutes or need a cluster, and are run by the tests.\n\n"
         '<ul class="gallery" markdown>\n' + "\n".join(cards) + "\n</ul>\n"
     )
     return files
 
 
-def _picture(root: Path, example: Example) -> str:
-    """Return the address of an example's picture, as seen from the gallery."""
-    own = [result for result in example.results if result.endswith(".png")]
-    kept = root / "docs" / "images" / f"{example.name}.png"
-    return own[0] if own else f"../images/{kept.name}" if kept.exists() else ""
+def _image(root: Path, example: Example) -> str:
+    """Return the address of an example's image, relative to the gallery."""
+    written = [result for result in example.results if result.endswith(".png")]
+    stored = root / "docs" / "images" / f"{example.name}.png"
+    return written[0] if written else f"../images/{stored.name}" if stored.exists() else ""
 
 
-def _page(example: Example, picture: str, folder: Path | None) -> str:
-    parts = [f"# {example.title}", *example.words.split("\n", 1)[1:]]
-    if picture:
-        parts.append(f"![{example.title.replace('`', '')}]({picture})")
+def _page(example: Example, image: str, folder: Path | None) -> str:
+    parts = [f"# {example.title}", *example.description.split("\n", 1)[1:]]
+    if image:
+        parts.append(f"![{example.title.replace('`', '')}]({image})")
     pages = [result for result in example.results if result.endswith(".html")]
     if pages:
-        parts.append("The pages that it wrote: " + ", ".join(f'<a href="{one}">{one}</a>' for one in pages) + ".")
+        parts.append("The pages that it writes: " + ", ".join(f'<a href="{one}">{one}</a>' for one in pages) + ".")
     if folder is not None:
         printed = (folder / "printed.txt").read_text(encoding="utf-8").rstrip()
-        parts.append(f"What it prints:\n\n```text\n{printed}\n```")
+        parts.append(f"Output:\n\n```text\n{printed}\n```")
     parts.append(f'```python title="examples/{example.name}.py"\n{example.code}```')
     return "\n\n".join(parts) + "\n"
 
@@ -123,7 +123,7 @@ def _run(root: Path, cache: Path, example: Example) -> Path:
 
 
 def _key(root: Path, example: Example) -> str:
-    """Return what the result depends on: the example and the library's source."""
+    """Return a hash of everything that the result depends on: the example and the library's source."""
     sources = sorted((root / "src").rglob("*.py")) + sorted((root / "src").rglob("templates/**/*.*"))
     digest = hashlib.sha256(example.code.encode())
     for path in sources:

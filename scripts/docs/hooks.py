@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site: pages that are made, links that leave docs/, formulas."""
+"""Hooks that mkdocs calls while it builds the site: generated pages, links to files outside docs/, formulas."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ HOW_TO = "How to"
 
 
 def on_config(config: Any) -> Any:
-    """Name the API's pages in the navigation, and put pages that nobody named under "How to"."""
+    """Name the API's pages in the navigation, and put pages that are not named there under "How to"."""
     api = [{title: address} for address, title, _ in api_pages(ROOT)]
     config.nav = [{"API": api} if entry == {"API": "api/"} else entry for entry in config.nav]
     named = set(_addresses(config.nav))
     docs = Path(config.docs_dir)
-    found = sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+    pages = sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
     for entry in config.nav:
         if HOW_TO in entry:
-            entry[HOW_TO].extend(address for address in found if address not in named)
+            entry[HOW_TO].extend(address for address in pages if address not in named)
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add what is made: the API's pages, and the gallery with its pictures."""
+    """Add the generated files: the API's pages, and the gallery with its images."""
     for address, _, text in api_pages(ROOT):
         files.append(File.generated(config, address, content=text))
     for address, content in gallery_files(ROOT, ROOT / "out" / "docs-cache").items():
@@ -45,12 +45,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Turn links to files beside docs/ into links to the gallery, or into their words."""
+    """Turn links to files outside docs/ into links to the gallery, or into plain text."""
     return resolve(markdown, page.file.src_uri, Path(config.docs_dir))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Set formulas as MathML: browsers draw it by themselves."""
+    """Convert formulas to MathML."""
     return to_mathml(html)
 
 

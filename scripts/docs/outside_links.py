@@ -1,4 +1,4 @@
-"""Links of docs/ that leave it: those to examples lead to the gallery, others become their words."""
+"""Links from docs/ to files outside it: those to examples lead to the gallery, others become plain text."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def resolve(markdown: str, page: str, docs: Path) -> str:
     markdown : str
         The page's text.
     page : str
-        Its place in docs/.
+        Its path in docs/.
     docs : Path
-        The folder. A link to a file that does not exist is a warning, which ends the build.
+        The folder of the pages. A link to a missing file is a warning, which ends the build.
     """
     here = (docs / page).parent
 
-    def link(found: re.Match[str]) -> str:
-        words, address = found.groups()
-        goal = (here / address.partition("#")[0]).resolve()
-        if goal.is_relative_to(docs.resolve()):
-            return found.group()
-        if not goal.exists():
+    def link(match: re.Match[str]) -> str:
+        text, address = match.groups()
+        target = (here / address.partition("#")[0]).resolve()
+        if target.is_relative_to(docs.resolve()):
+            return match.group()
+        if not target.exists():
             _LOG.warning("%s has a link to %s, which does not exist.", page, address)
-        if goal.parent.name == "examples" and goal.suffix == ".py" and not goal.name.startswith("_"):
+        if target.parent.name == "examples" and target.suffix == ".py" and not target.name.startswith("_"):
             up = "../" * (len(PurePosixPath(page).parts) - 1)
-            return f"[{words}]({up}gallery/{goal.stem}.md)"
-        return words if "`" in words else f"`{words}`"
+            return f"[{text}]({up}gallery/{target.stem}.md)"
+        return text if "`" in text else f"`{text}`"
 
     return _LINK.sub(link, markdown)

@@ -1,9 +1,9 @@
-"""Fuzz the readers with atheris: no crash but our own errors, no hang, no memory beyond the limit.
+"""Fuzz the readers with atheris: they may raise expected errors, but not crash, hang or exceed the memory limit.
 
     python scripts/fuzz --seconds 600 --write docs/trust/fuzz.json    all targets, one after the other
     python scripts/fuzz model_file -max_total_time=60                 one, with options of libFuzzer
 
-`targets` says what is fuzzed, and how another reader is added.
+`targets` lists the readers, and explains how to add one.
 """
 # ruff: noqa: INP001 - a program, not a package
 
@@ -21,12 +21,12 @@ from pathlib import Path
 
 from targets import attempt, load_target, target_names
 
-MOST_MEMORY = 2048  # MiB that a process may take, the libraries and the instruments included
-MOST_SECONDS = 20  # of one case
-FINDINGS = Path("out/fuzz")  # cases that found something
-LONGEST = 4096  # bytes of a case
+MAX_MEMORY = 2048  # MiB for a process, including libraries and instrumentation
+MAX_SECONDS = 20  # for one case
+FINDINGS = Path("out/fuzz")  # the cases of findings
+MAX_LENGTH = 4096  # bytes in a case
 
-# Compiled loops are left out, by loading them before: numba reads their code, and would read the instruments, too.
+# Compiled loops are imported without instrumentation, because numba would try to compile it.
 _INSTRUMENTED = ["fairtransport", "zipfile", "json", "csv"]
 _COMPILED = [
     "fairtransport._columns",
@@ -40,8 +40,8 @@ _MEMORY = re.compile(r"rss: (\d+)Mb")
 
 
 def fuzz_one(name: str, options: list[str]) -> None:
-    """Hand one target over to the fuzzer, in this process; it does not return."""
-    import atheris  # noqa: PLC0415 - the other half of this program does without
+    """Run the fuzzer on one target in this process; this does not return."""
+    import atheris  # noqa: PLC0415 - `fuzz_all` does not need it
 
     warnings.simplefilter("ignore")
     for compiled in _COMPILED:
@@ -58,16 +58,16 @@ def fuzz_one(name: str, options: list[str]) -> None:
             (Path(folder) / f"{number:03}").write_bytes(seed)
         limits = [
             f"-artifact_prefix={FINDINGS}/",
-            f"-rss_limit_mb={MOST_MEMORY}",
-            f"-timeout={MOST_SECONDS}",
-            f"-max_len={LONGEST}",
+            f"-rss_limit_mb={MAX_MEMORY}",
+            f"-timeout={MAX_SECONDS}",
+            f"-max_len={MAX_LENGTH}",
         ]
         atheris.Setup([sys.argv[0], *limits, *options, folder], one_case)
         atheris.Fuzz()
 
 
 def fuzz_all(seconds: int, write: Path | None) -> int:
-    """Run all targets, each in a process of its own, and return how many found something."""
+    """Run all targets, each in its own process, and return the number of targets with findings."""
     names = target_names()
     shares = {name: load_target(name).SHARE for name in names}
     figures, n_findings = {}, 0
@@ -86,22 +86,22 @@ def fuzz_all(seconds: int, write: Path | None) -> int:
     total = sum(figure["cases"] for figure in figures.values())
     print(f"{total:,} cases, {n_findings} of {len(names)} targets with findings")  # noqa: T201
     if write is not None and not n_findings:
-        told = {"cases": total, "findings": 0, "memory_limit_mib": MOST_MEMORY, "targets": figures}
+        content = {"cases": total, "findings": 0, "memory_limit_mib": MAX_MEMORY, "targets": figures}
         write.parent.mkdir(parents=True, exist_ok=True)
-        write.write_text(json.dumps(told, indent=1) + "\n")
+        write.write_text(json.dumps(content, indent=1) + "\n")
     return n_findings
 
 
 def main() -> None:
-    """Fuzz one target where its name is given first, or all."""
+    """Fuzz the target that is the first argument, or all targets."""
     if len(sys.argv) > 1 and sys.argv[1] in target_names():
         fuzz_one(sys.argv[1], sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=600, help="for all targets together")
     parser.add_argument("--write", type=Path, help="a JSON file for the figures")
-    given = parser.parse_args()
-    sys.exit(min(fuzz_all(given.seconds, given.write), 1))
+    options = parser.parse_args()
+    sys.exit(min(fuzz_all(options.seconds, options.write), 1))
 
 
 if __name__ == "__main__":

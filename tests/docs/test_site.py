@@ -119,7 +119,7 @@ def test_every_page_of_docs_is_in_the_site_and_reachable(site, pages):
 def test_every_exported_name_is_in_the_reference(site, pages, tool):
     api = tool("api_pages")
     checked = 0
-    for module, (title, _) in api.ROOMS.items():
+    for module, (title, _) in api.PACKAGES.items():
         names = api.exports(ROOT, module)
         for name in names:
             assert any(one.rpartition(".")[2] == name for one in pages[site / "api" / f"{title}.html"].ids), name

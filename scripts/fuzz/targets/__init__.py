@@ -1,19 +1,19 @@
-"""What is fuzzed: one file for each reader, found by its name.
+"""The fuzz targets, one file for each reader.
 
-A new target is a file here with four names, and nothing else has to be told of it::
+To add a target, add a file with four names::
 
-    SHARE = 1                     # of the time, as weights
-    REFUSALS = (ModelFileError,)  # errors that are an answer; any other is a finding
+    SHARE = 1                     # its share of the time, relative to the others
+    REFUSALS = (ModelFileError,)  # expected errors; any other error is a finding
 
-    def seeds() -> list[bytes]:   # cases to begin with
+    def seeds() -> list[bytes]:   # initial cases
         ...
 
-    def case(data: bytes) -> None:  # one case; what it raises is judged by REFUSALS
+    def case(data: bytes) -> None:  # one case; REFUSALS decides whether an error is expected
         ...
 
 ``make fuzz`` runs all of them with atheris, and ``tests/security/test_fuzz_targets.py`` runs them with hypothesis in
-``make test``. A person's value must not come out either: put `CANARY` into a seed, and a refusal that repeats it is a
-finding. Where errors may tell part of a case, such as the names of columns, ``told(data)`` returns that part.
+``make test``. Errors must not reveal a person's value either: put `CANARY` into a seed, and a refusal that quotes it is
+a finding. Where errors may quote part of a case, such as the names of columns, ``quotable(data)`` returns that part.
 """
 
 from __future__ import annotations
@@ -27,53 +27,53 @@ if TYPE_CHECKING:
 
 __all__ = ["CANARY", "Target", "attempt", "load_target", "target_names"]
 
-#: Stands for a person's value in the seeds. No error may repeat it.
+#: Stands for a person's value in the seeds. No error may quote it.
 CANARY = "CANARY7"
 
 
 class Target(Protocol):
-    """What a file of this folder has."""
+    """The interface of a target."""
 
     SHARE: float
     REFUSALS: tuple[type[Exception], ...]
 
     def seeds(self) -> list[bytes]:
-        """Return cases to begin with."""
+        """Return the initial cases."""
 
     def case(self, data: bytes) -> None:
-        """Try one case."""
+        """Run one case."""
 
 
 def target_names() -> list[str]:
     """Return the names of all targets."""
-    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def load_target(name: str) -> Target:
-    """Return the target of that name."""
+    """Return the target with a given name."""
     return cast("Target", importlib.import_module(f"{__name__}.{name}"))
 
 
 def attempt(target: Target, data: bytes) -> bool:
-    """Try one case, and return whether it was accepted.
+    """Run one case, and return whether it was accepted.
 
     Raises
     ------
     Exception
-        A finding: an error that is not among the target's refusals, or a refusal that tells a person's value.
+        A finding: an error that is not among the target's refusals, or a refusal that quotes a person's value.
     """
     try:
         target.case(data)
     except target.REFUSALS as refusal:
-        told = getattr(target, "told", lambda _: b"")(data)
-        if CANARY.encode() not in told and any(CANARY in text for text in _texts_of(refusal)):
-            raise AssertionError("A refusal tells a person's value.") from refusal
+        quotable = getattr(target, "quotable", lambda _: b"")(data)
+        if CANARY.encode() not in quotable and any(CANARY in text for text in _texts_of(refusal)):
+            raise AssertionError("A refusal quotes a person's value.") from refusal
         return False
     return True
 
 
 def _texts_of(error: BaseException | None) -> Iterator[str]:
-    """Yield what a traceback would print of an error and of those that it shows as its causes."""
+    """Yield the messages that a traceback would print: of the error and of its causes."""
     while error is not None:
         yield f"{error} {getattr(error, '__notes__', '')}"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -1,4 +1,4 @@
-"""Names of groups, as people type them and as files bring them: made, encoded, stored, read again."""
+"""Names of groups, typed or read from files: grouped, encoded, stored and read again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def seeds() -> list[bytes]:
 
 
 def case(data: bytes) -> None:
-    """Read a case that begins with a zero byte as JSON, and any other as lines of text."""
+    """Read a case that begins with a zero byte as JSON, and any other case as lines of text."""
     if data[:1] == b"\0":
         _as_json(from_json(data[1:], name="case"))
         return
@@ -28,10 +28,10 @@ def case(data: bytes) -> None:
     groups = make_groups(names)
     codes = groups.codes.tolist()
     if [groups.labels[code] for code in codes] != names or len(set(groups.names)) != len(groups):
-        raise RuntimeError("A row is in another group than its value, or two groups have one name.")
+        raise RuntimeError("A row is in the wrong group, or two groups have the same name.")
     again = Groups.from_spec(json.loads(json.dumps(groups.to_spec())))
     if again.encode(names).codes.tolist() != codes:
-        raise RuntimeError("Groups that were stored place rows otherwise.")
+        raise RuntimeError("Groups encode rows differently after storing.")
 
 
 def _as_json(value: object) -> None:
@@ -44,7 +44,7 @@ def _as_json(value: object) -> None:
     except TypeError:  # infinite numbers
         return
     if Groups.from_spec(spec).encode(value).counts.tolist() != groups.counts.tolist():
-        raise RuntimeError("Groups that were stored count rows otherwise.")
+        raise RuntimeError("Groups count rows differently after storing.")
 
 
 __all__ = ["REFUSALS", "SHARE", "ModelFileError", "case", "seeds"]

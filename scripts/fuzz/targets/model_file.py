@@ -1,4 +1,4 @@
-"""Model files and checkpoints: as a whole file, as an array, and as JSON in a model whose checksums are right."""
+"""Model files and checkpoints: as a whole file, as an array, and as JSON in a model with correct checksums."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ SHARE = 3
 REFUSALS = (ModelFileError,)
 
 _EXAMPLES = Path(__file__).parents[3] / "tests" / "persistence" / "data"
-_HELD = [unpack_container(path.read_bytes()) for path in sorted(_EXAMPLES.glob("*.ft"))]
+_MODELS = [unpack_container(path.read_bytes()) for path in sorted(_EXAMPLES.glob("*.ft"))]
 _CHECKPOINT = pack_container("checkpoint", {"batch": 7, "note": ["CANARY7"]}, {"theta": np.arange(3.0)})
 
 
 def seeds() -> list[bytes]:
     """Return a small container, arrays, and pieces of the schemas of example files."""
     arrays = [np.arange(3.0), np.array(["CANARY7"]), np.zeros((2, 0)), np.array(True), np.ones(2, np.uint8)]
-    pieces = [bytes([2, number, place]) + to_json(value) for number, held in enumerate(_HELD)
-              for section in ("params", "fitted") for place, value in enumerate(held.schema["model"][section].values())
+    pieces = [bytes([2, number, position]) + to_json(value) for number, model in enumerate(_MODELS)
+              for section in ("params", "fitted")
+              for position, value in enumerate(model.schema["model"][section].values())
               if len(to_json(value)) < 2000]  # fmt: skip
     return [b"\0" + _CHECKPOINT, *(b"\1" + to_npy(array) for array in arrays), *pieces[:60]]
 
 
 def case(data: bytes) -> None:
-    """Let the first byte say what the others are."""
+    """Read the case as the kind of data that the first byte selects."""
     kind, rest = data[:1], data[1:]
-    with warnings.catch_warnings(action="ignore"):  # of another version of scikit-learn
+    with warnings.catch_warnings(action="ignore"):  # about another version of scikit-learn
         if kind == b"\1":
             from_npy(rest, name="case")
         elif kind == b"\2" and len(rest) > 2:
@@ -43,10 +44,12 @@ def case(data: bytes) -> None:
 
 
 def _as_model(data: bytes) -> None:
-    """Put the case, as JSON, in the place of one part of a model that is otherwise right."""
-    held = _HELD[data[0] % len(_HELD)]
-    at, value = held.schema["model"], from_json(data[2:], name="case")
+    """Replace one part of a valid model by the case, as JSON."""
+    model = _MODELS[data[0] % len(_MODELS)]
+    content, value = model.schema["model"], from_json(data[2:], name="case")
     section = "fitted" if data[1] % 2 else "params"
-    keys = sorted(at[section]) or ["x"]
-    changed = {**at, section: {**at[section], keys[data[1] // 2 % len(keys)]: value}}
-    _model_of(replace(held, schema={**held.schema, "model": changed}))  # as if read: its checksums are right
+    keys = sorted(content[section]) or ["x"]
+    changed = {**content, section: {**content[section], keys[data[1] // 2 % len(keys)]: value}}
+    _model_of(
+        replace(model, schema={**model.schema, "model": changed})
+    )  # as if read from a file with correct checksums

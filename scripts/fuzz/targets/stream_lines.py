@@ -22,7 +22,7 @@ REFUSALS = (AllRejectedError,)
 
 
 def seeds() -> list[bytes]:
-    """Return lines as people have them."""
+    """Return typical lines, and damaged ones."""
     objects = ['{"s": 0.5, "g": "a"}', '{"g": "CANARY7", "s": 0.25}', '{"s": NaN, "g": "b"}', '{"s": "x"}', "[" * 60]
     rows = ["0.5,a", '"0.25","CANARY7"', "1e999,b", "nan,a", '0.5,"a', "0.5,a,b"]
     return [
@@ -42,7 +42,7 @@ def _parsers() -> tuple[CsvParser, JsonParser]:
 
 
 def case(data: bytes) -> None:
-    """Let the first byte say which format."""
+    """Parse the lines in the format that the first byte selects."""
     parser = _parsers()[data[0] % 2 if data else 0]
     lines = data[1:].split(b"\n")
     fast, slow = parser.parse(lines), parser.parse_lines(lines)

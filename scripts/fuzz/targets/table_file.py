@@ -1,4 +1,4 @@
-"""Whole files of tables, through the engine: CSV, JSON lines, Parquet and Feather, counted as an audit counts them."""
+"""Files of tables, read by the engine and counted as in an audit: CSV, JSON lines, Parquet and Feather."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fairtransport.tables.files._file_table import FileTable
 from fairtransport.tables.files.engine import Engine
 from fairtransport.tables.files.paths import find_files
 
-from .table_head import told as names_of
+from .table_head import quotable as column_names
 
 SHARE = 2
 REFUSALS = (ValueError, TypeError, OSError)
 
 _ENDINGS = ("csv", "jsonl", "csv.gz", "parquet", "feather")
 _COLUMNS = Columns.named(score="s", sensitive_features="g")
-_MEMORY = Path("/dev/shm")  # noqa: S108 - no disk is needed, where there is such a thing
+_MEMORY = Path("/dev/shm")  # noqa: S108 - in memory, where the system allows it
 _FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
 _ENGINE = Engine(memory="512MiB", threads=1)
-_KEPT_OPEN = _ENGINE.close  # one engine for all cases: a table that is closed would close it
+_KEPT_OPEN = _ENGINE.close  # one engine serves all cases, so that closing a table must not close it
 _ENGINE.close = lambda: None  # type: ignore[method-assign]
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 atexit.register(_KEPT_OPEN)
@@ -55,13 +55,13 @@ def seeds() -> list[bytes]:
             b"\3" + packed.getvalue(), b"\4" + framed.getvalue()]  # fmt: skip
 
 
-def told(data: bytes) -> bytes:
-    """Return the names of columns: the first line of a CSV file, the keys of objects."""
-    return names_of(data[:1] and bytes([data[0] % len(_ENDINGS)]) + data[1:])
+def quotable(data: bytes) -> bytes:
+    """Return the names of columns: the first line of a CSV file, or the keys of objects."""
+    return column_names(data[:1] and bytes([data[0] % len(_ENDINGS)]) + data[1:])
 
 
 def case(data: bytes) -> None:
-    """Let the first byte say the kind of file."""
+    """Read the case as the format that the first byte selects."""
     path = _FOLDER / f"case.{_ENDINGS[(data[0] if data else 0) % len(_ENDINGS)]}"
     path.write_bytes(data[1:])
     with FileTable(_ENGINE, find_files([path]), CsvOptions(), max_expansion=200.0) as table:

@@ -1,4 +1,4 @@
-"""The heads of CSV files and of JSON lines: what is read in Python before the engine sees the file."""
+"""The first lines of CSV files and of JSON lines, which Python reads before the engine does."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SHARE = 2
 REFUSALS = (ValueError, OSError)
 
 _KEY = re.compile(rb'"([^"]*)"\s*:')
-_MEMORY = Path("/dev/shm")  # noqa: S108 - no disk is needed, where there is such a thing
+_MEMORY = Path("/dev/shm")  # noqa: S108 - in memory, where the system allows it
 _FOLDER = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
 _CSV, _JSON = _FOLDER / "case.csv", _FOLDER / "case.jsonl"
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 
 
 def seeds() -> list[bytes]:
-    """Return heads as people have them."""
+    """Return typical first lines, and damaged ones."""
     texts = [
         "s,g\n0.5,CANARY7\n",
         "s;g\r\n0,5;a\r\n",
@@ -36,15 +36,15 @@ def seeds() -> list[bytes]:
             *(b"\1" + text.encode() for text in objects)]  # fmt: skip
 
 
-def told(data: bytes) -> bytes:
-    """Return the names of columns: the first line of a CSV file, the keys of objects."""
+def quotable(data: bytes) -> bytes:
+    """Return the names of columns: the first line of a CSV file, or the keys of objects."""
     if data[:1] and data[0] % 2:
         return b" ".join(_KEY.findall(data))
     return data[1:].lstrip().splitlines()[0] if data[1:].strip() else b""
 
 
 def case(data: bytes) -> None:
-    """Let the first byte say which of the two, and which encoding."""
+    """Read the case as the format and encoding that the first byte selects."""
     kind = data[0] if data else 0
     path = _JSON if kind % 2 else _CSV
     path.write_bytes(data[1:])
