@@ -1,4 +1,4 @@
-"""The live page of a stream in a real browser: it follows, says when the stream stops, and asks nobody else."""
+"""The live page of a stream in a browser: it follows the stream, reports when it stops, and loads nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SNAPSHOTS = {
 
 
 @pytest.fixture
-def watch(chromium):
+def open_live_page(chromium):
     """Open the page of a box whose ``now`` is the snapshot; nothing may go wrong unless it was expected."""
 
     @contextmanager
@@ -74,37 +74,37 @@ def state(page):
 
 @pytest.mark.parametrize("kind", SNAPSHOTS)
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_opens_quietly_and_is_never_wider_than_the_screen(watch, kind, width, dark):
-    with watch({"now": snapshot(**SNAPSHOTS[kind])}, width=width, dark=dark) as page:
+def test_opens_without_messages_and_fits_the_screen(open_live_page, kind, width, dark):
+    with open_live_page({"now": snapshot(**SNAPSHOTS[kind])}, width=width, dark=dark) as page:
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         for figure in page.locator(".chart .plot").all():  # each draws something, or says that there is nothing
             assert figure.locator("path.curve, path.bars, text.nothing").count() >= 1
         assert {request.rpartition("/")[2] for request in page.seen.requests} == {"", "page.css", "page.js", "events"}
 
 
-def test_shows_the_figures_of_the_snapshot(watch):
+def test_shows_the_results_of_the_snapshot(open_live_page):
     now = snapshot(400)
-    with watch({"now": now}) as page:
+    with open_live_page({"now": now}) as page:
         last = now["history"][-1]
         card = lambda name: page.locator(f'[data-card="{name}"]').inner_text()  # noqa: E731
         assert f"{last['disparity']:.3f}" in card("disparity")
         assert f"{last['noise_floor']:.3f}" in card("disparity")
         assert "batch 255" in card("alarms")
         assert "one in 10,000 batches" in card("alarms")
-        assert "3 rows set aside" in card("rows")
+        assert "3 lines rejected" in card("rows")
         assert "12,345" in card("spent")
         assert "4.2 s in 81 of 400" in card("spent")
         assert f"{100 * last['agreement']:.1f}%" in card("agreement")
         assert [int(one.get_attribute("data-batch")) for one in page.locator(".plot .sign").all()] == [251, 255]
-        assert "no more than chance" in page.locator("#verdict").inner_text()
+        assert "no more than the noise floor" in page.locator("#verdict").inner_text()
         first = page.locator("#batches tbody tr").first.inner_text().split()
         assert first[0] == "400"
         assert f"{last['disparity']:.3f}" in first
 
 
-def test_distances_in_the_table_are_those_of_scipy(watch):
+def test_distances_in_the_table_are_those_of_scipy(open_live_page):
     now = snapshot()
-    with watch({"now": now}) as page:
+    with open_live_page({"now": now}) as page:
         fine = (np.arange(32 * 200) + 0.5) / (32 * 200)  # bins filled evenly, as the page has them
         target = np.repeat(now["target"], 200)
         for row, name in zip(page.locator("#groups tbody tr").all(), NAMES, strict=True):
@@ -116,9 +116,9 @@ def test_distances_in_the_table_are_those_of_scipy(watch):
             assert float(cells[1]) == pytest.approx(middles @ shares, abs=6e-4)
 
 
-def test_without_a_target_groups_are_held_against_everyone(watch):
+def test_without_a_target_groups_are_compared_with_everyone(open_live_page):
     now = snapshot(target=False)
-    with watch({"now": now}) as page:
+    with open_live_page({"now": now}) as page:
         assert page.locator("#groups thead").inner_text().strip().endswith("Distance to everyone")
         assert "over everyone" in page.locator('[data-chart="histograms"] h3').inner_text()
         everyone = now["sizes"] @ np.array([now["histograms"][name] for name in NAMES]) / now["sizes"].sum()
@@ -128,16 +128,16 @@ def test_without_a_target_groups_are_held_against_everyone(watch):
         assert float(shown) == pytest.approx(expected, abs=6e-4)
 
 
-def test_curves_have_the_colours_of_every_other_picture(watch):
-    with watch({"now": snapshot()}) as page:
+def test_curves_have_the_colours_of_other_figures(open_live_page):
+    with open_live_page({"now": snapshot()}) as page:
         for kind in ("histograms", "duals"):
-            found = [one.get_attribute("stroke") for one in page.locator(f'[data-chart="{kind}"] .curve').all()]
-            assert found == ["#0072b2", "#e08a00", "#009e73", "#cc5c9c"]
+            colours = [one.get_attribute("stroke") for one in page.locator(f'[data-chart="{kind}"] .curve').all()]
+            assert colours == ["#0072b2", "#e08a00", "#009e73", "#cc5c9c"]
 
 
-def test_follows_a_stream_that_goes_on(watch):
+def test_follows_a_running_stream(open_live_page):
     box = {"now": snapshot(249)}
-    with watch(box) as page:
+    with open_live_page(box) as page:
         expect(state(page)).to_have_attribute("data-state", "running")
         before = page.locator('[data-chart="disparity"] .plot .curve').get_attribute("d")
         assert page.locator(".plot .sign").count() == 0
@@ -153,9 +153,9 @@ def test_follows_a_stream_that_goes_on(watch):
         expect(state(page)).to_contain_text("frozen")
 
 
-def test_pause_holds_the_page_and_not_the_stream(watch):
+def test_pause_stops_the_page_but_not_the_stream(open_live_page):
     box = {"now": snapshot(100)}
-    with watch(box) as page:
+    with open_live_page(box) as page:
         page.get_by_role("button", name="Pause this page").press("Enter")
         expect(state(page)).to_contain_text("paused")
         box["now"] = snapshot(120)
@@ -165,9 +165,9 @@ def test_pause_holds_the_page_and_not_the_stream(watch):
         expect(page.locator('[data-card="rows"] strong')).to_have_text("12,000")
 
 
-def test_says_when_the_stream_has_ended(watch):
+def test_says_when_the_stream_has_ended(open_live_page):
     box = {"now": snapshot(100)}
-    with watch(box) as page:
+    with open_live_page(box) as page:
         box["now"] = snapshot(101)
         page.live.close("too many <b>bad</b> lines")
         expect(state(page)).to_have_attribute("data-state", "ended")
@@ -176,20 +176,20 @@ def test_says_when_the_stream_has_ended(watch):
         page.wait_for_timeout(4000)  # no attempt to reach what is gone: it would leave a message
 
 
-def test_says_when_no_rows_arrive_and_when_they_do_again(watch):
+def test_says_when_no_rows_arrive_and_when_they_do_again(open_live_page):
     box = {"now": snapshot(100, gap=2.0, end=time.time() - 45)}
-    with watch(box) as page:
+    with open_live_page(box) as page:
         expect(state(page)).to_have_attribute("data-state", "stalled")
-        expect(page.locator("#notice")).to_contain_text("as a rule there is one every 2 s")
+        expect(page.locator("#notice")).to_contain_text("usually there is one every 2 s")
         box["now"] = snapshot(101, gap=2.0)
         expect(state(page)).to_have_attribute("data-state", "running")
         expect(page.locator("#notice")).to_be_hidden()
     merged = snapshot(100, gap=60.0, end=time.time() - 45)  # points that stand for 50 batches each
     for point in merged["history"]:
         point["batch"] *= 50
-    with watch({"now": merged}) as page:
-        expect(page.locator("#notice")).to_contain_text("as a rule there is one every 1.2 s")
-    with watch({"now": snapshot(100, gap=60.0, end=time.time() - 45)}) as page:  # slow by nature
+    with open_live_page({"now": merged}) as page:
+        expect(page.locator("#notice")).to_contain_text("usually there is one every 1.2 s")
+    with open_live_page({"now": snapshot(100, gap=60.0, end=time.time() - 45)}) as page:  # slow by nature
         expect(state(page)).to_have_attribute("data-state", "running")
 
 
@@ -210,14 +210,14 @@ def test_says_when_the_program_is_gone(chromium):
         expect(state(page)).to_have_attribute("data-state", "stalled")  # it has no history of today
         program.kill()
         expect(state(page)).to_have_attribute("data-state", "lost", timeout=20_000)
-        expect(page.locator("#notice")).to_contain_text("does not answer")
+        expect(page.locator("#notice")).to_contain_text("does not respond")
         page.close()
     finally:
         program.kill()
         program.communicate(timeout=20)
 
 
-def test_a_snapshot_that_fails_is_told_without_its_words(watch):
+def test_a_snapshot_that_fails_is_shown_without_the_error(open_live_page):
     class Box(dict):
         fail = False
 
@@ -227,17 +227,17 @@ def test_a_snapshot_that_fails_is_told_without_its_words(watch):
             return super().__getitem__(key)
 
     box = Box(now=snapshot(100))
-    with watch(box) as page:
+    with open_live_page(box) as page:
         box.fail = True
-        expect(page.locator("#notice")).to_contain_text("cannot give its figures")
+        expect(page.locator("#notice")).to_contain_text("without figures")
         assert "secret" not in page.content()
         expect(page.locator('[data-card="rows"] strong')).to_have_text("10,000")  # what was known stays
         box.fail = False
         expect(state(page)).to_have_attribute("data-state", "running")
 
 
-def test_hostile_names_are_text(watch):
-    with watch({"now": snapshot(**SNAPSHOTS["hostile"])}) as page:
+def test_hostile_names_are_text(open_live_page):
+    with open_live_page({"now": snapshot(**SNAPSHOTS["hostile"])}) as page:
         names = page.locator("#groups tbody bdi").all_inner_texts()
         assert names[0] == HOSTILE[0]
         assert names[5] == HOSTILE[5]
@@ -248,15 +248,15 @@ def test_hostile_names_are_text(watch):
         assert page.locator("h1").inner_text() == SNAPSHOTS["hostile"]["title"]
 
 
-def test_points_are_read_by_keyboard_and_pointer(watch):
+def test_points_are_read_by_keyboard_and_pointer(open_live_page):
     now = snapshot(400)
-    with watch({"now": now}) as page:
+    with open_live_page({"now": now}) as page:
         plot = page.locator('[data-chart="disparity"] .plot')
         plot.focus()
-        for key, place in (("ArrowLeft", 398), ("Home", 0), ("ArrowRight", 1), ("End", 399)):
+        for key, index in (("ArrowLeft", 398), ("Home", 0), ("ArrowRight", 1), ("End", 399)):
             page.keyboard.press(key)
-            expect(plot.locator(".readout")).to_contain_text(f"{now['history'][place]['disparity']:.3f}")
-            expect(page.locator("#spoken")).to_contain_text(f"Batch {place + 1}")
+            expect(plot.locator(".readout")).to_contain_text(f"{now['history'][index]['disparity']:.3f}")
+            expect(page.locator("#spoken")).to_contain_text(f"Batch {index + 1}")
         page.keyboard.press("Escape")
         expect(plot.locator(".readout")).to_be_hidden()
         page.locator('[data-chart="histograms"] .plot').hover()
@@ -265,10 +265,10 @@ def test_points_are_read_by_keyboard_and_pointer(watch):
         expect(readout).to_contain_text("Target")
 
 
-def test_every_control_is_reached_and_named(watch):
-    with watch({"now": snapshot()}) as page:
+def test_every_control_is_reached_and_named(open_live_page):
+    with open_live_page({"now": snapshot()}) as page:
         tree = page.locator("body").aria_snapshot()
-        for words in ("Pause this page", "Disparity over time", "Latest batches", "Dual variables"):
+        for words in ("Pause this page", "Disparity over time", "Latest batches", "Dual potentials"):
             assert words in tree
         for one in page.locator("[tabindex]").all():
             assert one.get_attribute("aria-label") or one.get_attribute("aria-labelledby")

@@ -14,7 +14,7 @@ import pytest
 
 from fairtransport.report.style.colors import THEMES
 from fairtransport.stream.live_page import serve_page
-from fairtransport.stream.live_page._page_data import MOST_POINTS, Board
+from fairtransport.stream.live_page._page_data import MAX_POINTS, PageData
 from fairtransport.stream.live_page._page_files import page_files
 
 NOW = {
@@ -58,14 +58,14 @@ def events(page, count, timeout=10):
         text = link.makefile(encoding="utf-8", newline="\n")
         while text.readline().strip():
             pass
-        found = []
-        while len(found) < count:
+        received = []
+        while len(received) < count:
             name, data, _ = text.readline(), text.readline(), text.readline()
-            found.append((name.removeprefix("event: ").strip(), json.loads(data.removeprefix("data: "))))
-        return found
+            received.append((name.removeprefix("event: ").strip(), json.loads(data.removeprefix("data: "))))
+        return received
 
 
-# ------------------------------------------------------------------------------------------------- who may do what
+# ----------------------------------------------------------------------------------------------------------- access
 
 
 def test_listens_on_the_loopback_address_only(page):
@@ -102,7 +102,7 @@ def test_anything_else_is_refused(page, method):
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/snapshot.json", "/events"])
-def test_a_name_pointed_at_this_machine_reads_nothing(page, host, path):
+def test_another_host_name_is_refused(page, host, path):
     answer, content = ask(page, path, host=[one.format(port=page.port) for one in host])
     assert answer.status == 403
     assert b"Scores" not in content
@@ -113,7 +113,7 @@ def test_localhost_is_this_machine(page):
 
 
 @pytest.mark.parametrize("path", ["/../page.py", "/page.html", "/%2e%2e/page.py", "/templates/page.css", "*"])
-def test_there_is_nothing_else_to_read(page, path):
+def test_other_paths_are_not_found(page, path):
     assert ask(page, path)[0].status == 404
 
 
@@ -144,54 +144,54 @@ def test_colours_are_those_of_the_other_pages():
             assert colour in style
 
 
-# ------------------------------------------------------------------------------------------------------ what is told
+# ---------------------------------------------------------------------------------------------------------- content
 
 
 def test_snapshot_is_plain_json(page):
-    told = json.loads(ask(page, "/snapshot.json")[1])
-    assert told["updated"] == 1e9  # of the latest batch
-    assert told["histograms"] == [[0.5, 0.5], [None, 1.0]]
-    assert told["history"]["disparity"] == [0.25]
-    assert told["history"]["alarm"] == [1]
-    assert told["history"]["agreement"] == [None]
-    assert [style["colour"] for style in told["styles"]] == ["#0072b2", "#e08a00"]
+    data = json.loads(ask(page, "/snapshot.json")[1])
+    assert data["updated"] == 1e9  # of the latest batch
+    assert data["histograms"] == [[0.5, 0.5], [None, 1.0]]
+    assert data["history"]["disparity"] == [0.25]
+    assert data["history"]["alarm"] == [1]
+    assert data["history"]["agreement"] == [None]
+    assert [style["colour"] for style in data["styles"]] == ["#0072b2", "#e08a00"]
 
 
 def test_time_is_that_of_the_latest_batch():
-    def told(**changes):
-        return json.loads(Board(lambda: {**NOW, **changes}).look())["updated"]
+    def updated(**changes):
+        return json.loads(PageData(lambda: {**NOW, **changes}).current())["updated"]
 
-    assert told(history=[]) == 1767323045.0  # date -d 2026-01-02T03:04:05Z +%s
-    assert told(history=[], updated="2026-01-02T04:04:05.5+01:00") == 1767323045.5
-    assert told(history=[], updated="2026-01-02T03:04:05") == 1767323045.0  # without a zone: UTC
-    assert told(history=[{"batch": 1, "time": "2026-01-02T03:04:06Z"}]) == 1767323046.0
-    assert told(history=[{"batch": 1, "time": None}]) is None  # the page then counts from what it hears
-    assert told(history=[], updated="yesterday") is None
+    assert updated(history=[]) == 1767323045.0  # date -d 2026-01-02T03:04:05Z +%s
+    assert updated(history=[], updated="2026-01-02T04:04:05.5+01:00") == 1767323045.5
+    assert updated(history=[], updated="2026-01-02T03:04:05") == 1767323045.0  # without a zone: UTC
+    assert updated(history=[{"batch": 1, "time": "2026-01-02T03:04:06Z"}]) == 1767323046.0
+    assert updated(history=[{"batch": 1, "time": None}]) is None  # the page then counts from the last event
+    assert updated(history=[], updated="yesterday") is None
 
 
-def test_events_tell_of_changes_and_of_the_end():
+def test_events_report_changes_and_the_end():
     box = {"now": NOW}
     page = serve_page(lambda: box["now"])
-    found = []
-    reader = threading.Thread(target=lambda: found.extend(events(page, 3)))
+    received = []
+    reader = threading.Thread(target=lambda: received.extend(events(page, 3)))
     reader.start()
     deadline = time.monotonic() + 10
     while page._server.viewers == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
-    time.sleep(0.6)  # one look serves half a second
+    time.sleep(0.6)  # a snapshot is cached for half a second
     box["now"] = {**NOW, "rows": 20}
     page.close("enough")
     reader.join(10)
-    assert [name for name, _ in found] == ["snapshot", "snapshot", "end"]
-    assert [found[0][1]["rows"], found[1][1]["rows"]] == [10, 20]
-    assert found[2][1] == {"told": "enough"}
+    assert [name for name, _ in received] == ["snapshot", "snapshot", "end"]
+    assert [received[0][1]["rows"], received[1][1]["rows"]] == [10, 20]
+    assert received[2][1] == {"message": "enough"}
 
 
-def test_viewers_share_a_look_and_are_limited(page):
+def test_viewers_share_a_snapshot_and_are_limited(page):
     calls = []
-    page._server.board = Board(lambda: calls.append(1) or NOW)
+    page._server.data = PageData(lambda: calls.append(1) or NOW)
     for _ in range(20):
-        page._server.board.look()
+        page._server.data.current()
     assert len(calls) < 5
     while page._server.enter():
         pass
@@ -201,38 +201,38 @@ def test_viewers_share_a_look_and_are_limited(page):
         page._server.leave()
 
 
-def test_a_snapshot_that_fails_tells_nothing_of_why():
+def test_a_snapshot_that_fails_does_not_show_the_error():
     def broken():
         raise RuntimeError("row 7")
 
-    assert json.loads(Board(broken).look()) == {"failed": True}
+    assert json.loads(PageData(broken).current()) == {"failed": True}
 
 
-def test_long_histories_are_cut_and_names_made_safe():
+def test_long_histories_are_truncated_and_names_made_safe():
     points = [{"batch": k, "time": "nonsense"} for k in range(3000)]
-    told = json.loads(Board(lambda: {"groups": ["\u202e\x1b[31mred"], "history": points, "title": "a\nb"}).look())
-    assert told["history"]["batch"] == list(range(3000 - MOST_POINTS, 3000))
-    assert told["history"]["time"][0] is None
-    assert told["groups"] == ["[31mred"]
-    assert told["title"] == "a b"
+    data = json.loads(PageData(lambda: {"groups": ["\u202e\x1b[31mred"], "history": points, "title": "a\nb"}).current())
+    assert data["history"]["batch"] == list(range(3000 - MAX_POINTS, 3000))
+    assert data["history"]["time"][0] is None
+    assert data["groups"] == ["[31mred"]
+    assert data["title"] == "a b"
 
 
 def test_colours_stay_while_sizes_change_a_little():
     names = [f"g{k}" for k in range(14)]
     box = {"groups": names, "sizes": np.arange(14.0), "rows": 1000}
-    board = Board(lambda: box)
-    first = json.loads(board.look(fresh=True))["styles"]
+    data = PageData(lambda: box)
+    first = json.loads(data.current(fresh=True))["styles"]
     assert [style["named"] for style in first] == [False] * 2 + [True] * 12
     box |= {"sizes": np.arange(14.0)[::-1], "rows": 1010}
-    assert json.loads(board.look(fresh=True))["styles"] == first
+    assert json.loads(data.current(fresh=True))["styles"] == first
     box |= {"rows": 3000}
-    assert json.loads(board.look(fresh=True))["styles"] != first
+    assert json.loads(data.current(fresh=True))["styles"] != first
 
 
 # ------------------------------------------------------------------------------------------------------- wrong input
 
 
-def test_a_port_in_use_is_told(page):
+def test_a_port_in_use_raises(page):
     with pytest.raises(OSError, match=f"Port {page.port} is in use by another program; choose another, or 0"):
         serve_page(dict, page.port)
 
@@ -254,8 +254,8 @@ def test_close_frees_the_port_and_may_be_called_twice():
 
 
 def test_nonsense_and_silence_do_no_harm(page, capfd):
-    for words in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /events HTTP/1.1\r\n"):
+    for request in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /events HTTP/1.1\r\n"):
         with socket.create_connection(("127.0.0.1", page.port), timeout=10) as link:
-            link.sendall(words)
+            link.sendall(request)
     assert ask(page)[0].status == 200
     assert capfd.readouterr() == ("", "")

@@ -10,7 +10,7 @@ import numpy as np
 from fairtransport.repair import QuantileRepair
 from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular import TableModel
-from fairtransport.tabular.value_parsing import word_of
+from fairtransport.tabular.value_parsing import normalize_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +129,7 @@ def _schema_of_table_model(model: TableModel, sensitive: Sequence[str]) -> Input
         scorer.groups,
         lambda columns: encoder.transform({name: columns[name] for name in names}),
         raw=names,
-        label_of=lambda value: word_of(value) or "missing",
+        label_of=lambda value: normalize_text(value) or "missing",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the live page shows, as JSON: the snapshot, cleaned, with each group's colour; made at most twice a second."""
+"""Data of the live page: snapshots as JSON, with a color for each group."""
 
 from __future__ import annotations
 
@@ -19,58 +19,55 @@ from fairtransport.report.style.colors import group_styles
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["MOST_POINTS", "Board"]
+__all__ = ["MAX_POINTS", "PageData", "to_json"]
 
-MOST_POINTS = 2000
-"""Batches of the history that a page is sent; the latest."""
+#: Points of the history that are sent to the page, the latest ones.
+MAX_POINTS = 2000
 
-_KEPT = 0.5  # seconds for which one look serves all viewers
+_CACHE_SECONDS = 0.5  # for which all viewers get the same snapshot
 
 
-class Board:
-    """Turns snapshots into text for the page.
+class PageData:
+    """Snapshots of a stream as JSON for the page.
 
     Parameters
     ----------
     snapshot : callable
-        Returns a dict. When it raises, the page is told that there is nothing, and not why: the error may hold data.
+        Returns a dict, as `ContinualAdjuster.snapshot` does. If it raises, the page shows that there are no figures,
+        but not the error, which may contain data.
     """
 
     def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
         self._snapshot = snapshot
         self._lock = threading.Lock()
-        self._text = self.words()
+        self._text = ""
         self._until = -math.inf
         self._styles: tuple[Any, list[dict[str, Any]]] = (None, [])
 
-    def look(self, *, fresh: bool = False) -> str:
-        """Return the snapshot as JSON, in one line.
+    def current(self, *, fresh: bool = False) -> str:
+        """Return the current snapshot as JSON in one line.
 
         Parameters
         ----------
-        fresh : bool, default False
-            Whether a snapshot of the last half second will not do.
+        fresh : bool, default=False
+            Take a new snapshot even if the last one is less than half a second old.
 
         Returns
         -------
         str
-            With ``"failed": true`` where there is none.
+            ``{"failed": true}`` if there is no snapshot.
         """
         with self._lock:
             if fresh or time.monotonic() >= self._until:
                 try:
-                    self._text = _json(self._shown(self._snapshot()))
-                except Exception:  # noqa: BLE001  # whatever it is, the stream goes on and the page says so
-                    self._text = _json({"failed": True})
-                self._until = time.monotonic() + _KEPT
+                    self._text = to_json(self._shown(self._snapshot()))
+                except Exception:  # noqa: BLE001 - the stream must not fail because of the page
+                    self._text = to_json({"failed": True})
+                self._until = time.monotonic() + _CACHE_SECONDS
             return self._text
 
-    def words(self, told: str = "") -> str:
-        """Return a text for the reader as JSON."""
-        return _json({"told": told})
-
     def _shown(self, snapshot: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the page needs: names in one line, times as seconds, lists by place."""
+        """Return the data of the page: names without line breaks, times in seconds, lists in the order of groups."""
         names = [one_line(name) for name in snapshot.get("groups", ())]
         histograms = snapshot.get("histograms") or {}
         rows = int(snapshot.get("rows", 0))
@@ -81,7 +78,7 @@ class Board:
                     key: snapshot.get(key) for key in ("rows", "batches", "rejected", "version", "frozen", "alarm_rate")
                 },
                 "title": one_line(snapshot.get("title") or "Stream"),
-                # Of the latest batch: a snapshot's own time says nothing about rows that do not come.
+                # The time of the latest batch: the time of the snapshot does not show that rows stopped arriving.
                 "updated": history["time"][-1] if history["time"] else _seconds(snapshot.get("updated")),
                 "groups": names,
                 "sizes": snapshot.get("sizes", [0] * len(names)),
@@ -96,7 +93,7 @@ class Board:
         return {**shown, "history": history}
 
     def _styles_of(self, names: list[str], sizes: Sequence[float], rows: int) -> list[dict[str, Any]]:
-        """Give groups their colours. Which are the largest is looked at again when the rows have doubled."""
+        """Return the style of each group; the largest groups are determined again when the rows have doubled."""
         key = (tuple(names), rows.bit_length())
         if self._styles[0] != key and names:
             counts = np.asarray(sizes, dtype=np.float64) if len(sizes) == len(names) else np.ones(len(names))
@@ -106,20 +103,20 @@ class Board:
         return self._styles[1] if names else []
 
 
-_FIGURES = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
+_NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
 
 
 def _columns(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn the history around: one list for each entry."""
-    latest = list(history)[-MOST_POINTS:]
-    found: dict[str, list[Any]] = {key: _rounded([point.get(key) for point in latest]) for key in _FIGURES}
-    found["time"] = [_seconds(point.get("time")) for point in latest]
-    found["alarm"] = [int(bool(point.get("alarm"))) for point in latest]
-    return found
+    """Return the latest points of the history by column."""
+    latest = list(history)[-MAX_POINTS:]
+    columns: dict[str, list[Any]] = {key: _rounded([point.get(key) for point in latest]) for key in _NUMBERS}
+    columns["time"] = [_seconds(point.get("time")) for point in latest]
+    columns["alarm"] = [int(bool(point.get("alarm"))) for point in latest]
+    return columns
 
 
 def _rounded(values: list[Any]) -> list[Any]:
-    """Return numbers with six decimals, all at once because there are thousands; None where there is no number."""
+    """Return the numbers rounded to six decimals, and None for those that are missing or not finite."""
     column = np.array(values, dtype=np.float64).round(6)
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
@@ -131,7 +128,7 @@ def _duals(duals: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _seconds(value: Any) -> float | None:
-    """Return a time, an ISO text or seconds since 1970, as seconds since 1970; a time without a zone is UTC."""
+    """Return a time, given in ISO format or in seconds since 1970, in seconds since 1970; the default zone is UTC."""
     if isinstance(value, str):
         value = _read_time(value)
     if isinstance(value, datetime):
@@ -139,7 +136,7 @@ def _seconds(value: Any) -> float | None:
     return round(float(value), 3) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-@lru_cache(maxsize=2 * MOST_POINTS)
+@lru_cache(maxsize=2 * MAX_POINTS)
 def _read_time(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
@@ -148,7 +145,7 @@ def _read_time(text: str) -> datetime | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return lists, dicts, texts and finite numbers of six digits; what is not finite becomes None."""
+    """Return the value as JSON can represent it, with numbers of six digits; None replaces what is not finite."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -166,6 +163,6 @@ def _six_digits(value: float) -> float | None:
     return value if abs(value) >= 1e6 else float(f"{value:.6g}")
 
 
-def _json(value: Any) -> str:
-    """Return JSON of one line in ASCII, which no reader can take for several."""
+def to_json(value: Any) -> str:
+    """Return JSON in one line of ASCII, as server-sent events require."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))

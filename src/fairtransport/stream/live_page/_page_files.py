@@ -1,4 +1,4 @@
-"""The files of the live page: read once, put together, no template language needed."""
+"""Files of the live page: HTML, style sheet and script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCRIPTS = ("tools", "lines", "status", "tables", "main")
 
 
 def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the page's files: path to media type and contents.
+    """Return the media type and the content of each file of the page, by path.
 
     Returns
     -------

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport.linear.online.state import widened_weights
 from fairtransport.stream.scorers._base import Scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.linear.online.state import OnlineState
 
 __all__ = ["LinearScorer"]
 
@@ -47,21 +46,13 @@ class LinearScorer(Scorer):
 
     def add_groups(self, groups: Groups) -> None:
         """Add the groups that the model does not know, without learning from rows."""
-        n_new, theta = len(groups) - len(self.groups), widened_weights(self._theta, len(groups))
-        if n_new == 0:
-            return
-        state = vars(self.model).get("adjusting_")
-        if state is not None:
-            wider = state.widened(len(groups), each_other=self.model._each_other)  # noqa: SLF001 - no public name
-            self.model._take_over(wider, theta, groups, n_new)  # noqa: SLF001
-            return
-        self.model.coef_, self.model.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()
-        self.model.groups_ = groups
+        if len(groups) > len(self.groups):
+            self.model.set_online_state(self._state.widened(groups))
 
     def distance(self, other: LinearScorer) -> float:
         """Return the distance to another state of the same model."""
-        base = self._in_units(other._theta)[:, :-1]
-        change = self._in_units(self._theta - other._theta)
+        theta, reference = self._state.theta, other._state.theta
+        base, change = self._in_units(reference)[:, :-1], self._in_units(theta - reference)
         return float(np.linalg.norm(change)) / max(1.0, float(np.linalg.norm(base)))
 
     def project(self, center: LinearScorer, radius: float) -> bool:
@@ -69,21 +60,20 @@ class LinearScorer(Scorer):
         distance = self.distance(center)
         if distance <= radius:
             return False
-        step = (radius / distance - 1.0) * (self._theta - center._theta)
-        theta, state = self._theta + step, self.model.adjusting_
-        state = replace(state, sketches=state.sketches.moved(step))
-        self.model._take_over(state, theta, self.groups, 0)  # noqa: SLF001 - no public name
+        state = self._state
+        change = (radius / distance - 1.0) * (state.theta - center._state.theta)
+        self.model.set_online_state(state.moved(change))
         return True
 
     def frozen(self) -> LinearScorer:
         """Return a copy with the same scores that does not learn."""
         frozen = self.copy()
-        vars(frozen.model).pop("adjusting_", None)
+        frozen.model.set_online_state(self._state.without_memory())
         return frozen
 
     def target(self) -> NDArray[np.float64] | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
-        return None if self.model._each_other else np.asarray(self.model.target_)  # noqa: SLF001 - no public name
+        return None if self._state.rule.each_other else np.asarray(self.model.target_)
 
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return each group's dual potential at these points; None for a model without."""
@@ -91,11 +81,9 @@ class LinearScorer(Scorer):
         return None if duals is None else np.asarray(duals(points))
 
     @property
-    def _theta(self) -> NDArray[np.float64]:
-        return np.column_stack((self.model.coef_, self.model.intercept_))
+    def _state(self) -> OnlineState:
+        return self.model.online_state()
 
     def _in_units(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        state = vars(self.model).get("adjusting_")
-        if state is None:
-            return theta
-        return np.column_stack((theta[:, :-1] * state.unit, theta[:, -1] + theta[:, :-1] @ state.origin))
+        memory = self._state.memory
+        return theta if memory is None else memory.to_scaled(theta)

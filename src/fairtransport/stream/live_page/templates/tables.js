@@ -8,7 +8,7 @@ function cards(data) {
   const alarms = history.alarm.reduce((sum, one) => sum + one, 0);
   const latest = history.alarm.lastIndexOf(1);
   const rate = isNumber(data.alarm_rate) && data.alarm_rate > 0
-    ? `At most one false alarm in ${thousands(1 / data.alarm_rate)} batches` : "";
+    ? `False alarms: at most one in ${thousands(1 / data.alarm_rate)} batches` : "";
   return [
     ["disparity", "Disparity", fixed(history.disparity[last]), `Noise floor ${fixed(history.noise_floor[last])}`],
     ["alarms", "Alarms", thousands(alarms), `${latest < 0 ? `None in ${thousands(data.batches)} batches` : `Latest at batch ${thousands(history.batch[latest])}`}. ${rate}`],
