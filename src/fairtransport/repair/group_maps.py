@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
 from fairtransport.groups import Groups
 from fairtransport.repair._small_groups import MapSources, check_small_groups
 from fairtransport.repair.group_checks import with_dropped_labels
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.histograms import GroupHistograms
+    from fairtransport.histograms import Grid, GroupHistograms
 
 __all__ = ["GroupMaps", "MapOptions"]
 
@@ -127,6 +128,33 @@ class GroupMaps:
             np.asarray(histograms.weights, dtype=np.float64),
         )
         return cls._fit(samples, histograms.rows, histograms.groups, options)
+
+    def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
+        """Return the maps with those of new groups, whose scores are not changed.
+
+        Parameters
+        ----------
+        groups : Groups
+            The groups of these maps in their order, followed by the new ones.
+        grid : Grid
+            Range of the scores.
+
+        Returns
+        -------
+        GroupMaps
+        """
+        n_new = len(groups) - len(self.groups)
+        ends = np.array([grid.low, grid.high])
+        identity = QuantileMap(ends, ends).prepare()
+        rows = np.full(2, int(NEW_GROUP_ROWS), dtype=np.int64)  # of no one; a model file requires some at each knot
+        return replace(
+            self,
+            maps=self.maps + (identity,) * n_new,
+            rows_at_knots=self.rows_at_knots + (rows,) * n_new,
+            own_map=np.append(self.own_map, np.zeros(n_new, dtype=np.bool_)),
+            groups=groups,
+            group_sizes=np.append(self.group_sizes, np.zeros(n_new, dtype=np.int64)),
+        )
 
     @classmethod
     def _fit(cls, samples: _Samples, sizes: NDArray[np.int64], groups: Groups, options: MapOptions) -> GroupMaps:

@@ -34,86 +34,97 @@ _OUTPUTS = ("default", "pandas", "polars")
 
 
 class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    r"""Give every group the same distribution of scores, by one monotone map for each group (DPP).
+    r"""Quantile repair of scores: one increasing map for each group, from its distribution to a common target.
+
+    With ``amount=1`` all groups have the same distribution of scores afterwards. This is demographic parity by
+    postprocessing (DPP) of [2]_, with exact quantile functions.
 
     Parameters
     ----------
     target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
-        The distribution every group is carried to: the Wasserstein-2 barycenter weighted by group size, which
-        moves the scores least in mean square and so usually costs the least accuracy, the Wasserstein-1
-        barycenter with equal weights (the paper's), all rows together, one group's scores, or given scores.
+        The distribution that every group is mapped to. ``"barycenter_w2"``: the Wasserstein-2 barycenter weighted by
+        group size, which changes the scores least in mean square and so usually costs the least accuracy.
+        ``"barycenter"``: the Wasserstein-1 barycenter with equal weights, as in [1]_. ``"pooled"``: the distribution of
+        all rows. A group label: the distribution of that group. An array: the distribution of these scores.
     amount : float, default=1.0
-        How much to repair, from 0 (scores as they are) to 1 (equal distributions).
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
     grouping : {"crossed", "each"}, default="crossed"
-        Several sensitive columns are crossed. ``"each"`` is for one column only: with several, groups
-        overlap and a row would have more than one map.
+        Several sensitive columns are crossed. ``"each"`` is for one column only: with several, groups overlap and a
+        row would have more than one map.
     missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+        Whether a missing sensitive value raises or forms a group.
     small_groups : {"keep", "pool", "drop"}, default="keep"
-        What to do with groups of fewer than ``min_group_size`` rows, which never get a map made from their own
-        few rows. ``"keep"``: each uses the map of all small groups together where these have at least
-        ``min_group_size`` rows, and otherwise the common map, from everyone's distribution to the target; a
-        barycenter with equal weights leaves them out. ``"pool"``: the same maps, and the small groups enter the
-        target as one group. ``"drop"``: they use the common map and are left out of the target.
+        Treatment of groups with fewer than ``min_group_size`` rows; no map is computed from so few rows alone.
+        ``"keep"``: each uses the map of all small groups together where these have at least ``min_group_size`` rows,
+        and otherwise the common map, from the distribution of all rows to the target; a barycenter with equal weights
+        leaves them out. ``"pool"``: the same maps, and the small groups enter the target as one group. ``"drop"``: they
+        use the common map and are left out of the target.
     min_group_size : int, default=30
         A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
     half_life : float, default=10000
-        For ``partial_fit``: after so many rows of the stream a row counts half.
+        For ``partial_fit``: a row counts half after this many further rows.
     new_groups : {"error", "adopt"}, default="error"
-        For ``partial_fit``: a group that was not seen before raises, or is taken up.
+        For ``partial_fit``: whether a group that was not seen before raises or is added.
 
     Attributes
     ----------
     maps_ : tuple of QuantileMap
-        The full repair of each group, in the order of ``groups_.labels``. The knots are the distinct training
-        scores of the rows that the map was made from: keep a fitted repair as you would keep those scores.
-        (`fairtransport.save` does not write them: it writes a summary.)
+        The full repair of each group, in the order of ``groups_.labels``. The knots are the distinct training scores of
+        the rows that the map was computed from: protect a fitted repair as you would protect those scores.
+        (`fairtransport.save` stores a summary of them.)
     rows_at_knots_ : tuple of ndarray of int
         Training rows that share each knot.
     target_ : ndarray of shape (4096,)
-        Scores of equal mass that stand for the target distribution.
+        Scores of equal mass that represent the target distribution.
     groups_ : Groups
-        The groups seen, without their rows.
+        The groups seen in ``fit``, without their rows.
     group_sizes_ : ndarray of int of shape (n_groups,)
-        Training rows of each.
+        Training rows of each group.
     own_map_ : ndarray of bool of shape (n_groups,)
-        Whether the map of a group was made from its own rows alone.
+        Whether the map of a group was computed from the rows of that group alone.
     small_groups_ : tuple
-        Labels of the groups that did not get a map of their own.
+        Labels of the groups without a map of their own.
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
-        What `fit_table` or ``partial_fit`` counted scores on; None after `fit`.
+        The grid on which ``fit_counts`` or ``partial_fit`` counted scores; None after ``fit``.
     set_aside_ : dict of str to int
-        Rows that `fit_table` could not count, by reason.
+        Rows of a table that could not be counted, by reason.
     counted_ : GroupHistograms
-        What ``partial_fit`` goes on from, of a size that does not grow with the stream; only after it.
+        What ``partial_fit`` continues from, of a size that does not grow with the stream; only after ``partial_fit``.
 
     See Also
     --------
-    QuantileRepairClassifier : The same around a classifier.
+    QuantileRepairClassifier : Repairs the probabilities of a classifier.
+    TableRepair : Repairs a column of a table, on the engine that holds the table.
 
     Notes
     -----
-    With the distribution function :math:`F_a` of group a and the target's quantile function
-    :math:`F_{\bar S}^{-1}`, a score s of group a becomes
+    With the distribution function :math:`F_a` of group a and the quantile function :math:`F_{\bar S}^{-1}` of the
+    target, a score s of group a becomes
 
-    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
+    .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s)).
 
-    (paper, section "Achieving Strong Demographic Parity": the optimal map on the line). With ``amount``
-    between 0 and 1 each group's distribution lies on the Wasserstein geodesic from its own to the target.
+    For ``amount=1`` this is the optimal transport map on the line. With ``amount`` between 0 and 1 the distribution of
+    each group lies on the Wasserstein geodesic from its original one to the target.
 
-    The map is made on the training scores and then fixed, so the result of a row depends on that row only,
-    and no chance is involved. It is
+    The maps are computed from the training scores and then fixed, so the result of a row depends on that row only and
+    is deterministic. A map is
 
-    * at a training score: the mean of the target over the levels that the score fills, the same for all ties
-      (scores that differ by rounding only are ties, so that equal rows scored in different batches stay equal);
+    * at a training score: the mean of the target over the levels that the score fills, the same for all ties (scores
+      that differ only by rounding are ties, so that equal rows scored in different batches stay equal);
     * between two neighbouring training scores: linear;
-    * below the lowest and above the highest training score of the map: constant. Scores there keep their
-      order but, with ``amount=1``, no longer differ from each other.
+    * below the lowest and above the highest training score: constant. Scores there keep their order but, with
+      ``amount=1``, no longer differ from each other.
 
-    It never descends, so the order within a group is kept. A score that many rows share stays one score:
-    such groups come as close to the target as that allows.
+    It is non-decreasing, so the order within a group is kept. A score that many rows share stays one score: such groups
+    come as close to the target as that allows.
+
+    References
+    ----------
+    .. [1] Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Sections "SDP-Fair Classification
+           with OT" and "Results".
+    .. [2] Jiang, Pacchiano, Stepleton, Jiang and Chiappa (2020), "Wasserstein Fair Classification", UAI.
 
     Examples
     --------
@@ -176,13 +187,13 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         values = check_scores(scores)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
-        if weights is not None:  # a row without weight is no row
+        if weights is not None:  # weight 0 means zero copies of a row
             kept = weights > 0
             values, weights, groups = values[kept], weights[kept], groups.select(kept)
         if np.ptp(values) == 0:
             raise ValueError(
                 f"All {values.size} scores are equal, so there is nothing to repair: check that the model that "
-                "made them was able to learn."
+                "computed them was able to learn."
             )
         self._set_maps(GroupMaps.from_scores(values, groups, weights, self._map_options()), grid=None, set_aside={})
         self._warn_if_all_small()
@@ -282,9 +293,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         OnlineRepairState
             That of the stream, or else one of the rows that the repair was fitted to.
         """
-        check_is_fitted(self)
-        maps = GroupMaps(self.maps_, self.rows_at_knots_, self.own_map_, self.target_, self.groups_, self.group_sizes_)
-        options = self._map_options()
+        maps, options = self.group_maps(), self._map_options()
         if hasattr(self, "counted_"):
             return OnlineRepairState(self.counted_, maps, options, self.half_life, self.new_groups)
         return OnlineRepairState.from_maps(
@@ -304,6 +313,30 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         """
         self._set_maps(state.maps, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
         self.counted_ = state.histograms
+        return self
+
+    def group_maps(self) -> GroupMaps:
+        """Return the map of each group and the target as one object.
+
+        Returns
+        -------
+        GroupMaps
+        """
+        check_is_fitted(self)
+        return GroupMaps(self.maps_, self.rows_at_knots_, self.own_map_, self.target_, self.groups_, self.group_sizes_)
+
+    def use_maps(self, maps: GroupMaps) -> Self:
+        """Use other maps of scores in the same range, and discard the histograms of a stream.
+
+        Parameters
+        ----------
+        maps : GroupMaps
+
+        Returns
+        -------
+        self
+        """
+        self._set_maps(maps, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
         return self
 
     def lookup(self) -> RepairLookup:
@@ -331,7 +364,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     @property
     def small_groups_(self) -> tuple[Any, ...]:
-        """Labels of the groups that did not get a map of their own."""
+        """Labels of the groups without a map of their own."""
         return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
 
     def _check_parameters(self) -> None:
@@ -363,8 +396,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if not self.own_map_.any():
             warnings.warn(
                 f"None of the {len(self.groups_)} groups has min_group_size={self.min_group_size} rows, so the same "
-                "map moves all of them and their ranks stay as different as they were. Give more rows, or set a "
-                "smaller min_group_size=.",
+                "map is applied to all of them and their ranks stay as different as they were. Give more rows, or set "
+                "a smaller min_group_size=.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -392,11 +425,12 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         amount = check_real(self.amount, name="amount", most=1.0)
         values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
         require_groups(sensitive_features)
-        given = sensitive_features
-        groups = self.groups_.encode(with_dropped_labels(given) if isinstance(given, Groups) else given)
+        if isinstance(sensitive_features, Groups):
+            sensitive_features = with_dropped_labels(sensitive_features)
+        groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         codes, n_threads = groups.memberships[0], config.NUMBA_NUM_THREADS
-        return self._as_asked(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
+        return self._to_output(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
 
     def fit_transform(
         self,
@@ -406,34 +440,34 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Fit, then return the repaired training scores; see ``fit`` for the parameters."""
+        """Fit the repair and return the repaired training scores; see ``fit`` for the parameters."""
         self.fit(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self.transform(scores, sensitive_features=sensitive_features)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
 
-        scikit-learn's own wrapper would take the scores by position only.
+        The wrapper of scikit-learn would accept the scores by position only.
         """
         if transform is not None:
             self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
         return self
 
-    def _as_asked(self, repaired: NDArray[np.float64], given: Any) -> Any:
+    def _to_output(self, repaired: NDArray[np.float64], scores: Any) -> Any:
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         if chosen == "default":
             return repaired
         library = import_module(chosen)
-        keeps = chosen == "pandas" and isinstance(given, (library.Series, library.DataFrame))
-        return library.DataFrame({"repaired": repaired}, **({"index": given.index} if keeps else {}))
+        keeps_index = chosen == "pandas" and isinstance(scores, (library.Series, library.DataFrame))
+        return library.DataFrame({"repaired": repaired}, **({"index": scores.index} if keeps_index else {}))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the name of the one column that ``transform`` makes.
+        """Return the name of the column that ``transform`` returns.
 
         Parameters
         ----------
         input_features : sequence of str, optional
-            Not used for the name; more than the one column of scores raises ValueError.
+            Not used for the name; more than one column raises ValueError.
 
         Returns
         -------
@@ -450,7 +484,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
 
 def describe_small_groups(repair: Any) -> list[str]:
-    """Say how many groups of a fitted repair did not get a map of their own; nothing where all did.
+    """Return a statement about the groups of a fitted repair without a map of their own; none where all have one.
 
     Examples
     --------
@@ -458,12 +492,12 @@ def describe_small_groups(repair: Any) -> list[str]:
     >>> describe_small_groups(QuantileRepair().fit(scores, sensitive_features=group))
     ['1 of 3 groups has fewer than 30 rows and no map of its own']
     """
-    few, every = len(repair.small_groups_), len(repair.groups_)
-    if not few:
+    n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
+    if not n_small:
         return []
     limit = repair.min_group_size
-    if few == every:
-        return [f"None of the {every} groups has {limit} rows: all share one map, and ranks stay as different"]
-    if few == 1:
-        return [f"1 of {every} groups has fewer than {limit} rows and no map of its own"]
-    return [f"{few} of {every} groups have fewer than {limit} rows and no maps of their own"]
+    if n_small == n_groups:
+        return [f"None of the {n_groups} groups has {limit} rows: all share one map, and ranks stay as different"]
+    if n_small == 1:
+        return [f"1 of {n_groups} groups has fewer than {limit} rows and no map of its own"]
+    return [f"{n_small} of {n_groups} groups have fewer than {limit} rows and no maps of their own"]

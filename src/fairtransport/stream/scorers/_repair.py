@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
 from fairtransport.histograms import Grid
 from fairtransport.repair import QuantileRepairClassifier
 from fairtransport.stream.scorers._base import Scorer
@@ -45,6 +44,11 @@ class RepairScorer(Scorer):
         return self.model.repair_ if isinstance(self.model, QuantileRepairClassifier) else self.model
 
     @property
+    def has_histograms(self) -> bool:
+        """Whether the repair has learned from a stream since `fit` or `frozen`."""
+        return hasattr(self.repair, "counted_")
+
+    @property
     def groups(self) -> Groups:
         """Groups that the model knows, without rows."""
         return self.repair.groups_
@@ -69,43 +73,33 @@ class RepairScorer(Scorer):
 
     def discount_past(self) -> None:
         """Reduce the weight of rows before an alarm."""
-        counted = vars(self.repair).get("counted_")
-        if counted is not None:
-            share = min(1.0, _ROWS_AFTER_ALARM / float(counted.weights.sum()))
-            self.repair.resume(self.repair.online_state().forget(share))
+        if self.has_histograms:
+            state = self.repair.online_state()
+            share = min(1.0, _ROWS_AFTER_ALARM / float(state.histograms.weights.sum()))
+            self.repair.resume(state.forget(share))
 
     def add_groups(self, groups: Groups) -> None:
         """Add the groups that the model does not know, without learning from rows."""
-        n_new = len(groups) - len(self.groups)
-        if n_new == 0:
+        if len(groups) == len(self.groups):
             return
-        counted = vars(self.repair).get("counted_")
-        if counted is not None:
+        if self.has_histograms:
             self.repair.resume(self.repair.online_state().add_groups(groups))
-            return
-        ends = np.array([self.grid.low, self.grid.high])
-        stay = QuantileMap(ends, ends).prepare()
-        self.repair.maps_ = (*self.repair.maps_, *(stay for _ in range(n_new)))
-        # Nobody is behind these knots; a file wants some rows behind each.
-        behind = np.full(2, int(NEW_GROUP_ROWS), dtype=np.int64)
-        self.repair.rows_at_knots_ = (*self.repair.rows_at_knots_, *(behind for _ in range(n_new)))
-        self.repair.own_map_ = np.append(self.repair.own_map_, np.zeros(n_new, dtype=np.bool_))
-        self.repair.group_sizes_ = np.append(self.repair.group_sizes_, np.zeros(n_new, dtype=np.int64))
-        self.repair.groups_ = groups
+        else:
+            self.repair.use_maps(self.repair.group_maps().with_identity_maps(groups, self.grid))
 
     def distance(self, other: RepairScorer) -> float:
         """Return the distance to another state of the same model."""
-        counted = vars(self.repair).get("counted_")
-        if counted is None:
+        if not self.has_histograms:
             return 0.0
-        n_groups, nodes = len(self.groups), counted.grid.nodes
+        histograms = self.repair.counted_
+        n_groups, nodes = len(self.groups), histograms.grid.nodes
         codes = np.repeat(np.arange(n_groups, dtype=np.uint16), nodes.size)
         groups = replace(self.groups, memberships=(codes,))
         scores = np.tile(nodes, n_groups)
         change = np.abs(self._repaired(scores, groups) - other._repaired(scores, groups))
-        shares = counted.by_group / counted.by_group.sum(axis=1, keepdims=True)
+        shares = histograms.by_group / histograms.by_group.sum(axis=1, keepdims=True)
         means = (change.reshape(n_groups, -1) * shares).sum(axis=1)
-        return float(means.max() / (counted.grid.high - counted.grid.low))
+        return float(means.max() / (histograms.grid.high - histograms.grid.low))
 
     def project(self, center: RepairScorer, radius: float) -> bool:
         """Move the model into the trust region; return whether it was outside."""
@@ -125,10 +119,10 @@ class RepairScorer(Scorer):
 
     def frozen(self) -> RepairScorer:
         """Return a copy with the same scores that does not learn."""
-        frozen = self.copy()
-        vars(frozen.repair).pop("counted_", None)
+        frozen, maps = self.copy(), self.repair.group_maps()
         if self._center is not None:
-            frozen.repair.maps_ = tuple(self._mixed_map(group) for group in range(len(self.groups)))
+            maps = replace(maps, maps=tuple(self._mixed_map(group) for group in range(len(self.groups))))
+        frozen.repair.use_maps(maps)
         return frozen
 
     def _mixed_map(self, group: int) -> QuantileMap:
@@ -144,8 +138,7 @@ class RepairScorer(Scorer):
     def unpack(cls, content: bytes) -> Self:
         """Invert `pack`."""
         scorer = super().unpack(content)
-        counted = vars(scorer.repair).get("counted_")
-        if counted is not None:  # a file stores summaries of the maps; those of the counts are exact
+        if scorer.has_histograms:  # a file stores summaries of the maps; those of the counts are exact
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
 
