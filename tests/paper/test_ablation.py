@@ -4,23 +4,24 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import ablation
-from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
+from fairtransport.paper._cached_parts import run_parts
 from fairtransport.paper.finding import VERDICTS
 
 
 def made_up(quick, change=None):
-    """Results without any effect but that free duals fail, unless ``change`` tells another Wass1 or error."""
+    """Return results without any effect except that free duals fail, unless ``change`` returns another metric."""
     results = {}
     for part in ablation.parts(quick=quick):
-        own = part.settings
-        found = {"wass1": 0.025 if own["opposite_duals"] else 0.3, "error": 0.18, **((change or (lambda _: {}))(own))}
-        update = np.arange(0, own["n_updates"] + 1, own["every"], dtype=float)
+        settings = part.settings
+        changed = {} if change is None else change(settings)
+        metrics = {"wass1": 0.025 if settings["opposite_duals"] else 0.3, "error": 0.18, **changed}
+        update = np.arange(0, settings["n_updates"] + 1, settings["every"], dtype=float)
         results[part.name] = {
             "update": update,
-            "wass1": np.where(update == 0, 0.314, found["wass1"]),
-            "error": np.full(update.shape, found["error"]),
-            "final_wass1": np.array(found["wass1"]),
-            "final_error": np.array(found["error"]),
+            "wass1": np.where(update == 0, 0.314, metrics["wass1"]),
+            "error": np.full(update.shape, metrics["error"]),
+            "final_wass1": np.array(metrics["wass1"]),
+            "final_error": np.array(metrics["error"]),
         }
     return results
 
@@ -30,7 +31,7 @@ def judged(change=None, *, quick=False):
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_parts_have_distinct_names_and_tell_everything(quick):
+def test_parts_have_distinct_names_and_complete_settings(quick):
     parts = ablation.parts(quick=quick)
     assert len({part.name for part in parts}) == len({part.digest for part in parts}) == len(parts)
     needed = {
@@ -64,29 +65,29 @@ def test_no_effect_agrees_with_the_paper(quick):
 
 
 def test_an_effect_of_many_features_differs():
-    def change(own):
-        return {"wass1": 0.06} if own["n_fourier_features"] == 200 and own["regularizer"] == "l2" else {}
+    def change(settings):
+        return {"wass1": 0.06} if settings["n_fourier_features"] == 200 and settings["regularizer"] == "l2" else {}
 
     assert judged(change) == ["differs", "differs", "differs", "agrees"]
 
 
 def test_few_features_may_differ():
-    def change(own):
-        return {"wass1": 0.3} if own["n_fourier_features"] < 50 else {}
+    def change(settings):
+        return {"wass1": 0.3} if settings["n_fourier_features"] < 50 else {}
 
     assert judged(change) == ["agrees"] * 4
 
 
 def test_an_effect_of_the_variance_differs():
-    def change(own):
-        return {"error": 0.2} if own["kernel_variance"] == 1.0 else {}
+    def change(settings):
+        return {"error": 0.2} if settings["kernel_variance"] == 1.0 else {}
 
     assert judged(change) == ["agrees", "differs", "agrees", "agrees"]
 
 
 def test_an_effect_of_the_regularizer_differs():
-    def change(own):
-        return {"wass1": 0.04} if own["regularizer"] == "entropy" and own["opposite_duals"] else {}
+    def change(settings):
+        return {"wass1": 0.04} if settings["regularizer"] == "entropy" and settings["opposite_duals"] else {}
 
     assert judged(change) == ["agrees", "agrees", "differs", "agrees"]
 
@@ -103,7 +104,7 @@ def test_the_sweep_looks_at_the_second_half_only():
     assert ablation.assemble(results, quick=True).claims[-1].verdict == "agrees"
 
 
-def test_pictures_have_axes_in_words_and_lines_told_apart_without_colour():
+def test_figures_have_axis_labels_and_lines_distinct_without_colour():
     figures = ablation.assemble(made_up(False), quick=False).figures
     axes = np.reshape(figures["ablation"].axes, (4, 2))
     for axis in axes[:, 0]:
@@ -124,7 +125,7 @@ def test_pictures_have_axes_in_words_and_lines_told_apart_without_colour():
     assert [text.get_text() for text in sweep[1].texts] == [".300"] * 12
 
 
-def test_tables_hold_the_numbers_behind_the_pictures():
+def test_tables_have_the_numbers_behind_the_figures():
     finding = ablation.assemble(made_up(False), quick=False)
     table, steps = finding.tables["ablation"], finding.tables["ablation-steps"]
     assert len(table.rows) == 4 * 5 * 3
@@ -158,11 +159,8 @@ def test_parts_run_and_make_a_finding(tiny, tmp_path):
     assert len(finding.claims) == 4
 
 
-def test_a_part_stops_when_asked(tiny):
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        ablation.parts(quick=True)[0].compute(stop)
+def test_a_part_can_be_stopped(tiny, assert_stops):
+    assert_stops(ablation.parts(quick=True)[0], 1)
 
 
 @pytest.mark.paper
@@ -172,7 +170,7 @@ def test_features_and_variance_hardly_matter_on_adult():
     chosen = [part for part in chosen if part.settings["n_fourier_features"] >= 50]
     wass1 = {}
     for part, result in zip(chosen, run_parts(chosen, n_jobs=2).values(), strict=True):
-        place = part.settings["n_fourier_features"], part.settings["kernel_variance"]
-        wass1.setdefault(place, []).append(float(result["final_wass1"]))
+        setting = part.settings["n_fourier_features"], part.settings["kernel_variance"]
+        wass1.setdefault(setting, []).append(float(result["final_wass1"]))
     assert len(wass1) == 9
     assert np.ptp([np.mean(seeds) for seeds in wass1.values()]) < 0.01

@@ -2,28 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.transport.line import Sample, wasserstein
 
 pytestmark = pytest.mark.paper
 
 BATCH, BATCHES, KEPT = 100, 60, 10_000
-
-
-def wass1(model, X, sex):
-    """Distance of each sex to the target, the male outputs of the initial model; added up, as the paper has it."""
-    scores, target = model.predict_proba(X)[:, 1], Sample.from_values(model.target_)
-    return sum(wasserstein(Sample.from_values(scores[sex == one]), target) for one in ("Female", "Male"))
-
-
-@pytest.fixture(scope="module")
-def start():
-    split = adult_by_sex()
-    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
 
 @pytest.mark.filterwarnings("ignore:Parity cost most of the model:fairtransport.FairnessWarning")  # without the loss
@@ -38,12 +24,12 @@ def start():
     ],
     ids=["COT", "COT, the paper's", "DOT", "DOT, the paper's"],
 )
-def test_a_jump_is_followed_within_60_batches(start, kind, options, seed):
+def test_a_jump_is_followed_within_60_batches(initial_model, wass1, kind, options, seed):
     split, rng = adult_by_sex(), np.random.default_rng(seed)
     sex, sex_kept = split.sensitive_train["sex"], split.sensitive_test["sex"]
     if "solver" in options:
         options = {**options, "solver": SgdSettings(random_state=seed)}
-    model = kind(start, target="Male", **options)
+    model = kind(initial_model, target="Male", **options)
     before = rows_at_rates(split.y_train, sex, {"Female": 0.1}, rng)
     model.fit(split.X_train[before], split.y_train[before], sensitive_features={"sex": sex[before]})
     pool = rows_at_rates(split.y_train, sex, {"Female": 0.4}, rng)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure2
-from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
+from fairtransport.paper._cached_parts import run_parts
 from fairtransport.paper.finding import VERDICTS
 
 WASS1 = {"COT": {5: 0.05, 10: 0.03, 20: 0.03}, "DOT": {5: 0.25, 10: 0.14, 20: 0.08}}
@@ -176,11 +176,8 @@ def test_parts_run_and_make_a_finding(tiny, tmp_path):
     assert again[parts[0].name]["final_wass1"] == results[parts[0].name]["final_wass1"]
 
 
-def test_a_part_stops_when_asked(tiny):
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        figure2.parts(quick=True)[0].compute(stop)
+def test_a_part_can_be_stopped(tiny, assert_stops):
+    assert_stops(figure2.parts(quick=True)[0], 1)
 
 
 @pytest.mark.paper

@@ -7,28 +7,13 @@ import pytest
 
 from fairtransport.paper import _shifted_adult as shifted_adult
 from fairtransport.paper import figure3
-from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
-from fairtransport.paper.splits import Split
+from fairtransport.paper._cached_parts import Stop, run_parts
 from fairtransport.report.style.figure_files import figure_bytes
 
 
-def small_split(n=3000):
-    """Women and men in 10 and 30 of 100 cases in class 1, as in Adult, with four features."""
-    rng = np.random.default_rng(0)
-    sides = []
-    for _ in range(2):
-        sex = np.where(rng.random(n) < 0.4, "Female", "Male").astype(object)
-        y = (rng.random(n) < np.where(sex == "Female", 0.1, 0.3)).astype(int)
-        X = rng.normal(size=(n, 4)) + np.outer(y, [1.5, 0.5, 0.0, 0.0])
-        X[:, 3] = sex == "Male"
-        sides += [X, y, {"sex": sex}]
-    return Split("small", *sides)
-
-
 @pytest.fixture
-def small(monkeypatch):
-    split = small_split()
-    monkeypatch.setattr(figure3, "adult_by_sex", lambda: split)
+def small(monkeypatch, small_split):
+    monkeypatch.setattr(figure3, "adult_by_sex", lambda: small_split)
     monkeypatch.setattr(figure3, "_QUICK_BUDGET", (2_000, 0.05))
 
 
@@ -71,30 +56,13 @@ def test_equal_seeds_give_equal_models(small, monkeypatch):
     assert not np.array_equal(first["theta"], third["theta"])
 
 
-def test_a_part_can_be_stopped(small):
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        figure3.parts(quick=True)[0].compute(stop)
+@pytest.mark.parametrize("check", [1, 4])  # before training, and between two records
+def test_a_part_can_be_stopped(small, assert_stops, check):
+    assert_stops(figure3.parts(quick=True)[0], check)
 
 
-def test_a_part_can_be_stopped_between_two_records(small):
-    class Later(Stop):
-        asked = 0
-
-        def check(self):
-            self.asked += 1
-            if self.asked == 4:
-                raise Stopped
-
-    later = Later()
-    with pytest.raises(Stopped):
-        figure3.parts(quick=True)[0].compute(later)
-    assert later.asked == 4
-
-
-def test_rows_have_the_rates_asked_for():
-    split = small_split()
+def test_rows_have_the_rates_asked_for(small_split):
+    split = small_split
     sex = split.sensitive_train["sex"]
     rows = shifted_adult.rows_at_rates(split.y_train, sex, {"Female": 0.4}, np.random.default_rng(0))
     assert len(set(rows.tolist())) == len(rows)
@@ -123,8 +91,8 @@ def test_claims_that_hold():
     ],
 )
 def test_claims_that_do_not_hold(change, wrong):
-    found = verdicts(made_up(**change))
-    assert [place for place, verdict in enumerate(found) if verdict == "differs"] == wrong
+    judged = verdicts(made_up(**change))
+    assert [number for number, verdict in enumerate(judged) if verdict == "differs"] == wrong
 
 
 @pytest.mark.paper

@@ -6,30 +6,15 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure4
-from fairtransport.paper._cached_parts import Stop, Stopped, run_parts
-from fairtransport.paper.splits import Split
+from fairtransport.paper._cached_parts import Stop, run_parts
 from fairtransport.report.style.figure_files import figure_bytes
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
 
 
-def small_split(n=2000):
-    """Women and men in 10 and 30 of 100 cases in class 1, as in Adult, with four features."""
-    rng = np.random.default_rng(0)
-    sides = []
-    for _ in range(2):
-        sex = np.where(rng.random(n) < 0.4, "Female", "Male").astype(object)
-        y = (rng.random(n) < np.where(sex == "Female", 0.1, 0.3)).astype(int)
-        X = rng.normal(size=(n, 4)) + np.outer(y, [1.5, 0.5, 0.0, 0.0])
-        X[:, 3] = sex == "Male"
-        sides += [X, y, {"sex": sex}]
-    return Split("small", *sides)
-
-
 @pytest.fixture
-def small(monkeypatch):
-    split = small_split()
-    monkeypatch.setattr(figure4, "adult_by_sex", lambda: split)
+def small(monkeypatch, small_split):
+    monkeypatch.setattr(figure4, "adult_by_sex", lambda: small_split)
     monkeypatch.setattr(figure4, "_QUICK_SEGMENT", 200)
     figure4._start.cache_clear()
     yield
@@ -120,26 +105,9 @@ def test_a_change_of_rate_shows_before_any_update(small, monkeypatch):
     np.testing.assert_array_equal(results["update"][1:, 0], results["update"][:-1, -1])
 
 
-def test_a_part_can_be_stopped(small):
-    stop = Stop()
-    stop.set()
-    with pytest.raises(Stopped):
-        figure4.parts(quick=True)[0].compute(stop)
-
-
-def test_a_part_can_be_stopped_between_two_records(small):
-    class Later(Stop):
-        asked = 0
-
-        def check(self):
-            self.asked += 1
-            if self.asked == 20:
-                raise Stopped
-
-    later = Later()
-    with pytest.raises(Stopped):
-        figure4.parts(quick=True)[0].compute(later)
-    assert later.asked == 20
+@pytest.mark.parametrize("check", [1, 20])  # before training, and between two records
+def test_a_part_can_be_stopped(small, assert_stops, check):
+    assert_stops(figure4.parts(quick=True)[0], check)
 
 
 def test_claims_that_hold():
@@ -161,8 +129,7 @@ def test_claims_that_hold():
     ],
 )
 def test_claims_that_do_not_hold(change, wrong):
-    found = verdicts(made_up(**change))
-    assert found[wrong] == "differs"
+    assert verdicts(made_up(**change))[wrong] == "differs"
 
 
 def test_updates_until_low():

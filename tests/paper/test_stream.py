@@ -2,37 +2,23 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.transport.line import Sample, wasserstein
 
 pytestmark = pytest.mark.paper
 
 BATCH, QUIET, AFTER, KEPT = 100, 100, 60, 10_000
 
 
-def wass1(model, X, sex):
-    """Distance of each sex to the target, the male outputs of the initial model; added up, as the paper has it."""
-    scores, target = model.predict_proba(X)[:, 1], Sample.from_values(model.target_)
-    return sum(wasserstein(Sample.from_values(scores[sex == one]), target) for one in ("Female", "Male"))
-
-
-@pytest.fixture(scope="module")
-def start():
-    split = adult_by_sex()
-    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
-
-
-def fitted(start, kind, seed, rng, **options):
+def fitted(initial_model, kind, seed, rng, **options):
     split = adult_by_sex()
     sex = split.sensitive_train["sex"]
     rows = rows_at_rates(split.y_train, sex, {"Female": 0.1}, rng)
     if "solver" in options:
         options = {**options, "solver": SgdSettings(random_state=seed)}
-    model = kind(start, target="Male", **options)
+    model = kind(initial_model, target="Male", **options)
     return model.fit(split.X_train[rows], split.y_train[rows], sensitive_features={"sex": sex[rows]}), rows
 
 
@@ -52,10 +38,10 @@ def adjust(adjuster, rows):
     ],
     ids=["COT", "COT, the paper's", "DOT"],
 )
-def test_a_jump_is_heard_and_followed_within_60_batches(start, kind, options, seed):
+def test_a_jump_is_heard_and_followed_within_60_batches(initial_model, wass1, kind, options, seed):
     split, rng = adult_by_sex(), np.random.default_rng(seed)
     sex, sex_kept = split.sensitive_train["sex"], split.sensitive_test["sex"]
-    model, before = fitted(start, kind, seed, rng, **options)
+    model, before = fitted(initial_model, kind, seed, rng, **options)
     adjuster = ft.stream.ContinualAdjuster(model)
     quiet = rng.permutation(before)[: BATCH * QUIET].reshape(QUIET, BATCH)
     assert not any(adjust(adjuster, rows).alarm for rows in quiet)
@@ -72,10 +58,10 @@ def test_a_jump_is_heard_and_followed_within_60_batches(start, kind, options, se
     assert reports[-1].moved < 0.5
 
 
-def test_constant_rates_ring_no_oftener_than_stated(start):
+def test_constant_rates_ring_no_oftener_than_stated(initial_model):
     """10,000 batches at the stated rate of .001: at most ten alarms are expected."""
     rng = np.random.default_rng(0)
-    model, rows = fitted(start, ft.DiscreteTransportClassifier, 0, rng)
+    model, rows = fitted(initial_model, ft.DiscreteTransportClassifier, 0, rng)
     adjuster = ft.stream.ContinualAdjuster(model, alarm_rate=0.001, checkpoint_every=None)
     for _ in range(10_000):
         report = adjust(adjuster, rng.choice(rows, BATCH))

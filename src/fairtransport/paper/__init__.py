@@ -1,1 +1,1 @@
-"""Every table and figure of the paper, one file each, with the published values beside them."""
+"""The tables and figures of the paper, reproduced; one module each."""

@@ -1,4 +1,4 @@
-"""The paper's algorithms on Adult, followed on the test rows: what Figure 2 and the ablation are made of."""
+"""The paper's algorithms on Adult, measured on test rows during training, for Figure 2 and the ablation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["train_on_adult"]
 
 @lru_cache(maxsize=1)
 def _adult() -> tuple[Split, Any]:
-    """Adult's split and theta*: scikit-learn's logistic regression with its default C."""
+    """Return Adult's split and theta*, scikit-learn's logistic regression with its default C."""
     split = adult_split()
     return split, LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
@@ -52,16 +52,16 @@ def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping
 
 
 def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Run the paper's COT or DOT on Adult and follow it on the test rows.
+    """Train the paper's COT or DOT on Adult and measure it on test rows.
 
     Parameters
     ----------
     settings : mapping
         ``method`` ("COT" or "DOT"), ``columns`` (the sensitive ones), ``target``, ``batch_size``, ``n_updates``,
         ``every`` (updates between records), ``parameter_step``, ``seed`` and, for COT, the parameters of
-        `fairtransport.ContinuousTransportClassifier` that are about its duals. Nothing else matters to the result.
+        `fairtransport.ContinuousTransportClassifier` that concern its duals. The result depends on nothing else.
     stop : Stop
-        Asked between two records.
+        Checked between two records.
 
     Returns
     -------
@@ -69,21 +69,21 @@ def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
         See `fairtransport.paper._training_curves.record_training`.
     """
     split, start = _adult()
-    own = dict(settings)
-    method, columns = own.pop("method"), own.pop("columns")
-    every, seed = own.pop("every"), own.pop("seed")
-    model = paper_classifier(method, start, seed, own)
+    parameters = dict(settings)
+    method, columns = parameters.pop("method"), parameters.pop("columns")
+    every, seed = parameters.pop("every"), parameters.pop("seed")
+    model = paper_classifier(method, start, seed, parameters)
     sensitive = [{name: column[name] for name in columns} for column in (split.sensitive_train, split.sensitive_test)]
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=sensitive[0])
     evaluator = Evaluator.build(
-        split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], own["target"])
+        split.X_test, split.y_test, sensitive[1], _test_target(start, sensitive[1], parameters["target"])
     )
-    return record_training(trainer, evaluator, n_updates=own["n_updates"], every=every, stop=stop)
+    return record_training(trainer, evaluator, n_updates=parameters["n_updates"], every=every, stop=stop)
 
 
 def _test_target(start: Any, sensitive: Mapping[str, Any], target: str) -> Sample:
-    """Fix the target at theta*, of the test rows: what Wass1 is measured to, as in Table 1."""
+    """Return the target that Wass1 is measured to, as in Table 1: at theta*, of the test rows."""
     groups = make_groups(sensitive)
     scores = start.predict_proba(_adult()[0].X_test)[:, 1]
     samples = [Sample.from_values(scores[rows]) for rows in groups.rows]

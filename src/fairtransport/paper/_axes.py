@@ -1,10 +1,11 @@
-"""How every figure of the paper starts: the same quiet axes."""
+"""The common style of the reproduced figures."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
+from fairtransport.report.style.axes import add_grid
 from fairtransport.report.style.colors import THEMES
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ __all__ = ["start_figure"]
 
 
 def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Make a figure with quiet axes, whatever style the caller has set for other pictures.
+    """Return a figure and its axes in the common style, whatever matplotlib's settings are.
 
     Parameters
     ----------
     rows, columns : int
-        Of panels.
+        Number of panels.
     size : tuple of float
         Width and height in inches.
     **options
@@ -37,9 +38,7 @@ def start_figure(rows: int, columns: int, size: tuple[float, float], **options: 
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05)
         axes = figure.subplots(rows, columns, squeeze=False, **options)
         for axis in axes.flat:
-            axis.grid(visible=True, color=theme.line, linewidth=0.6)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+            add_grid(axis, theme, width=0.6)
             axis.spines[["left", "bottom"]].set_color(theme.quiet)
             axis.tick_params(colors=theme.quiet, labelcolor=theme.ink, labelsize=8.5)
     return figure, axes

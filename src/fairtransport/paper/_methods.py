@@ -1,6 +1,6 @@
-"""The methods of Table 1, each fitted on a split: test scores, the target aimed at, and the time it took.
+"""The methods of Table 1, fitted on a split: test scores, the target of each method, and the time it took.
 
-Logistic regression is fitted once a split; every other method starts from it or repairs its scores.
+Logistic regression is fitted once for each split; every other method starts from it or repairs its scores.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "SETTINGS", "Fit", "Problem", "fit_method", "measure", "prepare", "settings_of", "shuffled_floor"]
 
-# The paper's algorithm; where the paper gives no value (strength, steps), the one the project started with. Where
-# the numbers of updates come from is under "Notes" of `fit_method`.
+# The paper's algorithm; strength and steps, for which the paper gives no value, were set early in the project. The
+# notes of `fit_method` say how the numbers of updates were chosen.
 _PAPER_COT = {
     "parity_weight": np.inf,
     "regularizer": "l2",
@@ -44,7 +44,7 @@ _PAPER_COT_SOLVER = SgdSettings(dual_step=1.0, parameter_step=0.002, batch_size=
 _PAPER_DOT = {"parity_weight": np.inf}
 _PAPER_DOT_SOLVER = SgdSettings(parameter_step=0.01)
 
-# The paper's loop and target, with the loss kept: what the anchor alone changes.
+# The paper's loop and target with the logistic loss, so that the anchor is the only difference.
 _ANCHORED: Mapping[str, Any] = MappingProxyType({"solver": "sgd", "parity_weight": 2.5})
 
 SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -88,7 +88,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "COT (anchor)": "Continuous transport with the logistic anchor",
     }
 )
-"""The methods and what they are, in a few words."""
+"""The methods and their descriptions."""
 
 _ESTIMATORS: Mapping[str, Any] = MappingProxyType(
     {
@@ -115,9 +115,9 @@ class Problem:
     target : Sample
         The equal-weight Wasserstein-1 barycenter of the groups' training scores, which training aims at.
     test_target : Sample
-        The same of the test scores, which Wass1 is measured to.
+        The same of the test scores, to which Wass1 is measured.
     seconds : float
-        How long the fit took.
+        Time of the fit.
     """
 
     split: Split
@@ -131,7 +131,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What one method makes of the test rows.
+    """The scores of one method on the test rows.
 
     Attributes
     ----------
@@ -140,9 +140,9 @@ class Fit:
     scores : ndarray
         Scores of the test rows.
     target : Sample
-        What Wass1 is measured to: the kind of barycenter that the method aims at, of LR's test scores.
+        Target of Wass1: the kind of barycenter that the method aims at, of LR's test scores.
     seconds : float
-        How long training took, without LR's.
+        Time of training, without that of LR.
     """
 
     method: str
@@ -181,9 +181,9 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
     problem : Problem
         From `prepare`.
     random_state : int, default=0
-        Seed of the methods that draw batches; LR and DPP draw none.
+        Seed of the methods that draw batches; LR and DPP are deterministic.
     quick : bool, default=False
-        A tenth of the updates.
+        Run a tenth of the updates.
 
     Returns
     -------
@@ -192,20 +192,20 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C: half a training has no place in a table.
+        After Ctrl-C, because a table must not contain interrupted trainings.
 
     Notes
     -----
-    ``"(anchor)"`` stands for the paper's algorithm with the logistic loss kept. The others leave it out, as the paper
-    does, with the settings in `SETTINGS`. Step sizes are the same on
-    all data. On German Credit and on Communities and Crime, batches and updates were chosen on training rows:
-    about as many updates as bring Wass1 down to the training rows' own noise floor (membership shuffled); more
-    would only move theta along the set of fair models, away from the labels. The step sizes, and Adult's
-    batches and updates, were taken over from an early trial whose figures were on test rows, and not changed
-    for this table; on Adult, training Wass1 ends at .021, above its floor of .015.
+    ``"(anchor)"`` is the paper's algorithm with the logistic loss in the objective. The others leave it out, as the
+    paper does, with the settings in `SETTINGS`. Step sizes are the same on all data sets. On German
+    Credit and on Communities and Crime, batches and updates were chosen on training rows:
+    about as many updates as bring Wass1 down to the noise floor of the training rows (membership shuffled); more
+    updates would only move theta along the set of fair models, away from the labels. The step sizes, and Adult's
+    batches and updates, come from an early trial that was measured on test rows, and were not changed for this
+    table; on Adult, training Wass1 ends at .021, above its floor of .015.
 
-    Where groups overlap, DPP repairs the crossings of the sensitive columns, since a row can have one map
-    only; all crossings alike makes all groups alike.
+    Where groups overlap, DPP repairs the combinations of the sensitive columns' values, because a row can have only
+    one map; if all combinations have the same distribution, so have all groups.
     """
     check_choice(method, METHODS, name="method")
     split, start = problem.split, time.perf_counter()
@@ -232,8 +232,8 @@ def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: b
 def measure(fit: Fit, problem: Problem) -> dict[str, float]:
     """Compute the four metrics on the test rows.
 
-    Wass1 is to the target fixed at theta*, the barycenter of logistic regression's scores of the same test rows.
-    That is how the paper must have measured: for two groups LR's Wass1 then equals its SPDD, as in its Table 1
+    Wass1 is measured to the target fixed at theta*, the barycenter of logistic regression's scores of the same test
+    rows. The paper must have measured it in this way: for two groups LR's Wass1 then equals its SPDD, as in its Table 1
     (.103 and .102 on German Credit), and a barycenter of training scores would put it above.
 
     Parameters
@@ -241,7 +241,7 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
     fit : Fit
         From `fit_method`.
     problem : Problem
-        The same that was fitted.
+        The problem that the method was fitted on.
 
     Returns
     -------
@@ -254,16 +254,16 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
 
 
 def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_state: int = 0) -> dict[str, float]:
-    """Compute the three disparities with group membership shuffled: what chance alone shows on these test rows.
+    """Compute the noise floor of the three disparities, their mean with group membership shuffled.
 
     Parameters
     ----------
     fit : Fit
-        A method that reaches the target, such as DPP: then the floor is that of perfect parity.
+        A method that reaches the target, such as DPP, so that the floor is that of perfect parity.
     problem : Problem
-        The same that was fitted.
+        The problem that the method was fitted on.
     n_shuffles : int, default=200
-        The floor is the mean over as many shuffles.
+        Number of shuffles.
     random_state : int, default=0
         Seed of the shuffles.
 
@@ -277,7 +277,7 @@ def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_
     shuffles = [
         disparities(fit.scores, sensitive_features=groups.shuffled(rng), target=fit.target) for _ in range(n_shuffles)
     ]
-    return {metric: float(np.mean([one[metric] for one in shuffles])) for metric in shuffles[0]}
+    return {metric: float(np.mean([values[metric] for values in shuffles])) for metric in shuffles[0]}
 
 
 def settings_of(method: str, dataset: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Table 1 of the paper as printed: the figures that ours stand beside."""
+"""Table 1 of the paper as printed."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType(
 
 
 def published_value(dataset: str, method: str, metric: str) -> float | None:
-    """Return what the paper prints, or None where it has no such figure.
+    """Return the printed figure, or None where the paper has none.
 
     Parameters
     ----------
     dataset, method : str
-        As in our table, where a word in parentheses says which variant: ``"Communities (each)"``,
-        ``"COT (anchor)"``. Variants stand beside the same published figure.
+        As in our table, with a variant in parentheses: ``"Communities (each)"``, ``"COT (anchor)"``. Variants
+        have the published figure of the method itself.
     metric : str
         One of `METRICS`, in the paper's spelling.
 
@@ -83,7 +83,7 @@ def published_value(dataset: str, method: str, metric: str) -> float | None:
 
 
 def three_digits(value: float) -> str:
-    """Write a figure as the paper does.
+    """Write a number as the paper does, without the leading zero.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Adult as it might be elsewhere: the two sexes with other shares in class 1."""
+"""Adult with other class rates of the two sexes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["adult_by_sex", "rows_at_rates"]
 
 @lru_cache(maxsize=1)
 def adult_by_sex() -> Split:
-    """Adult with the features of Table 1 and two groups, women and men.
+    """Return Adult with the features of Table 1 and two groups, women and men.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def adult_by_sex() -> Split:
 def rows_at_rates(
     labels: NDArray[np.int64], sex: NDArray[np.object_], rates: Mapping[str, float], rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw rows so that each sex has its share in class 1.
+    """Draw rows so that each sex has a given share in class 1.
 
     Parameters
     ----------

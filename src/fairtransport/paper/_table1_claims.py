@@ -1,4 +1,4 @@
-"""What the paper claims about Table 1, judged from our figures."""
+"""The paper's claims about Table 1, checked against our figures."""
 
 from __future__ import annotations
 

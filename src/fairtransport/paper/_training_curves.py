@@ -1,4 +1,4 @@
-"""Following a training run on rows kept aside: Wass1 to the fixed target and Err-.5 along the updates."""
+"""Training curves: Wass1 to the fixed target and Err-.5 on held-out rows during training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Evaluator", "record_training"]
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Rows kept aside, their groups and the fixed target."""
+    """Held-out rows, their groups and the fixed target."""
 
     X: Any
     y: NDArray[Any]
@@ -37,22 +37,22 @@ class Evaluator:
         return cls(X, np.asarray(y), groups, target if isinstance(target, Sample) else Sample.from_values(target))
 
     def scores(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of one shared parameter vector, the intercept last."""
+        """Return the scores of a parameter vector that all groups share, the intercept last."""
         shared = np.ravel(theta)
         return sigmoid(np.asarray(self.X @ shared[:-1], dtype=np.float64) + shared[-1])
 
     def measure(self, theta: NDArray[np.float64]) -> tuple[float, float]:
-        """Wass1 to the fixed target, and Err-.5."""
+        """Return Wass1 to the fixed target, and Err-.5."""
         scores = self.scores(theta)
         wass1 = sum(wasserstein(scores[rows], self.target) for rows in self.groups.rows)
         return float(wass1), error_rate(self.y, scores)
 
 
 def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, every: int, stop: Stop) -> Result:
-    """Run ``n_updates`` updates and measure after each ``every`` of them.
+    """Run ``n_updates`` updates and measure after every ``every`` of them.
 
-    Each record is of the iterates' mean since the one before, which shows where theta is without the jitter
-    of single batches. ``final`` is of the mean of the second half, as the estimators return it.
+    Each record measures the mean of the iterates since the record before, which is less noisy than single iterates.
+    ``final`` measures the mean of the second half of all iterates, which the estimators return.
 
     Returns
     -------

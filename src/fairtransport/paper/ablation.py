@@ -3,16 +3,16 @@
 The paper reports it in two sentences: similar performance for 50 Fourier features or more, kernel variances of
 .01, .1 and 1, entropy and L2; and some instability during training, which opposite duals could in some cases
 alleviate. Everything is as in Figure 2 with race and sex, at batch size 20, but updates times step is 50 here:
-enough for Wass1 to level off. The paper's objective has forgotten the labels, so that longer runs wander along the
-set of fair models, and those with a variance of 1, whose duals are the smoothest, wander furthest: with steps twice
-as long, Figure 2's budget, their test Wass1 was .036 and the other variances' .025, a spread of .012. The shorter
-budget was settled after that was seen; on training rows its spread was .004.
+enough for Wass1 to level off. The paper's objective does not contain the labels, so that longer runs drift along the
+set of fair models, and those with a variance of 1, whose duals are the smoothest, drift furthest: with steps twice
+as long, Figure 2's budget, their test Wass1 was .036 and that of the other variances .025, a spread of .012. The
+shorter budget was chosen after seeing this; on training rows its spread was .004.
 
 Strength and dual step cannot be the same for all four kinds of dual problem. Without the constraint a strength of
 .1 draws every group towards the target's median (the regularized distance is least there), and entropy needs a
 strength of .03 or more and short dual steps, or its weights explode. So each kind has its own, chosen on training
 rows with a seed that is not used here, among strengths from .003 to .1 and dual steps from .1 to 10 times the
-strength; one pair serves all numbers of features and all variances. A second picture shows that whole range.
+strength; one pair serves all numbers of features and all variances. A second figure shows that whole range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairtransport.paper._adult_training import train_on_adult
 from fairtransport.paper._axes import start_figure
 from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Table, verdict
 from fairtransport.report.style.colors import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -145,14 +145,7 @@ def _part(
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each kind of dual problem, number of features, variance and seed, and the sweep.
 
-    Parameters
-    ----------
-    quick : bool
-        Fewer numbers of features, one seed, fewer updates.
-
-    Returns
-    -------
-    list of Part
+    With ``quick``: fewer numbers of features, one seed, fewer updates.
     """
     grid = [
         _part(
@@ -193,8 +186,8 @@ def parts(*, quick: bool) -> list[Part]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """Everything that the runs ended with.
+class _Outcomes:
+    """The outcomes of all runs.
 
     ``wass1`` and ``error``: kind -> array (features, variances, seeds). ``worst``: kind -> array (strengths,
     ratios), the highest Wass1 over a run's second half; ``swing`` its highest minus its lowest there.
@@ -214,7 +207,7 @@ class _Found:
         return values[np.array(self.features) >= _ENOUGH]
 
 
-def _gather(results: Mapping[str, Result], quick: bool) -> _Found:
+def _gather(results: Mapping[str, Result], quick: bool) -> _Outcomes:
     features, (strengths, ratios) = _features(quick), _sweep(quick)
 
     def final(kind: _Kind, what: str) -> NDArray[np.float64]:
@@ -230,7 +223,7 @@ def _gather(results: Mapping[str, Result], quick: bool) -> _Found:
         return np.array([[run["wass1"][run["update"] > run["update"][-1] / 2] for run in row] for row in runs])
 
     late = {kind: second_half(kind) for kind in _KINDS}
-    return _Found(
+    return _Outcomes(
         features,
         strengths,
         ratios,
@@ -241,12 +234,12 @@ def _gather(results: Mapping[str, Result], quick: bool) -> _Found:
     )
 
 
-def _table(found: _Found) -> Table:
+def _table(outcomes: _Outcomes) -> Table:
     rows = []
     for kind in _KINDS:
-        for i, features in enumerate(found.features):
+        for i, features in enumerate(outcomes.features):
             for j, variance in enumerate(_VARIANCES):
-                wass1, error = found.wass1[kind][i, j], found.error[kind][i, j]
+                wass1, error = outcomes.wass1[kind][i, j], outcomes.error[kind][i, j]
                 rows.append(
                     (
                         kind.regularizer,
@@ -269,24 +262,24 @@ def _table(found: _Found) -> Table:
     )
 
 
-def _sweep_table(found: _Found) -> Table:
+def _sweep_table(outcomes: _Outcomes) -> Table:
     rows = [
         (kind.regularizer, kind.opposite, strength, round(ratio * strength, 9), *(round(float(v), 5) for v in late))
         for kind in _KINDS
-        for i, strength in enumerate(found.strengths)
-        for j, ratio in enumerate(found.ratios)
-        for late in ((found.worst[kind][i, j], found.swing[kind][i, j]),)
+        for i, strength in enumerate(outcomes.strengths)
+        for j, ratio in enumerate(outcomes.ratios)
+        for late in ((outcomes.worst[kind][i, j], outcomes.swing[kind][i, j]),)
     ]
     head = ("regularizer", "opposite_duals", "strength", "dual_step", "wass1_highest_late", "wass1_swing_late")
     return Table(head, tuple(rows))
 
 
-def _short_table(found: _Found) -> Table:
+def _short_table(outcomes: _Outcomes) -> Table:
     """Lowest to highest over features and variances, for the page."""
     rows = []
     for kind in _KINDS:
-        wass1, error = found.enough(kind, "wass1"), found.enough(kind, "error")
-        fine = f"{np.count_nonzero(found.worst[kind] <= _FINE)} of {found.worst[kind].size}"
+        wass1, error = outcomes.enough(kind, "wass1"), outcomes.enough(kind, "error")
+        fine = f"{np.count_nonzero(outcomes.worst[kind] <= _FINE)} of {outcomes.worst[kind].size}"
         rows.append((kind.title, f"{kind.strength:g}", f"{kind.dual_step:g}", _span(wass1), _span(error), fine))
     head = ("Duals", "Strength", "Dual step", "Wass1, D >= 50", "Err-.5, D >= 50", "Steps that stay below .05")
     return Table(head, tuple(rows))
@@ -299,52 +292,53 @@ def _span(values: NDArray[np.float64]) -> str:
     return f"{three_digits(values.min())} to {three_digits(values.max())}"
 
 
-def _verdict(*, holds: bool) -> str:
-    return "agrees" if holds else "differs"
-
-
 def _kind(key: str) -> _Kind:
     return next(kind for kind in _KINDS if kind.key == key)
 
 
-def _claims(found: _Found) -> tuple[Claim, ...]:
-    return (_features_claim(found), _variance_claim(found), _regularizer_claim(found), _constraint_claim(found))
+def _claims(outcomes: _Outcomes) -> tuple[Claim, ...]:
+    return (
+        _features_claim(outcomes),
+        _variance_claim(outcomes),
+        _regularizer_claim(outcomes),
+        _constraint_claim(outcomes),
+    )
 
 
-def _features_claim(found: _Found) -> Claim:
+def _features_claim(outcomes: _Outcomes) -> Claim:
     kind = _kind("l2-opposite")
-    spread = [float(np.ptp(found.enough(kind, what), axis=0).max()) for what in ("wass1", "error")]
-    few = float(np.ptp(found.wass1[kind].mean(axis=2), axis=0).max())
+    spread = [float(np.ptp(outcomes.enough(kind, what), axis=0).max()) for what in ("wass1", "error")]
+    few = float(np.ptp(outcomes.wass1[kind].mean(axis=2), axis=0).max())
     return Claim(
         "COT performs similarly for 50 Fourier features or more.",
         "",
-        f"L2, opposite duals, from 50 to {max(found.features)} features at one variance: Wass1 differs by "
+        f"L2, opposite duals, from 50 to {max(outcomes.features)} features at one variance: Wass1 differs by "
         f"{three_digits(spread[0])} at most, Err-.5 by {three_digits(spread[1])}",
-        _verdict(holds=max(spread) <= _SIMILAR),
-        f"Similar is {three_digits(_SIMILAR)} or less. From {min(found.features)} features on, Wass1 differs by "
+        verdict(holds=max(spread) <= _SIMILAR),
+        f"Similar is {three_digits(_SIMILAR)} or less. From {min(outcomes.features)} features on, Wass1 differs by "
         f"{three_digits(few)}.",
     )
 
 
-def _variance_claim(found: _Found) -> Claim:
+def _variance_claim(outcomes: _Outcomes) -> Claim:
     kind = _kind("l2-opposite")
-    wass1, error = found.enough(kind, "wass1"), found.enough(kind, "error")
+    wass1, error = outcomes.enough(kind, "wass1"), outcomes.enough(kind, "error")
     spread = [float(np.ptp(values)) for values in (wass1, error)]
     return Claim(
         "COT performs similarly for kernel variances of .01, .1 and 1.",
         "",
         f"L2, opposite duals, 50 features or more and all three variances: Wass1 {_span(wass1)} (spread "
         f"{three_digits(spread[0])}), Err-.5 {_span(error)} (spread {three_digits(spread[1])})",
-        _verdict(holds=max(spread) <= _SIMILAR),
+        verdict(holds=max(spread) <= _SIMILAR),
         f"Similar is {three_digits(_SIMILAR)} or less. Runs twice as long had a Wass1 spread of .012; this length was "
         "settled after seeing that.",
     )
 
 
-def _regularizer_claim(found: _Found) -> Claim:
+def _regularizer_claim(outcomes: _Outcomes) -> Claim:
     kinds = [_kind("l2-opposite"), _kind("entropy-opposite")]
-    means = np.array([[found.enough(kind, what).mean() for what in ("wass1", "error")] for kind in kinds])
-    told = [
+    means = np.array([[outcomes.enough(kind, what).mean() for what in ("wass1", "error")] for kind in kinds])
+    figures = [
         f"{kind.word}: Wass1 {three_digits(wass1)}, Err-.5 {three_digits(error)}"
         for kind, (wass1, error) in zip(kinds, means, strict=True)
     ]
@@ -352,47 +346,47 @@ def _regularizer_claim(found: _Found) -> Claim:
     return Claim(
         "COT performs similarly with entropy and with L2 regularization.",
         "",
-        f"Opposite duals, means over 50 features or more and all variances. {'; '.join(told)}",
-        _verdict(holds=bool(np.ptp(means, axis=0).max() <= _SIMILAR)),
+        f"Opposite duals, means over 50 features or more and all variances. {'; '.join(figures)}",
+        verdict(holds=bool(np.ptp(means, axis=0).max() <= _SIMILAR)),
         f"Similar is {three_digits(_SIMILAR)} or less in both, each with a strength and a dual step that suit it: "
         f"{', '.join(steps)}.",
     )
 
 
-def _constraint_claim(found: _Found) -> Claim:
+def _constraint_claim(outcomes: _Outcomes) -> Claim:
     def succeeded(regularizer: str, duals: str) -> int:
-        return int(np.count_nonzero(found.worst[_kind(f"{regularizer}-{duals}")] <= _FINE))
+        return int(np.count_nonzero(outcomes.worst[_kind(f"{regularizer}-{duals}")] <= _FINE))
 
     names = {"l2": "L2", "entropy": "entropy"}
     kept, free = ({name: succeeded(name, duals) for name in names} for duals in ("opposite", "free"))
-    total = len(found.strengths) * len(found.ratios)
-    told = [f"{title}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, title in names.items()]
+    total = len(outcomes.strengths) * len(outcomes.ratios)
+    counts = [f"{title}: {kept[n]} of {total} with the constraint, {free[n]} without" for n, title in names.items()]
     return Claim(
         "Opposite duals can alleviate the instability of training.",
         "",
         f"Pairs of strength and dual step for which Wass1 stays at {three_digits(_FINE)} or less over the second half "
-        f"of the run. {'; '.join(told)}",
-        _verdict(holds=sum(kept.values()) > sum(free.values())),
+        f"of the run. {'; '.join(counts)}",
+        verdict(holds=sum(kept.values()) > sum(free.values())),
         "Decided by the numbers of both regularizers together. Without the constraint a large strength draws the "
         "groups to the target's median, and entropy's weights explode at all but the shortest dual steps; with it, "
         "entropy still needs dual steps no longer than the strength. Far shorter steps let theta outrun the duals.",
     )
 
 
-# ---------------------------------------------------------------- pictures
+# ---------------------------------------------------------------- figures
 
 
-def _figure(found: _Found) -> Any:
+def _figure(outcomes: _Outcomes) -> Any:
     mpl, theme = load_extra("matplotlib"), THEMES["light"]
     figure, axes = start_figure(len(_KINDS), 2, (7.6, 9.4), sharex=True, sharey="col")
     with mpl.rc_context():
         mpl.rcdefaults()
         for kind, row in zip(_KINDS, axes, strict=True):
-            for axis, values in zip(row, (found.wass1[kind], found.error[kind]), strict=True):
-                _draw_variances(axis, found.features, values)
+            for axis, values in zip(row, (outcomes.wass1[kind], outcomes.error[kind]), strict=True):
+                _draw_variances(axis, outcomes.features, values)
             row[0].set_title(kind.title, fontsize=10, loc="left")
-            told = f"strength {kind.strength:g}, dual step {kind.dual_step:g}"
-            row[1].set_title(told, fontsize=8.5, loc="right", color=theme.quiet)
+            title = f"strength {kind.strength:g}, dual step {kind.dual_step:g}"
+            row[1].set_title(title, fontsize=8.5, loc="right", color=theme.quiet)
             row[0].set_ylabel("Wasserstein-1 distance\n(Wass1), test rows", fontsize=9)
             row[1].set_ylabel("Classification error\n(Err-.5), test rows", fontsize=9)
         axes[0, 0].set(xscale="log", yscale="log")
@@ -402,7 +396,7 @@ def _figure(found: _Found) -> Any:
         axes[0, 0].minorticks_off()
         for axis in axes[-1]:
             axis.set_xlabel("Number of Fourier features D", fontsize=9)
-            axis.set_xticks(found.features, [str(features) for features in found.features])
+            axis.set_xticks(outcomes.features, [str(features) for features in outcomes.features])
             axis.minorticks_off()
         figure.legend(
             *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=9
@@ -427,7 +421,7 @@ def _draw_variances(axis: Any, features: tuple[int, ...], values: NDArray[np.flo
         axis.fill_between(features, *band, color=style.colour, alpha=0.15, lw=0)
 
 
-def _sweep_figure(found: _Found) -> Any:
+def _sweep_figure(outcomes: _Outcomes) -> Any:
     mpl, theme = load_extra("matplotlib"), THEMES["light"]
     figure, axes = start_figure(2, 2, (7.6, 5.6), sharex=True, sharey=True)
     norm = load_extra("matplotlib.colors").LogNorm(vmin=0.02, vmax=2.0, clip=True)
@@ -435,54 +429,42 @@ def _sweep_figure(found: _Found) -> Any:
         mpl.rcdefaults()
         for kind in _KINDS:
             axis = axes[("l2", "entropy").index(kind.regularizer), 0 if kind.opposite else 1]
-            worst = found.worst[kind]
+            worst = outcomes.worst[kind]
             axis.grid(visible=False)
             axis.imshow(worst, cmap="Blues", norm=norm, aspect="auto")
             for (i, j), value in np.ndenumerate(worst):
                 ink = theme.ink if norm(value) < 0.55 else theme.paper
                 fine = value <= _FINE
-                told = three_digits(value) + (" ✓" if fine else "")
+                text = three_digits(value) + (" ✓" if fine else "")
                 axis.text(
-                    j, i, told, ha="center", va="center", color=ink, fontsize=9, weight="bold" if fine else "normal"
+                    j, i, text, ha="center", va="center", color=ink, fontsize=9, weight="bold" if fine else "normal"
                 )
             axis.set_title(kind.title, fontsize=10, loc="left")
-            axis.set_xticks(range(len(found.ratios)), [f"{ratio:g}" for ratio in found.ratios])
-            axis.set_yticks(range(len(found.strengths)), [f"{strength:g}" for strength in found.strengths])
+            axis.set_xticks(range(len(outcomes.ratios)), [f"{ratio:g}" for ratio in outcomes.ratios])
+            axis.set_yticks(range(len(outcomes.strengths)), [f"{strength:g}" for strength in outcomes.strengths])
         for axis in axes[-1]:
             axis.set_xlabel("Dual step, in multiples of the strength", fontsize=9)
         for axis in axes[:, 0]:
             axis.set_ylabel("Regularization strength", fontsize=9)
-        told = f"Highest Wass1 over the second half of a run, test rows (✓: {three_digits(_FINE)} or less)"
-        figure.suptitle(told, fontsize=10)
+        title = f"Highest Wass1 over the second half of a run, test rows (✓: {three_digits(_FINE)} or less)"
+        figure.suptitle(title, fontsize=10)
     return figure
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw the ablation and judge what the paper says of it.
-
-    Parameters
-    ----------
-    results : mapping
-        Name of a part -> its result, for every part of ``parts(quick=quick)``.
-    quick : bool
-        As for `parts`.
-
-    Returns
-    -------
-    Finding
-    """
-    found, seeds = _gather(results, quick), len(_seeds(quick))
+    """Draw the ablation and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
+    outcomes, seeds = _gather(results, quick), len(_seeds(quick))
     return Finding(
         "ablation",
         "Ablation: features, kernel, regularizer, constraint",
-        "COT on Adult, test rows, race and sex. First picture: Wass1 and Err-.5 by number of Fourier features, kernel "
+        "COT on Adult, test rows, race and sex. First figure: Wass1 and Err-.5 by number of Fourier features, kernel "
         f"variance, regularizer and constraint; lines are means, bands lowest to highest, over {seeds} "
-        f"seed{'s' if seeds > 1 else ''}. Second picture: the highest Wass1 over the second half of a run, by strength "
+        f"seed{'s' if seeds > 1 else ''}. Second figure: the highest Wass1 over the second half of a run, by strength "
         f"and dual step, with {_ENOUGH} features and variance .1; a tick marks {three_digits(_FINE)} or less. "
         "Runs are half as long (updates times step) as in Figure 2, at whose length the spread over kernel variances "
         "was .012; this was settled after seeing that.",
-        figures={"ablation": _figure(found), "ablation-steps": _sweep_figure(found)},
-        tables={"ablation": _table(found), "ablation-steps": _sweep_table(found)},
-        shown={"ablation": _short_table(found)},
-        claims=_claims(found),
+        figures={"ablation": _figure(outcomes), "ablation-steps": _sweep_figure(outcomes)},
+        tables={"ablation": _table(outcomes), "ablation-steps": _sweep_table(outcomes)},
+        shown={"ablation": _short_table(outcomes)},
+        claims=_claims(outcomes),
     )

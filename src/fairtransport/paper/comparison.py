@@ -1,4 +1,4 @@
-"""Four methods on Adult's test rows, all with the paper's target: what the demo shows."""
+"""The comparison of the demo: four methods on Adult's test rows, all with the paper's target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_on_adult"]
 
-# The name on the page -> the method.
+# Name on the page -> method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}
 _NOTES = {
     "DPP": "Must know a person's group to score them.",
@@ -37,30 +37,30 @@ def compare_on_adult(
     Parameters
     ----------
     quick : bool, default=False
-        A tenth of the updates: seconds, and rougher figures.
+        Run a tenth of the updates, in seconds; the figures are less precise.
     random_state : int, default=0
         Seed of everything random.
     progress : callable, optional
-        Called with what is being done.
+        Called with a description of each step.
 
     Returns
     -------
     Comparison
         LR, DPP, DOT and COT on the official test rows; Wass1 is to the target fixed at LR's scores of these rows.
     """
-    say = progress or (lambda _: None)
-    say("Reading Adult")
+    report = progress or (lambda _: None)
+    report("Reading Adult")
     split = adult_split()
-    say("Training LR")
+    report("Training LR")
     problem = prepare(split)
-    say("Compiling, the first time only")
+    report("Compiling, the first time only")
     _compile(problem)
     fits = {"LR": fit_method("LR", problem)}
     with ignore_training_warnings():
         for name, method in _TRAINED.items():
-            say(f"Training {name}")
+            report(f"Training {name}")
             fits[name] = fit_method(method, problem, random_state=random_state, quick=quick)
-    say("Measuring")
+    report("Measuring")
     outcomes = tuple(
         MethodOutcome(name, METHODS[fit.method], measure(fit, problem), fit.seconds, fit.scores, _NOTES.get(name, ""))
         for name, fit in fits.items()
@@ -88,7 +88,7 @@ def compare_on_adult(
 
 
 def _compile(problem: Problem) -> None:
-    """Meet every compiled loop once, so that the seconds shown are of the work."""
+    """Call every compiled loop once, so that the times do not include compilation."""
     split = problem.split
     once = SgdSettings(n_updates=1, batch_size=1)
     loop = ContinuousTransportClassifier(problem.model, solver=once, parity_weight=3.0)

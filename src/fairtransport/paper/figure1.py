@@ -20,7 +20,7 @@ from scipy.stats import norm
 from fairtransport._extras import load_extra
 from fairtransport.paper._axes import start_figure
 from fairtransport.paper._cached_parts import Part
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Table, verdict
 from fairtransport.report.style.colors import THEMES, GroupStyle
 from fairtransport.transport.dual import solve_dual
 
@@ -64,10 +64,10 @@ def _sampler(mean: float, n: int, rng: np.random.Generator) -> NDArray[np.float6
 def _solve(settings: Mapping[str, Any], stop: Stop) -> Result:
     """Solve one dual problem and tabulate both duals."""
     stop.check()
-    own = dict(settings)
-    seed = own.pop("seed")
+    parameters = dict(settings)
+    seed = parameters.pop("seed")
     x, y = (partial(_sampler, mean) for mean in _MEANS.values())
-    solution = solve_dual(x, y, random_state=seed, **own)
+    solution = solve_dual(x, y, random_state=seed, **parameters)
     stop.check()
     return {
         "x_dual": solution.x_dual(_GRID),
@@ -88,16 +88,9 @@ def _name(regularizer: str, constraint: str, seed: int) -> str:
 def parts(*, quick: bool) -> list[Part]:
     """Return one dual problem for each regularizer, with and without the constraint, and seed.
 
-    Parameters
-    ----------
-    quick : bool
-        One seed and fewer updates.
-
-    Returns
-    -------
-    list of Part
+    With ``quick``: one seed and fewer updates.
     """
-    found = []
+    runs = []
     for regularizer in _REGULARIZERS:
         for constraint, opposite in _CONSTRAINTS.items():
             for seed in _seeds(quick):
@@ -110,8 +103,8 @@ def parts(*, quick: bool) -> list[Part]:
                     **_SETTINGS,
                 }
                 name = _name(regularizer, constraint, seed)
-                found.append(Part(name, settings, partial(_solve, settings), cost=3e-4 * n_updates))
-    return found
+                runs.append(Part(name, settings, partial(_solve, settings), cost=3e-4 * n_updates))
+    return runs
 
 
 # ---------------------------------------------------------------- results
@@ -128,13 +121,13 @@ class _Curves:
     @classmethod
     def gather(cls, results: list[Result]) -> _Curves:
         x, y = (np.array([result[key] for result in results], dtype=np.float64) for key in ("x_dual", "y_dual"))
-        # A constant moved from one dual to the other changes nothing, so both are given the same mean.
+        # A constant moved from one dual to the other changes nothing, so both are shifted to the same mean.
         shift = 0.5 * (y @ _mass("Y") - x @ _mass("X"))[:, None]
         return cls(x + shift, y - shift, np.array([float(result["value"]) for result in results]))
 
     @property
     def surplus(self) -> tuple[float, float]:
-        """How much higher each dual is, on average, under its own distribution than under the other."""
+        """Mean of each dual under its own distribution minus its mean under the other, the lowest over seeds."""
         gap = _mass("X") - _mass("Y")
         return float((self.x_dual @ gap).min()), float(-(self.y_dual @ gap).max())
 
@@ -145,7 +138,7 @@ class _Curves:
 
 
 def _mass(which: str) -> NDArray[np.float64]:
-    """Probabilities of the grid's points, with sum 1."""
+    """Return the probabilities of the grid points, with sum 1."""
     density = np.asarray(norm.pdf(_GRID, loc=_MEANS[which]), dtype=np.float64)
     return density / density.sum()
 
@@ -165,10 +158,10 @@ def _gather(results: Mapping[str, Result], quick: bool) -> _AllCurves:
 
 def _curve_table(curves: _AllCurves) -> Table:
     rows = []
-    for (regularizer, constraint), own in curves.items():
-        for seed in range(len(own.value)):
-            for place, point in enumerate(_GRID):
-                values = (float(own.x_dual[seed, place]), float(own.y_dual[seed, place]))
+    for (regularizer, constraint), solved in curves.items():
+        for seed in range(len(solved.value)):
+            for position, point in enumerate(_GRID):
+                values = (float(solved.x_dual[seed, position]), float(solved.y_dual[seed, position]))
                 rows.append((regularizer, constraint, seed, round(float(point), 3), *(round(v, 5) for v in values)))
     return Table(("regularizer", "duals", "seed", "point", "x_dual", "y_dual"), tuple(rows))
 
@@ -182,9 +175,14 @@ def _histogram_table(counts: Mapping[str, NDArray[np.float64]]) -> Table:
 
 def _value_table(curves: _AllCurves) -> Table:
     rows = []
-    for (regularizer, constraint), own in curves.items():
+    for (regularizer, constraint), solved in curves.items():
         bound = _W1 + _SETTINGS["strength"] * _REGULARIZERS[regularizer]
-        numbers = (_say(own.value.mean()), _say(np.ptp(own.value)), _say(bound), *map(_say, own.surplus))
+        numbers = (
+            _two_digits(solved.value.mean()),
+            _two_digits(np.ptp(solved.value)),
+            _two_digits(bound),
+            *map(_two_digits, solved.surplus),
+        )
         rows.append((_WORDS[regularizer], constraint, *numbers))
     head = ("Regularization", "Duals", "Dual value", "Range over seeds", "W1 and bias", "Surplus of X", "Surplus of Y")
     return Table(head, tuple(rows))
@@ -193,58 +191,54 @@ def _value_table(curves: _AllCurves) -> Table:
 # ---------------------------------------------------------------- claims
 
 
-def _say(value: float) -> str:
+def _two_digits(value: float) -> str:
     return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _verdict(*, holds: bool) -> str:
-    return "agrees" if holds else "differs"
-
-
-def _list(curves: _AllCurves, tell: Any) -> str:
-    return "; ".join(f"{_WORDS[r]}, {constraint}: {tell(own)}" for (r, constraint), own in curves.items())
+def _list(curves: _AllCurves, describe: Any) -> str:
+    return "; ".join(f"{_WORDS[r]}, {constraint}: {describe(solved)}" for (r, constraint), solved in curves.items())
 
 
 def _claims(curves: _AllCurves) -> tuple[Claim, ...]:
-    least = min(min(own.surplus) for own in curves.values())
-    opposite = max(own.sum for (_, constraint), own in curves.items() if constraint == "opposite")
-    free = max(own.sum for (_, constraint), own in curves.items() if constraint == "free")
+    least = min(min(solved.surplus) for solved in curves.values())
+    opposite = max(solved.sum for (_, constraint), solved in curves.items() if constraint == "opposite")
+    free = max(solved.sum for (_, constraint), solved in curves.items() if constraint == "free")
     strength = _SETTINGS["strength"]
-    misses = [abs(own.value.mean() - _W1 - strength * _REGULARIZERS[r]) for (r, _), own in curves.items()]
+    misses = [abs(solved.value.mean() - _W1 - strength * _REGULARIZERS[r]) for (r, _), solved in curves.items()]
     return (
         Claim(
             "The dual variable of a distribution is large where that distribution has more mass than the other.",
             "",
             "mean of each dual under its own distribution minus that under the other (X, Y): "
-            + _list(curves, lambda own: ", ".join(map(_say, own.surplus))),
-            _verdict(holds=least > 0),
+            + _list(curves, lambda solved: ", ".join(map(_two_digits, solved.surplus))),
+            verdict(holds=least > 0),
             "Decided by the signs, the lowest seed of each.",
         ),
         Claim(
             "With the constraint the two dual variables sum to zero at every point.",
             "0",
-            f"largest absolute sum {opposite:.1e}; without the constraint {_say(free)}",
-            _verdict(holds=opposite <= 1e-9),
+            f"largest absolute sum {opposite:.1e}; without the constraint {_two_digits(free)}",
+            verdict(holds=opposite <= 1e-9),
             "Decided by a sum of 1e-9 or less. Without the constraint nothing ties a dual down where its own "
             "distribution has no mass.",
         ),
         Claim(
             "The dual objective is the distance of the two distributions.",
             "W1 = 2",
-            _list(curves, lambda own: _say(own.value.mean())),
-            _verdict(holds=max(misses) <= _NEAR),
-            f"Regularization of strength {strength:g} makes of it at least {_say(_W1 + strength)} (L2) or "
-            f"{_say(_W1 - strength)} (entropy); the constraint lowers it again. Decided by a difference of {_NEAR:g} "
-            f"or less from these; the largest is {_say(max(misses))}.",
+            _list(curves, lambda solved: _two_digits(solved.value.mean())),
+            verdict(holds=max(misses) <= _NEAR),
+            f"Regularization of strength {strength:g} makes of it at least {_two_digits(_W1 + strength)} (L2) or "
+            f"{_two_digits(_W1 - strength)} (entropy); the constraint lowers it again. Decided by a difference of "
+            f"{_NEAR:g} or less from these; the largest is {_two_digits(max(misses))}.",
         ),
     )
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- the figure
 
 
 def _shares() -> dict[str, NDArray[np.float64]]:
-    """Per cent of the samples in each bin."""
+    """Return the percentage of the samples in each bin."""
     rng = np.random.default_rng(0)
     return {name: 100.0 * np.histogram(_sampler(mean, _DRAWN, rng), _BINS)[0] / _DRAWN for name, mean in _MEANS.items()}
 
@@ -283,10 +277,10 @@ def _figure(curves: _AllCurves, shares: Mapping[str, NDArray[np.float64]]) -> An
 
 def _draw_duals(axis: Any, curves: _AllCurves, constraint: str) -> None:
     axis.axhline(0.0, color=THEMES["light"].quiet, linewidth=0.8, zorder=2)
-    for place, name in enumerate(_MEANS):
-        for turn, regularizer in enumerate(_REGULARIZERS):
-            own = curves[regularizer, constraint]
-            duals = own.x_dual if name == "X" else own.y_dual
+    for position, name in enumerate(_MEANS):
+        for order, regularizer in enumerate(_REGULARIZERS):
+            solved = curves[regularizer, constraint]
+            duals = solved.x_dual if name == "X" else solved.y_dual
             axis.plot(
                 _GRID,
                 duals.mean(axis=0),
@@ -296,26 +290,14 @@ def _draw_duals(axis: Any, curves: _AllCurves, constraint: str) -> None:
                 marker=_MARKERS[name],
                 markersize=5,
                 markerfacecolor=_STYLES[name].colour if regularizer == "l2" else "white",
-                markevery=(4 + 5 * (2 * place + turn), 20),
+                markevery=(4 + 5 * (2 * position + order), 20),
                 label=f"dual of {name}, {_WORDS[regularizer]}",
                 zorder=4,
             )
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 1 and judge what the paper reads from it.
-
-    Parameters
-    ----------
-    results : mapping
-        Name of a part -> its result, for every part of ``parts(quick=quick)``.
-    quick : bool
-        As for `parts`.
-
-    Returns
-    -------
-    Finding
-    """
+    """Draw Figure 1 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
     curves, shares = _gather(results, quick), _shares()
     strength = f"{_SETTINGS['strength']:g}" + ("" if quick else f", mean of {_SEEDS} seeds")
     return Finding(

@@ -26,7 +26,7 @@ from fairtransport.paper._adult_training import train_on_adult
 from fairtransport.paper._axes import start_figure
 from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import PUBLISHED, three_digits
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Table, verdict
 from fairtransport.report.style.colors import GroupStyle
 
 if TYPE_CHECKING:
@@ -104,16 +104,9 @@ def _name(panel: str, method: str, batch: int, seed: int) -> str:
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each panel, method, batch size and seed.
 
-    Parameters
-    ----------
-    quick : bool
-        Fewer batch sizes and seeds, a fifth of the updates with steps twice as long.
-
-    Returns
-    -------
-    list of Part
+    With ``quick``: fewer batch sizes and seeds, a fifth of the updates with steps twice as long.
     """
-    found = []
+    runs = []
     for panel, (columns, target) in _PANELS.items():
         for batch in _batches(quick):
             n_updates, step = _budget(batch, quick)
@@ -134,8 +127,8 @@ def parts(*, quick: bool) -> list[Part]:
                     # Seconds on one core, roughly: each update costs about as much as ten rows a group.
                     cost = 1e-6 * n_updates * (batch + 10)
                     name = _name(panel, method, batch, seed)
-                    found.append(Part(name, settings, partial(train_on_adult, settings), cost))
-    return found
+                    runs.append(Part(name, settings, partial(train_on_adult, settings), cost))
+    return runs
 
 
 # ---------------------------------------------------------------- results
@@ -171,8 +164,8 @@ def _gather(results: Mapping[str, Result], quick: bool) -> _Cells:
 
 
 def _start(cells: _Cells, panel: str) -> tuple[float, float]:
-    """LR's Wass1 and error: every run starts there."""
-    traces = next(cell for (own, _, _), cell in cells.items() if own == panel).traces
+    """Return Wass1 and error of LR, where every run starts."""
+    traces = next(cell for (name, _, _), cell in cells.items() if name == panel).traces
     return float(traces["wass1"][0, 0]), float(traces["error"][0, 0])
 
 
@@ -201,7 +194,7 @@ def _batch_table(cells: _Cells, quick: bool) -> Table:
 
 
 def _short_table(cells: _Cells, quick: bool) -> Table:
-    """Means by batch size, for the page."""
+    """Return means by batch size, for the page."""
     shown = (("race-sex", "wass1", "Wass1"), ("race-sex", "error", "Err-.5"), ("sex", "wass1", "Wass1, sex only"))
     rows: list[tuple[str, ...]] = []
     for batch in _batches(quick):
@@ -214,8 +207,8 @@ def _short_table(cells: _Cells, quick: bool) -> Table:
 def _trace_table(cells: _Cells) -> Table:
     rows = []
     for method, batch, traces in _traced(cells):
-        for place, update in enumerate(traces["update"][0]):
-            spread = (*_numbers(traces["wass1"][:, place]), *_numbers(traces["error"][:, place]))
+        for position, update in enumerate(traces["update"][0]):
+            spread = (*_numbers(traces["wass1"][:, position]), *_numbers(traces["error"][:, position]))
             rows.append((method, batch, int(update), *spread))
     return Table(("method", "batch_size", "update", *_SPREAD), tuple(rows))
 
@@ -229,16 +222,12 @@ def _traced(cells: _Cells) -> Iterator[tuple[str, int, Mapping[str, NDArray[np.f
 # ---------------------------------------------------------------- claims
 
 
-def _verdict(*, holds: bool) -> str:
-    return "agrees" if holds else "differs"
-
-
 def _pairs(cells: _Cells, panel: str, batches: list[int], what: str) -> str:
-    told = []
+    pairs = []
     for batch in batches:
         cot, dot = (getattr(cells[panel, method, batch], what).mean() for method in _METHODS)
-        told.append(f"batch {batch}: DOT {three_digits(dot)}, COT {three_digits(cot)}")
-    return "; ".join(told)
+        pairs.append(f"batch {batch}: DOT {three_digits(dot)}, COT {three_digits(cot)}")
+    return "; ".join(pairs)
 
 
 def _small_batches(cells: _Cells, panel: str, batches: list[int], where: str) -> Claim:
@@ -247,7 +236,7 @@ def _small_batches(cells: _Cells, panel: str, batches: list[int], where: str) ->
         f"{where}: with small batches DOT has higher Wass1 than COT.",
         "",
         _pairs(cells, panel, batches, "wass1"),
-        _verdict(holds=min(gaps) > 0),
+        verdict(holds=min(gaps) > 0),
         f"DOT's lowest seed minus COT's highest is {three_digits(min(gaps))} at the least; the claim holds when that "
         f"is above 0 at every batch size up to {_SMALL}. A small batch's quantiles draw each group to the target's "
         "middle; COT's gradient has no such bias.",
@@ -262,7 +251,7 @@ def _large_batches(cells: _Cells, panel: str, batches: list[int], where: str) ->
         f"{where}: with large batches the two are similar.",
         paper if panel == "race-sex" else "",
         _pairs(cells, panel, batches, "wass1"),
-        _verdict(holds=max(gaps) <= _SIMILAR),
+        verdict(holds=max(gaps) <= _SIMILAR),
         f"From batch size {_LARGE} on the means differ by {three_digits(max(gaps))} at most; similar is "
         f"{three_digits(_SIMILAR)} or less.",
     )
@@ -288,7 +277,7 @@ def _higher_error(cells: _Cells, panel: str, where: str) -> Claim:
         f"{where}: with batches of 10 and 20 DOT has higher error than COT despite higher Wass1.",
         "",
         f"Err-.5 at {_pairs(cells, panel, batches, 'error')}",
-        _verdict(holds=holds),
+        verdict(holds=holds),
         reason,
     )
 
@@ -308,13 +297,13 @@ def _claims(cells: _Cells, quick: bool) -> tuple[Claim, ...]:
             "The magenta star: Wass1 of logistic regression.",
             three_digits(published),
             three_digits(start),
-            _verdict(holds=abs(start - published) <= _SIMILAR),
+            verdict(holds=abs(start - published) <= _SIMILAR),
             f"Decided by a difference of {three_digits(_SIMILAR)} or less from the paper's Table 1.",
         ),
     )
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- the figure
 
 
 def _figure(cells: _Cells, quick: bool) -> Any:
@@ -342,7 +331,7 @@ def _figure(cells: _Cells, quick: bool) -> Any:
 
 
 def _line(method: str, batch: int | None = None) -> dict[str, Any]:
-    """Colour, dashes and marker; of two batch sizes the smaller has filled markers."""
+    """Return colour, dashes and marker; of two batch sizes the smaller has filled markers."""
     style, hollow = _STYLES[method], batch is not None and batch != min(_TRACED)
     return {
         "color": style.colour,
@@ -363,7 +352,7 @@ def _draw_batches(axis: Any, cells: _Cells, panel: str, quick: bool) -> None:
         axis.fill_between(batches, wass1.min(axis=1), wass1.max(axis=1), color=_STYLES[method].colour, alpha=0.22, lw=0)
     start = _start(cells, panel)[0]
     star = {"marker": "*", "markersize": 13, "color": _MAGENTA, "linestyle": "none"}
-    # On the vertical axis itself: logistic regression has no batches.
+    # On the vertical axis, because logistic regression has no batches.
     axis.plot([0.0], [start], label="LR", transform=axis.get_yaxis_transform(), clip_on=False, zorder=6, **star)
     axis.set_xscale("log")
     axis.set_xticks(batches, [str(batch) for batch in batches])
@@ -376,7 +365,7 @@ def _draw_traces(axis: Any, cells: _Cells, what: str) -> None:
         thousands = traces["update"][0] / 1000
         mean = traces[what].mean(axis=0)
         every = max(1, mean.size // 10)
-        # Markers of the four lines stand at different places.
+        # The markers of the four lines are offset so that they do not overlap.
         offset = (2 * _METHODS.index(method) + _TRACED.index(batch)) * every // 4
         options = {"label": f"{method}, batch {batch}", "markevery": (offset, every)}
         axis.plot(thousands, mean, **_line(method, batch), **options)
@@ -387,19 +376,7 @@ def _draw_traces(axis: Any, cells: _Cells, what: str) -> None:
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 2 and judge what the paper concludes from it.
-
-    Parameters
-    ----------
-    results : mapping
-        Name of a part -> its result, for every part of ``parts(quick=quick)``.
-    quick : bool
-        As for `parts`.
-
-    Returns
-    -------
-    Finding
-    """
+    """Draw Figure 2 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
     cells = _gather(results, quick)
     return Finding(
         "figure2",

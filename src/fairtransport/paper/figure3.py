@@ -22,7 +22,7 @@ from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
 from fairtransport.paper._training_curves import Evaluator, record_training
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Table, verdict
 from fairtransport.report.style.colors import THEMES
 from fairtransport.transport.line import wasserstein
 
@@ -37,7 +37,7 @@ __all__ = ["adult_by_sex", "assemble", "parts", "rows_at_rates"]
 
 _SEXES = ("Female", "Male")
 _MALE_RATE = 0.3
-# Row of the picture -> share of women in class 1. The first is what the model is trained at.
+# Row of the figure -> share of women in class 1. The model is trained at the first.
 _WORLDS: Mapping[str, float] = MappingProxyType({"same": 0.1, "changed": 0.4})
 _COT = MappingProxyType(
     {
@@ -55,7 +55,7 @@ _SEEDS, _QUICK_SEEDS = 3, 1
 _RECORDS = 20
 _BINS = np.linspace(0.0, 1.0, 21)
 _FAIR = 0.03  # the paper's COT has Wass1 .023 on Adult
-_TIMES = 3.0
+_FACTOR = 3.0
 _TARGET_COLOUR, _OUTPUT_COLOUR = "#0072b2", "#d55e00"
 
 
@@ -63,30 +63,31 @@ _TARGET_COLOUR, _OUTPUT_COLOUR = "#0072b2", "#d55e00"
 
 
 def _train(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Make a model fair at the first world's rates; return its scores of test rows in both."""
-    split, own = adult_by_sex(), dict(settings)
-    worlds, male_rate, seed, every = (own.pop(key) for key in ("worlds", "male_rate", "seed", "every"))
+    """Train a model at the first world's rates; return its scores of test rows in both worlds."""
+    split, parameters = adult_by_sex(), dict(settings)
+    worlds, male_rate, seed, every = (parameters.pop(key) for key in ("worlds", "male_rate", "seed", "every"))
     rates = {world: {"Female": rate, "Male": male_rate} for world, rate in worlds.items()}
     stop.check()
     rows = rows_at_rates(
         split.y_train, split.sensitive_train["sex"], rates["same"], np.random.default_rng([seed, len(rates)])
     )
-    model = paper_classifier("COT", None, seed, {"target": "Male", **own})
+    model = paper_classifier("COT", None, seed, {"target": "Male", **parameters})
     sex = {"sex": split.sensitive_train["sex"][rows]}
     trainer = model.make_trainer(split.X_train[rows], split.y_train[rows], sensitive_features=sex)
     tests = {}
-    for place, (world, own_rates) in enumerate(rates.items()):
-        held = rows_at_rates(split.y_test, split.sensitive_test["sex"], own_rates, np.random.default_rng([seed, place]))
-        sex = {"sex": split.sensitive_test["sex"][held]}
-        tests[world] = Evaluator.build(split.X_test[held], split.y_test[held], sex, model.target_)
+    for number, (world, world_rates) in enumerate(rates.items()):
+        rng = np.random.default_rng([seed, number])
+        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], world_rates, rng)
+        sex = {"sex": split.sensitive_test["sex"][rows]}
+        tests[world] = Evaluator.build(split.X_test[rows], split.y_test[rows], sex, model.target_)
     start = trainer.theta
-    run = record_training(trainer, tests["same"], n_updates=own["n_updates"], every=every, stop=stop)
-    found: Result = {"target": model.target_, "theta": run["final_theta"]}
+    run = record_training(trainer, tests["same"], n_updates=parameters["n_updates"], every=every, stop=stop)
+    result: Result = {"target": model.target_, "theta": run["final_theta"]}
     for world, test in tests.items():
         for sex_name, members in zip(test.groups.names, test.groups.rows, strict=True):
-            found[f"{world}-{sex_name}"] = test.scores(run["final_theta"])[members]
-        found[f"{world}-start"] = np.array(test.measure(start)[0])
-    return found
+            result[f"{world}-{sex_name}"] = test.scores(run["final_theta"])[members]
+        result[f"{world}-start"] = np.array(test.measure(start)[0])
+    return result
 
 
 def _seeds(quick: bool) -> range:
@@ -100,17 +101,10 @@ def _name(seed: int) -> str:
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each seed.
 
-    Parameters
-    ----------
-    quick : bool
-        One seed, a tenth of the updates with steps five times as long.
-
-    Returns
-    -------
-    list of Part
+    With ``quick``: one seed, a tenth of the updates with steps five times as long.
     """
     n_updates, step = _QUICK_BUDGET if quick else _BUDGET
-    found = []
+    runs = []
     for seed in _seeds(quick):
         settings = {
             "worlds": dict(_WORLDS),
@@ -121,8 +115,8 @@ def parts(*, quick: bool) -> list[Part]:
             "seed": seed,
             **_COT,
         }
-        found.append(Part(_name(seed), settings, partial(_train, settings), cost=1e-4 * n_updates))
-    return found
+        runs.append(Part(_name(seed), settings, partial(_train, settings), cost=1e-4 * n_updates))
+    return runs
 
 
 # ---------------------------------------------------------------- results
@@ -130,7 +124,7 @@ def parts(*, quick: bool) -> list[Part]:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """Where one sex stands in one world: arrays over the seeds.
+    """Distance of one sex to the target at one class rate: arrays over the seeds.
 
     Attributes
     ----------
@@ -160,7 +154,7 @@ _Gaps = dict[tuple[str, str], _Gap]
 
 
 def _gather(results: Mapping[str, Result], quick: bool) -> tuple[_Gaps, NDArray[np.float64]]:
-    """Gaps by world and sex, and Wass1 of theta* on rows with the rates of the training rows."""
+    """Return gaps by world and sex, and Wass1 of theta* on rows with the rates of the training rows."""
     runs = [results[_name(seed)] for seed in _seeds(quick)]
     gaps = {(world, sex): _Gap.gather(runs, f"{world}-{sex}") for world in _WORLDS for sex in _SEXES}
     return gaps, np.array([float(run["same-start"]) for run in runs])
@@ -183,7 +177,7 @@ def _gap_table(gaps: _Gaps) -> Table:
 
 
 def _share(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Per cent of the scores in each bin."""
+    """Return the percentage of the scores in each bin."""
     return 100.0 * np.histogram(scores, _BINS)[0] / scores.size
 
 
@@ -207,19 +201,15 @@ def _short_table(gaps: _Gaps) -> Table:
 # ---------------------------------------------------------------- claims
 
 
-def _verdict(*, holds: bool) -> str:
-    return "agrees" if holds else "differs"
-
-
 def _signed(value: float, sign: str = "-") -> str:
     """Write .152 or a true minus sign and .001; with ``sign="+"`` also +.152."""
-    told = f"{round(value, 3) + 0.0:{sign}.3f}"  # adding zero leaves no negative zero
-    return told.replace("0.", ".", 1).replace("-", "\N{MINUS SIGN}")
+    text = f"{round(value, 3) + 0.0:{sign}.3f}"  # adding zero avoids a negative zero
+    return text.replace("0.", ".", 1).replace("-", "\N{MINUS SIGN}")
 
 
 def _range(values: NDArray[np.float64]) -> str:
-    told = _signed(float(values.mean()))
-    return told if values.size == 1 else f"{told} ({_signed(float(values.min()))} to {_signed(float(values.max()))})"
+    text = _signed(float(values.mean()))
+    return text if values.size == 1 else f"{text} ({_signed(float(values.min()))} to {_signed(float(values.max()))})"
 
 
 def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
@@ -231,36 +221,36 @@ def _claims(gaps: _Gaps, start: NDArray[np.float64]) -> tuple[Claim, ...]:
             "At the rates of its training rows (.1 of the women, .3 of the men in class 1) the model is fair.",
             "",
             f"Wass1 {_range(same)}; logistic regression {_range(start)}",
-            _verdict(holds=bool(same.max() <= _FAIR)),
+            verdict(holds=bool(same.max() <= _FAIR)),
             f"Decided by Wass1 {three_digits(_FAIR)} or less with every seed.",
         ),
         Claim(
             "When .4 of the women belong to class 1 the same model is unfair.",
             "",
             f"Wass1 {_range(changed)}",
-            _verdict(holds=bool((changed >= _TIMES * same).all() and changed.min() > _FAIR)),
-            f"Decided by {_TIMES:g} times the Wass1 before the change, and more than {three_digits(_FAIR)}, with every "
-            "seed.",
+            verdict(holds=bool((changed >= _FACTOR * same).all() and changed.min() > _FAIR)),
+            f"Decided by {_FACTOR:g} times the Wass1 before the change, and more than {three_digits(_FAIR)}, with "
+            "every seed.",
         ),
         Claim(
             "The women's outputs then have too much mass toward class 1.",
             "",
             f"mean output {_range(female.shift)} above the target's, share above one half {_range(female.above)} more; "
             f"before, {_range(before.shift)} and {_range(before.above)}",
-            _verdict(holds=bool((female.shift > np.abs(before.shift)).all() and (female.above > 0).all())),
+            verdict(holds=bool((female.shift > np.abs(before.shift)).all() and (female.above > 0).all())),
             "Decided by both signs, and by a shift of the mean larger than before, with every seed.",
         ),
         Claim(
             "The men's outputs stay at the target.",
             "",
             f"distance {three_digits(male)} at most",
-            _verdict(holds=male <= _FAIR),
+            verdict(holds=male <= _FAIR),
             f"Decided by {three_digits(_FAIR)} or less in both worlds with every seed.",
         ),
     )
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- the figure
 
 
 def _figure(first: Result) -> Any:
@@ -288,26 +278,14 @@ def _draw(axis: Any, target: NDArray[np.float64], scores: NDArray[np.float64]) -
     axis.stairs(_share(target), _BINS, fill=True, color=_TARGET_COLOUR, alpha=0.38, linewidth=0, label="target")
     axis.stairs(_share(scores), _BINS, color=_OUTPUT_COLOUR, linewidth=1.9, label="outputs of the group", zorder=4)
     distance, shift = wasserstein(scores, target), float(scores.mean() - target.mean())
-    told = f"distance to target {_signed(distance)}\nshift of the mean {_signed(shift, '+')}"
-    place = {"transform": axis.transAxes, "ha": "right", "va": "top"}
+    text = f"distance to target {_signed(distance)}\nshift of the mean {_signed(shift, '+')}"
+    anchor = {"transform": axis.transAxes, "ha": "right", "va": "top"}
     box = {"facecolor": THEMES["light"].paper, "edgecolor": "none", "pad": 2.0}
-    axis.text(0.98, 0.95, told, fontsize=8.5, color=THEMES["light"].ink, bbox=box, **place)
+    axis.text(0.98, 0.95, text, fontsize=8.5, color=THEMES["light"].ink, bbox=box, **anchor)
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 3 and judge what the paper reads from it.
-
-    Parameters
-    ----------
-    results : mapping
-        Name of a part -> its result, for every part of ``parts(quick=quick)``.
-    quick : bool
-        As for `parts`.
-
-    Returns
-    -------
-    Finding
-    """
+    """Draw Figure 3 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
     gaps, start = _gather(results, quick)
     first = results[_name(0)]
     return Finding(

@@ -2,16 +2,16 @@
 
 Adult with sex as the sensitive attribute and the male outputs at theta* as target, fixed throughout. Training begins
 on all training rows (.11 of the women in class 1) and moves every 5,000 updates to a new subset, in which the women
-have the next rate of the paper's list; theta and the duals go on from where they are. Wass1 is of test rows drawn at
-the same rate.
+have the next rate of the paper's list; theta and the duals continue from their current values. Wass1 is
+measured on test rows drawn at the same rate.
 
 The paper lists twenty rates and says that training began on the original data and had 100,000 updates in all, which
-leaves no room for the last rate. We run all twenty after the beginning: 105,000 updates. That the original data come
-first, and not the first rate of the list, is told by the paper's panel (b): only then is the change at update 30,000
-the one from .1 to .4, as the text says.
+leaves no updates for the last rate. We run all twenty after the original data: 105,000 updates. That the original data
+come before the first rate of the list follows from the paper's panel (b): only then is the change at update 30,000 the
+one from .1 to .4, as the text says.
 
 Both methods are the paper's algorithm: transport only, constant steps, batches of 100. The paper's panel (b) has
-two duals that are close to each other before the change and apart after it, so ours are free; opposite ones are
+two duals that are close to each other before the change and differ after it, so ours are free; opposite duals are
 always mirror images. Free duals draw the outputs together, the more the larger the strength is, hence the small one
 here. Steps and strength were chosen on training rows with two seeds. Mean Wass1 over the last 2,000 updates of a
 segment, and the worst end of a segment (mean of 500 updates), from the third change on:
@@ -54,7 +54,7 @@ from fairtransport.paper._cached_parts import Part
 from fairtransport.paper._published import three_digits
 from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
 from fairtransport.paper._training_curves import Evaluator
-from fairtransport.paper.finding import Claim, Finding, Table
+from fairtransport.paper.finding import Claim, Finding, Table, verdict
 from fairtransport.report.style.colors import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ _STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d5
 
 @lru_cache(maxsize=1)
 def _start() -> Any:
-    """Theta*: scikit-learn's logistic regression with its default C."""
+    """Return theta*, scikit-learn's logistic regression with its default C."""
     split = adult_by_sex()
     return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
 
 
 def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
-    """Test rows at a rate, the same ones whenever it comes; all of them for the original data."""
+    """Return an evaluator on test rows at a rate, the same rows for the same rate; all rows for the original data."""
     rows = np.arange(len(split.y_test))
     if rate is not None:
         rng = np.random.default_rng(round(1000 * rate))
@@ -121,7 +121,7 @@ def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) ->
 
 
 def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
-    """Training rows at a rate, with the same columns, groups and target."""
+    """Return the problem of training rows at a rate, with the same columns, groups and target."""
     rows = rows_at_rates(split.y_train, split.sensitive_train["sex"], {"Female": rate}, rng)
     return TrainingProblem.build(
         split.X_train[rows], split.y_train[rows], split.groups_train.select(rows), target, None
@@ -137,7 +137,7 @@ def _duals(trainer: Trainer) -> NDArray[np.float64]:
 
 
 def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Train through all segments and follow on test rows.
+    """Train through all segments and measure on test rows.
 
     Returns
     -------
@@ -146,18 +146,18 @@ def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
         theta as the segment before left it, each other one of the iterates' mean since the record before.
         ``duals`` of shape (segments, 2, 2, grid): soon after the change and at the end; of women and target.
     """
-    split, own = adult_by_sex(), dict(settings)
-    method, rates, segment, every = (own.pop(key) for key in ("method", "rates", "segment", "every"))
-    seed, after = own.pop("seed"), own.pop("after")
-    model = paper_classifier(method, _start(), seed, {"target": "Male", **own})
+    split, parameters = adult_by_sex(), dict(settings)
+    method, rates, segment, every = (parameters.pop(key) for key in ("method", "rates", "segment", "every"))
+    seed, after = parameters.pop("seed"), parameters.pop("after")
+    model = paper_classifier(method, _start(), seed, {"target": "Male", **parameters})
     stop.check()
     trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
     evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}
     records, duals = [], []
-    for place, rate in enumerate((None, *rates)):
+    for number, rate in enumerate((None, *rates)):
         stop.check()
         if rate is not None:
-            trainer.switch(_problem(split, rate, model.target_, np.random.default_rng([seed, place])))
+            trainer.switch(_problem(split, rate, model.target_, np.random.default_rng([seed, number])))
         begin = trainer.done
         records.append([(begin, *evaluators[rate].measure(trainer.theta))])
         soon = _duals(trainer)
@@ -184,17 +184,10 @@ def _name(method: str, seed: int) -> str:
 def parts(*, quick: bool) -> list[Part]:
     """Return one training run for each method and seed.
 
-    Parameters
-    ----------
-    quick : bool
-        One seed, shorter segments with longer steps.
-
-    Returns
-    -------
-    list of Part
+    With ``quick``: one seed, shorter segments with longer steps.
     """
     segment, step = (_QUICK_SEGMENT, _QUICK_STEP) if quick else (_SEGMENT, _STEP)
-    found = []
+    runs = []
     for method in _METHODS:
         for seed in _seeds(quick):
             settings = {
@@ -209,8 +202,8 @@ def parts(*, quick: bool) -> list[Part]:
                 **(_COT if method == "COT" else {}),
             }
             cost = 1.5e-4 * segment * (1 + len(_RATES))
-            found.append(Part(_name(method, seed), settings, partial(_adapt, settings), cost))
-    return found
+            runs.append(Part(_name(method, seed), settings, partial(_adapt, settings), cost))
+    return runs
 
 
 # ---------------------------------------------------------------- results
@@ -262,19 +255,19 @@ def _all_rates() -> tuple[float, ...]:
 
 
 def _segments(rate: float) -> list[int]:
-    """Segments with a rate, in order."""
-    return [place for place, own in enumerate(_all_rates()) if own == rate]
+    """Return the segments with a rate, in order."""
+    return [segment for segment, other in enumerate(_all_rates()) if other == rate]
 
 
 def _jumps() -> list[int]:
-    """Segments that begin with the change from .1 to .4."""
-    return [place + 1 for place, change in enumerate(pairwise(_all_rates())) if change == (0.1, 0.4)]
+    """Return the segments that begin with the change from .1 to .4."""
+    return [before + 1 for before, change in enumerate(pairwise(_all_rates())) if change == (0.1, 0.4)]
 
 
 def _gather_duals(results: Mapping[str, Result], quick: bool) -> dict[str, NDArray[np.float64]]:
-    """Duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
+    """Return the duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
 
-    A constant moved from one dual to the other changes nothing, so both are given the same mean over [0, 1].
+    A constant moved from one dual to the other changes nothing, so both are shifted to the same mean over [0, 1].
     """
     runs = np.array([results[_name("COT", seed)]["duals"] for seed in _seeds(quick)])
     runs += runs.mean(axis=(3, 4), keepdims=True) - runs.mean(axis=4, keepdims=True)
@@ -287,10 +280,11 @@ def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
 
 def _trace_table(runs: Mapping[str, _Runs]) -> Table:
     rows = []
-    for method, own in runs.items():
+    for method, run in runs.items():
         for segment, rate in enumerate(_all_rates()):
-            for place, update in enumerate(own.update[segment]):
-                spread = (*_numbers(own.wass1[:, segment, place]), round(float(own.error[:, segment, place].mean()), 5))
+            for record, update in enumerate(run.update[segment]):
+                wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
+                spread = (*_numbers(wass1), round(float(error.mean()), 5))
                 rows.append((method, segment, rate, int(update), *spread))
     head = ("method", "segment", "female_rate", "update", "wass1_mean", "wass1_min", "wass1_max", "error_mean")
     return Table(head, tuple(rows))
@@ -298,12 +292,12 @@ def _trace_table(runs: Mapping[str, _Runs]) -> Table:
 
 def _segment_table(runs: Mapping[str, _Runs]) -> Table:
     rows = []
-    for method, own in runs.items():
+    for method, run in runs.items():
         for segment, rate in enumerate(_all_rates()):
-            kinds = (own.start, own.end, own.least, own.jitter, own.needed)
+            kinds = (run.start, run.end, run.least, run.jitter, run.needed)
             numbers = (round(float(kind[:, segment].mean()), 5) for kind in kinds)
-            worst = round(float(own.end[:, segment].max()), 5)
-            rows.append((method, segment, rate, int(own.update[segment, 0]), *numbers, worst))
+            worst = round(float(run.end[:, segment].max()), 5)
+            rows.append((method, segment, rate, int(run.update[segment, 0]), *numbers, worst))
     head = ("start", "end", "least", "standard_deviation", "updates_until_low", "end_worst_seed")
     return Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
 
@@ -311,11 +305,11 @@ def _segment_table(runs: Mapping[str, _Runs]) -> Table:
 def _short_table(runs: Mapping[str, _Runs]) -> Table:
     rows = []
     for segment, rate in enumerate(_all_rates()):
-        told = [f"{int(runs['COT'].update[segment, 0]):,}", _rate(rate)]
+        cells = [f"{int(runs['COT'].update[segment, 0]):,}", _rate(rate)]
         for method in _METHODS:
-            own = runs[method]
-            told += [three_digits(float(kind[:, segment].mean())) for kind in (own.start, own.end)]
-        rows.append(tuple(told))
+            run = runs[method]
+            cells += [three_digits(float(kind[:, segment].mean())) for kind in (run.start, run.end)]
+        rows.append(tuple(cells))
     head = tuple(f"{method}: Wass1 {when}" for method in _METHODS for when in ("at the change", "at the end"))
     return Table(("From update", "Female rate", *head), tuple(rows))
 
@@ -332,36 +326,32 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
 # ---------------------------------------------------------------- claims
 
 
-def _verdict(*, holds: bool) -> str:
-    return "agrees" if holds else "differs"
-
-
 def _rate(rate: float) -> str:
     return f"{rate:.1f}".removeprefix("0")
 
 
-def _low_ends(method: str, own: _Runs) -> Claim:
-    end, last = own.end[:, _SETTLED:], own.wass1[:, _SETTLED:, -1]
+def _low_ends(method: str, run: _Runs) -> Claim:
+    end, last = run.end[:, _SETTLED:], run.wass1[:, _SETTLED:, -1]
     return Claim(
         f"{method} adapts to every new level of unfairness.",
         "",
         f"from the third change on, segments end at Wass1 {three_digits(float(end.mean()))} on average and "
         f"{three_digits(float(end.max()))} at most; single last records at {three_digits(float(last.max()))} at most",
-        _verdict(holds=bool(end.max() <= _LOW)),
+        verdict(holds=bool(end.max() <= _LOW)),
         f"Decided by {three_digits(_LOW)} or less at the end of every such segment with every seed, the mean of the "
         f"last {_END} records.",
     )
 
 
 def _jump(runs: Mapping[str, _Runs]) -> Claim:
-    starts = {method: own.start[:, _jumps()] for method, own in runs.items()}
+    starts = {method: run.start[:, _jumps()] for method, run in runs.items()}
     least = min(float(start.min()) for start in starts.values())
-    told = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
+    means = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
     return Claim(
         "The change from .1 to .4 makes a fair model unfair.",
         "",
-        f"Wass1 just after it: {told}",
-        _verdict(holds=least > _JUMP),
+        f"Wass1 just after it: {means}",
+        verdict(holds=least > _JUMP),
         f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
     )
 
@@ -373,7 +363,7 @@ def _alike(runs: Mapping[str, _Runs]) -> Claim:
         "COT and DOT behave very similarly.",
         "",
         f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
-        _verdict(holds=gap <= _SIMILAR),
+        verdict(holds=gap <= _SIMILAR),
         f"Decided by {three_digits(_SIMILAR)} or less.",
     )
 
@@ -386,33 +376,33 @@ def _stable(runs: Mapping[str, _Runs]) -> Claim:
         f"standard deviation of Wass1 over the second half of a segment: DOT {dot:.4f}, COT {cot:.4f}".replace(
             "0.", "."
         ),
-        _verdict(holds=dot < cot),
+        verdict(holds=dot < cot),
         "Decided by the means over all segments from the third change on; both have the same step and batch size.",
     )
 
 
 def _faster(runs: Mapping[str, _Runs]) -> Claim:
     first, *later = _segments(_ORIGINAL)
-    told, holds = [], True
-    for method, own in runs.items():
-        mean, needed = own.wass1.mean(axis=(0, 2)), own.needed.mean(axis=0)
+    lines, holds = [], True
+    for method, run in runs.items():
+        mean, needed = run.wass1.mean(axis=(0, 2)), run.needed.mean(axis=0)
         holds &= bool(mean[first] > max(mean[later]) and needed[first] > max(needed[later]))
-        updates = ", ".join(f"{needed[place]:,.0f}" for place in (first, *later))
-        means = ", ".join(three_digits(float(mean[place])) for place in (first, *later))
-        told.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
+        updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
+        means = ", ".join(three_digits(float(mean[segment])) for segment in (first, *later))
+        lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
     return Claim(
         "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
         "",
-        f"until Wass1 is {three_digits(_LOW)}, the first time and later: {'; '.join(told)}",
-        _verdict(holds=holds),
+        f"until Wass1 is {three_digits(_LOW)}, the first time and later: {'; '.join(lines)}",
+        verdict(holds=holds),
         "Decided by both figures, the first segment against each later one, for both methods.",
     )
 
 
 def _falling(runs: Mapping[str, _Runs]) -> Claim:
-    told, holds, lower, count = [], True, 0, 0
-    for method, own in runs.items():
-        least = own.least.mean(axis=0)
+    lines, holds, lower, count = [], True, 0, 0
+    for method, run in runs.items():
+        least = run.least.mean(axis=0)
         rates = sorted(set(_all_rates()))
         first, last = (np.array([least[_segments(rate)[end]] for rate in rates]) for end in (0, -1))
         holds &= bool(last.mean() < first.mean())
@@ -421,47 +411,47 @@ def _falling(runs: Mapping[str, _Runs]) -> Claim:
             f"{_rate(rate)}: {three_digits(float(a))} to {three_digits(float(b))}"
             for rate, a, b in zip(rates, first, last, strict=True)
         )
-        told.append(f"{method} {pairs}")
+        lines.append(f"{method} {pairs}")
     return Claim(
         "The minimum of Wass1 decreases with progress.",
         "",
-        f"the first and the last segment of each rate: {'; '.join(told)}",
-        _verdict(holds=holds),
+        f"the first and the last segment of each rate: {'; '.join(lines)}",
+        verdict(holds=holds),
         f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {count} single ones.",
     )
 
 
 def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
     size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
-    apart = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
-    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, apart))
+    gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
+    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap))
     return Claim(
         "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
         "larger.",
         "shown at update 30,000",
         f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
-        f"largest distance of the two {apart['before'].mean():.2f} before, {apart['after'].mean():.2f} after",
-        _verdict(holds=bool(holds)),
+        f"largest distance of the two {gap['before'].mean():.2f} before, {gap['after'].mean():.2f} after",
+        verdict(holds=bool(holds)),
         "Decided by twice as much of both with every seed.",
     )
 
 
 def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
-    apart = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
+    gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
     outer = np.abs(_GRID - 0.5) >= 0.3
-    ends, middle = apart[:, outer].mean(axis=1), apart[:, ~outer].mean(axis=1)
+    ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
     return Claim(
         "After the change the two duals differ mostly at the extremes of [0, 1].",
         "",
         f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
-        _verdict(holds=bool((ends > middle).all())),
+        verdict(holds=bool((ends > middle).all())),
         "Decided with every seed.",
     )
 
 
 def _claims(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
     return (
-        *(_low_ends(method, own) for method, own in runs.items()),
+        *(_low_ends(method, run) for method, run in runs.items()),
         _jump(runs),
         _alike(runs),
         _stable(runs),
@@ -472,7 +462,7 @@ def _claims(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]])
     )
 
 
-# ---------------------------------------------------------------- the picture
+# ---------------------------------------------------------------- the figure
 
 
 def _figure(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
@@ -499,10 +489,10 @@ def _figure(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]])
 def _draw_traces(axis: Any, runs: Mapping[str, _Runs]) -> None:
     theme = THEMES["light"]
     axis.grid(visible=False, axis="x")
-    for method, own in runs.items():
+    for method, run in runs.items():
         style = _STYLES[method]
-        thousands = own.update.ravel() / 1000
-        mean, low, high = (pick(own.wass1, axis=0).ravel() for pick in (np.mean, np.min, np.max))
+        thousands = run.update.ravel() / 1000
+        mean, low, high = (pick(run.wass1, axis=0).ravel() for pick in (np.mean, np.min, np.max))
         dashes = (0, style.dashes) if style.dashes else "solid"
         axis.fill_between(thousands, low, high, color=style.colour, alpha=0.18, linewidth=0)
         axis.plot(
@@ -520,8 +510,8 @@ def _draw_traces(axis: Any, runs: Mapping[str, _Runs]) -> None:
     for change in changes[1:]:
         axis.axvline(change, color=theme.line, linewidth=0.8, zorder=1)
     for begin, close, rate in zip(changes, (*changes[1:], end), _all_rates(), strict=True):
-        place = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-        axis.text(0.5 * (begin + close), 1.01, _rate(rate), fontsize=8.5, color=theme.ink, **place)
+        anchor = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+        axis.text(0.5 * (begin + close), 1.01, _rate(rate), fontsize=8.5, color=theme.ink, **anchor)
     axis.set_title("(a) Share of women in class 1, changing:", fontsize=10, loc="left", pad=18)
     axis.set_xlim(0, end)
     axis.set_ylim(bottom=0)
@@ -536,31 +526,19 @@ def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
     theme = THEMES["light"]
     axis.axhline(0.0, color=theme.quiet, linewidth=0.8, zorder=2)
     kinds = (("women's outputs", "#0072b2", "solid", "o"), ("target", "#8c8c8c", (0, (4.0, 1.6)), "s"))
-    for place, (label, colour, dashes, marker) in enumerate(kinds):
-        curves = pairs[:, place]
+    for number, (label, colour, dashes, marker) in enumerate(kinds):
+        curves = pairs[:, number]
         axis.fill_between(_GRID, curves.min(axis=0), curves.max(axis=0), color=colour, alpha=0.25, linewidth=0)
         line = {"color": colour, "linestyle": dashes, "linewidth": 1.7, "marker": marker, "markersize": 4.5}
         axis.plot(
-            _GRID, curves.mean(axis=0), markevery=(8 + 8 * place, 20), label=f"dual of the {label}", zorder=4, **line
+            _GRID, curves.mean(axis=0), markevery=(8 + 8 * number, 20), label=f"dual of the {label}", zorder=4, **line
         )
     axis.set_xlim(0, 1)
     axis.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
 
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
-    """Draw Figure 4 and judge what the paper reads from it.
-
-    Parameters
-    ----------
-    results : mapping
-        Name of a part -> its result, for every part of ``parts(quick=quick)``.
-    quick : bool
-        As for `parts`.
-
-    Returns
-    -------
-    Finding
-    """
+    """Draw Figure 4 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
     runs = {method: _Runs.gather([results[_name(method, seed)] for seed in _seeds(quick)]) for method in _METHODS}
     duals = _gather_duals(results, quick)
     several = len(_seeds(quick)) > 1

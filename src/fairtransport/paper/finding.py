@@ -1,4 +1,4 @@
-"""What reproducing one table or figure yields: pictures, the numbers behind them, and claims checked."""
+"""The result of reproducing one table or figure: figures, the numbers behind them, and the claims checked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ if TYPE_CHECKING:
 
     from fairtransport.paper._cached_parts import Part, Result
 
-__all__ = ["VERDICTS", "Claim", "Finding", "Item", "Table"]
+__all__ = ["VERDICTS", "Claim", "Finding", "Item", "Table", "verdict"]
 
 VERDICTS = ("agrees", "better", "differs")
+
+
+def verdict(*, holds: bool) -> str:
+    """Return whether our figures agree with a claim of the paper."""
+    return "agrees" if holds else "differs"
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Claim:
     verdict : {"agrees", "better", "differs"}
         Decided by the code from the numbers, never written by hand.
     reason : str
-        Why it differs, as far as known; or how it was decided.
+        How the verdict was decided, or why ours differs as far as known.
     """
 
     text: str
@@ -44,13 +49,13 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers behind a picture: names of the columns and rows."""
+    """The numbers behind a figure."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
     def to_csv(self) -> str:
-        """Write as CSV with a header."""
+        """Return the table as CSV with a header."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -60,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One table or figure, reproduced."""
+    """One reproduced table or figure."""
 
     name: str
     title: str
@@ -72,12 +77,26 @@ class Finding:
 
 
 class Item(Protocol):
-    """What every module ``figure1`` ... ``ablation`` offers."""
+    """The interface of the modules ``table1``, ``figure1`` to ``figure4`` and ``ablation``."""
 
     def parts(self, *, quick: bool) -> Sequence[Part]:
-        """Return the computations, smaller with ``quick``."""
+        """Return the computations.
+
+        Parameters
+        ----------
+        quick : bool
+            Fewer settings and seeds, and shorter runs.
+        """
         ...
 
     def assemble(self, results: Mapping[str, Result], *, quick: bool) -> Finding:
-        """Draw and judge from the parts' results."""
+        """Draw the figures and check the claims.
+
+        Parameters
+        ----------
+        results : mapping
+            Name of a part -> its result, for every part of ``parts(quick=quick)``.
+        quick : bool
+            As for `parts`.
+        """
         ...

@@ -1,21 +1,20 @@
-"""The whole paper in one folder: pictures, the numbers behind them, and a page where each claim is one row."""
+"""The reproduced paper in one folder: figures, the numbers behind them, and a page that lists each claim."""
 
 from __future__ import annotations
 
-import base64
 import importlib
 import platform
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtransport import __version__
-from fairtransport._extras import check_report, load_extra
+from fairtransport._extras import check_report
 from fairtransport._validation import check_choice
 from fairtransport.paper._cached_parts import run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.report.style.figure_files import figure_bytes, image_address
+from fairtransport.report.style.web_pages import color_scheme, date_text, template_environment
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["ITEMS", "Reproduction", "reproduce"]
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
-"""What can be reproduced, in the order of the page; each is a module of this room."""
+"""What can be reproduced, in the order of the page; each is a module of this package."""
 
 _MARKS = {"agrees": "✓", "better": "▲", "differs": "≠"}
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What was found, and the files that tell it.
+    """The findings, and the files that were written.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class Reproduction:
     files : tuple of Path
         Everything written; ``index.html`` first.
     quick : bool
-        Whether it was the short run.
+        Whether it was a quick run.
     """
 
     findings: tuple[Finding, ...]
@@ -52,7 +51,7 @@ class Reproduction:
 
     @property
     def tally(self) -> str:
-        """How many claims agree, are bettered, or differ, as a sentence."""
+        """Number of claims that agree, are better than in the paper, or differ, as a sentence."""
         return _tally(self.findings)
 
 
@@ -64,14 +63,14 @@ def reproduce(
     Parameters
     ----------
     names : sequence of str
-        Of `ITEMS`.
+        Some of `ITEMS`.
     folder : path
-        Gets PNG and SVG of each figure, CSV of the numbers behind it, ``summary.md`` and ``index.html``.
-        Finished computations are kept in ``parts``, so that an interrupted run goes on where it stopped.
+        Receives PNG and SVG of each figure, CSV of the numbers behind it, ``summary.md`` and ``index.html``.
+        Finished computations are kept in ``parts``, so that an interrupted run resumes where it stopped.
     quick : bool, default=False
-        The same code with fewer updates and seeds.
+        Run the same code with fewer updates and seeds.
     n_jobs : int, default=1
-        Trainings at the same time.
+        Number of trainings that run at the same time.
     show : bool, default=False
         Show a progress bar with the time left.
 
@@ -104,23 +103,23 @@ def _item(name: str) -> Item:
 
 def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Path, ...]:
     contents: dict[str, bytes] = {}
-    pictures: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     for finding in findings:
         for stem, figure in finding.figures.items():
-            pictures[stem] = figure_bytes(figure, "png")
-            contents[f"{stem}.png"] = pictures[stem]
+            images[stem] = figure_bytes(figure, "png")
+            contents[f"{stem}.png"] = images[stem]
             contents[f"{stem}.svg"] = figure_bytes(figure, "svg")
         for stem, table in finding.tables.items():
             contents[f"{stem}.csv"] = table.to_csv().encode()
     contents["summary.md"] = summary(findings, quick=quick).encode()
-    contents["index.html"] = _page(findings, pictures, quick=quick).encode()
+    contents["index.html"] = _page(findings, images, quick=quick).encode()
     for name, content in contents.items():
         write_atomically(home / name, content)
     return tuple(home / name for name in sorted(contents, key=lambda n: n != "index.html"))
 
 
 def summary(findings: Sequence[Finding], *, quick: bool) -> str:
-    """Tell the findings in Markdown."""
+    """Return the findings in Markdown."""
     lines = ["# The paper, checked", "", _tally(findings)]
     if quick:
         lines += ["", "**Quick run: fewer updates and seeds; the figures are rough.**"]
@@ -146,41 +145,35 @@ def summary(findings: Sequence[Finding], *, quick: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _page(findings: Sequence[Finding], pictures: dict[str, bytes], *, quick: bool) -> str:
-    jinja2 = load_extra("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fairtransport.paper"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _page(findings: Sequence[Finding], images: dict[str, bytes], *, quick: bool) -> str:
+    environment = template_environment("fairtransport.paper")
     names = [finding.name for finding in findings]
     page: str = environment.get_template("reproduction.html").render(
         title="Fairness with Continuous Optimal Transport, checked",
         tally=_tally(findings),
         quick=quick,
         marks=_MARKS,
-        findings=[_shown(finding, pictures) for finding in findings],
+        findings=[_shown(finding, images) for finding in findings],
         command=("all" if tuple(names) == ITEMS else " ".join(names)) + (" --quick" if quick else ""),
         version=__version__,
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        written=date_text(),
         machine=_machine(),
+        colours=color_scheme(),
     )
     return page
 
 
-def _shown(finding: Finding, pictures: dict[str, bytes]) -> dict[str, Any]:
-    def address(stem: str) -> str:
-        return "data:image/png;base64," + base64.b64encode(pictures[stem]).decode()
-
+def _shown(finding: Finding, images: dict[str, bytes]) -> dict[str, Any]:
     return {
         "name": finding.name,
         "short": _short(finding),
         "title": finding.title,
         "caption": finding.caption,
         "claims": finding.claims,
-        "pictures": [{"data": address(stem), "alt": f"{finding.title}. {finding.caption}"} for stem in finding.figures],
+        "images": [
+            {"data": image_address(images[stem], "png"), "alt": f"{finding.title}. {finding.caption}"}
+            for stem in finding.figures
+        ],
         "shown": list(finding.shown.values()),
         "files": [f"{stem}.csv" for stem in finding.tables],
     }
@@ -192,8 +185,8 @@ def _short(finding: Finding) -> str:
 
 def _tally(findings: Sequence[Finding]) -> str:
     counts = Counter(claim.verdict for finding in findings for claim in finding.claims)
-    told = f"{counts['agrees']} agree, {counts['better']} better than in the paper, {counts['differs']} differ"
-    return f"Claims checked: {counts.total()}. Of these {told}."
+    verdicts = f"{counts['agrees']} agree, {counts['better']} better than in the paper, {counts['differs']} differ"
+    return f"Claims checked: {counts.total()}. Of these {verdicts}."
 
 
 def _machine() -> str:

@@ -1,4 +1,4 @@
-"""The paper's three data sets as ready problems: features, labels and groups of training and test rows.
+"""The paper's three data sets, split into training and test rows: features, labels and groups.
 
 Every preprocessor is fitted on training rows only.
 """
@@ -42,7 +42,7 @@ class Split:
     Attributes
     ----------
     name : str
-        The data set, for people.
+        Display name of the data set.
     X_train, X_test : csr_matrix or ndarray
         Features.
     y_train, y_test : ndarray of int
@@ -74,7 +74,7 @@ class Split:
 
 
 def adult_split(encoding: str = "standard") -> Split:
-    """Adult with the official split, and race (Black or White) crossed with sex: four groups.
+    """Return Adult with the official split and four groups, race (Black or White) crossed with sex.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def adult_split(encoding: str = "standard") -> Split:
     Notes
     -----
     ``"standard"``: the six numeric columns standardised and the eight categorical ones, race and sex among
-    them, one-hot with missing as a category: 104 columns, for which logistic regression errs on .1475 of the
-    test rows (.142 in the paper, which does not say how it encodes them).
+    them, one-hot encoded with missing as a category: 104 columns, with which logistic regression has a test error of
+    .1475 (.142 in the paper, which does not say how it encodes them).
 
     ``"binned"``: age and hours in twelve bins of equal width, and beside the standardised capital gain and loss
     an indicator for each amount that at least ten training rows share; the rest is as above: 214 columns. It had
-    the lowest error of nine encodings in cross-validation on the training rows (.130; ``"standard"`` .149). On
-    the test rows logistic regression then errs on .129, less than in the paper.
+    the lowest error of nine encodings in cross-validation on the training rows (.130; ``"standard"`` .149). The
+    test error of logistic regression is then .129, less than in the paper.
 
     Examples
     --------
@@ -107,19 +107,21 @@ def adult_split(encoding: str = "standard") -> Split:
     """
     check_choice(encoding, ("standard", "binned"), name="encoding")
     adult = load_adult(as_frame=False)
-    place = {name: place for place, name in enumerate(adult.feature_names)}
-    kept = np.isin(adult.data[:, place["race"]].astype(str), ("Black", "White"))
+    column = {name: position for position, name in enumerate(adult.feature_names)}
+    kept = np.isin(adult.data[:, column["race"]].astype(str), ("Black", "White"))
     data, split = adult.data[kept], adult.split[kept]
-    words = [place[name] for name in place if name not in _ADULT_NUMERIC]
-    data[:, words] = np.where(data[:, words] == data[:, words], data[:, words], "?")  # NaN differs from itself
-    one_hot = (OneHotEncoder(handle_unknown="ignore"), words)
+    categorical = [column[name] for name in column if name not in _ADULT_NUMERIC]
+    data[:, categorical] = np.where(
+        data[:, categorical] == data[:, categorical], data[:, categorical], "?"
+    )  # NaN differs from itself
+    one_hot = (OneHotEncoder(handle_unknown="ignore"), categorical)
     if encoding == "standard":
-        steps = [(StandardScaler(), [place[name] for name in _ADULT_NUMERIC]), one_hot]
+        steps = [(StandardScaler(), [column[name] for name in _ADULT_NUMERIC]), one_hot]
     else:
-        amounts = [place["capital_gain"], place["capital_loss"]]
+        amounts = [column["capital_gain"], column["capital_loss"]]
         steps = [
-            (StandardScaler(), [place["fnlwgt"], place["education_num"], *amounts]),
-            (KBinsDiscretizer(12, strategy="uniform"), [place["age"], place["hours_per_week"]]),
+            (StandardScaler(), [column["fnlwgt"], column["education_num"], *amounts]),
+            (KBinsDiscretizer(12, strategy="uniform"), [column["age"], column["hours_per_week"]]),
             (OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=10), amounts),
             one_hot,
         ]
@@ -127,21 +129,21 @@ def adult_split(encoding: str = "standard") -> Split:
         "Adult" if encoding == "standard" else "Adult (binned)",
         data,
         adult.target[kept],
-        {name: data[:, place[name]] for name in adult.sensitive_names},
+        {name: data[:, column[name]] for name in adult.sensitive_names},
         rows=(np.flatnonzero(split == "train"), np.flatnonzero(split == "test")),
         encoder=make_column_transformer(*steps, sparse_threshold=1.0),
     )
 
 
 def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...]:
-    """German Credit: applicants over 30 and the others, in random splits of 75 % and 25 %.
+    """Return German Credit, with applicants over 30 and the others as groups, in random splits of 75 % and 25 %.
 
     Parameters
     ----------
     n_splits : int, default=20
-        How many.
+        Number of splits.
     random_state : int, default=0
-        Seed of the first split; each further one has the next number. Splits keep the share of good credits.
+        Seed of the first split; each further split has the next integer. Splits preserve the share of good credits.
 
     Returns
     -------
@@ -155,13 +157,13 @@ def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...
     ((750, 63), ('over 30', 'up to 30'))
     """
     german = load_german(as_frame=False)
-    numeric = [place for place, name in enumerate(german.feature_names) if name in _GERMAN_NUMERIC]
-    words = [place for place in range(len(german.feature_names)) if place not in numeric]
+    numeric = [position for position, name in enumerate(german.feature_names) if name in _GERMAN_NUMERIC]
+    categorical = [position for position in range(len(german.feature_names)) if position not in numeric]
     age_group = german.sensitive_features[:, german.sensitive_names.index("age_group")]
     data = np.column_stack((german.data, age_group))
-    words.append(data.shape[1] - 1)
+    categorical.append(data.shape[1] - 1)
     encoder = make_column_transformer(
-        (StandardScaler(), numeric), (OneHotEncoder(handle_unknown="ignore"), words), sparse_threshold=0.0
+        (StandardScaler(), numeric), (OneHotEncoder(handle_unknown="ignore"), categorical), sparse_threshold=0.0
     )
     return tuple(
         _split("German", data, german.target, {"age_group": age_group}, rows=rows, encoder=encoder)
@@ -170,14 +172,14 @@ def german_splits(n_splits: int = 20, random_state: int = 0) -> tuple[Split, ...
 
 
 def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: str = "crossed") -> tuple[Split, ...]:
-    """Communities and Crime: high crime rates, in random splits of 75 % and 25 %, with eight groups.
+    """Return Communities and Crime with eight groups, in random splits of 75 % and 25 %.
 
     Parameters
     ----------
     n_splits : int, default=10
-        How many.
+        Number of splits.
     random_state : int, default=0
-        Seed of the first split; each further one has the next number. Splits keep the share of high crime rates.
+        Seed of the first split; each further split has the next integer. Splits preserve the share of high crime rates.
     grouping : {"crossed", "each"}, default="crossed"
         Which eight groups; see Notes.
 
@@ -218,7 +220,7 @@ def communities_splits(n_splits: int = 10, random_state: int = 0, *, grouping: s
 
 
 def _random_rows(target: NDArray[np.int64], n_splits: int, random_state: int) -> Iterator[_Rows]:
-    """Training and test rows of splits with three quarters and one quarter of each class."""
+    """Yield training and test rows with three quarters and one quarter of each class."""
     check_count(n_splits, name="n_splits")
     for seed in range(random_state, random_state + n_splits):
         train, test = train_test_split(np.arange(len(target)), test_size=0.25, stratify=target, random_state=seed)
