@@ -1,4 +1,4 @@
-"""A real Chromium, offline: every request, message and dialog is written down, and nothing may leave the machine."""
+"""A real Chromium without network: every request, message and dialog is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is not one: snapshots as `ContinualAdjuster.snapshot` makes them, after any number of batches."""
+"""Snapshots like those of `ContinualAdjuster.snapshot`, after any number of batches."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def history(batches, *, jump=None, gap=1.0, end=None):
 def shares(apart):
     edges = np.linspace(0, 1, BINS + 1)
     at = (edges[1:] + edges[:-1]) / 2
-    found = at**1.2 * (1 - at) ** (3.5 - apart)
-    return found / found.sum()
+    density = at**1.2 * (1 - at) ** (3.5 - apart)
+    return density / density.sum()
 
 
 def snapshot(batches=400, *, names=NAMES, jump=250, duals=True, target=True, **changes):
     spread = np.linspace(-1, 1, len(names))
     grid = np.linspace(0, 1, 51)
-    told = history(batches, jump=jump, **{key: changes.pop(key) for key in ("gap", "end") if key in changes})
+    points = history(batches, jump=jump, **{key: changes.pop(key) for key in ("gap", "end") if key in changes})
     return {
         "title": "Adult income, race and sex",
-        "updated": told[-1]["time"] if told else datetime.now(UTC).isoformat(),
+        "updated": points[-1]["time"] if points else datetime.now(UTC).isoformat(),
         "rows": 100 * batches,
         "batches": batches,
         "rejected": 3,
@@ -59,7 +59,7 @@ def snapshot(batches=400, *, names=NAMES, jump=250, duals=True, target=True, **c
         "edges": np.linspace(0, 1, BINS + 1),
         "histograms": {name: shares(one) for name, one in zip(names, spread, strict=True)},
         "target": shares(0.0) if target else None,
-        "history": told,
+        "history": points,
         "duals": {
             "grid": grid,
             "names": list(names),

@@ -1,4 +1,4 @@
-"""The page as a person has it: in a browser, offline. What the sliders show is what Python computes."""
+"""The audit page in a browser without network: the sliders show what Python computes."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def put(page, *, threshold=None, amount=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_opens_quietly_and_is_never_wider_than_the_screen(open_page, files, kind, width, dark):
+def test_opens_without_messages_and_fits_the_screen(open_page, files, kind, width, dark):
     with open_page(files[kind], width=width, dark=dark) as page:
         settle(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -137,7 +137,7 @@ def test_opens_quietly_and_is_never_wider_than_the_screen(open_page, files, kind
         assert page.seen.requests == [files[kind].as_uri()]
 
 
-def test_first_figures_are_those_of_the_audit(open_page, files, audit):
+def test_initial_results_are_those_of_the_audit(open_page, files, audit):
     first = audit.thresholds[0]
     with open_page(files["four"]) as page:
         for group, rate in enumerate(first.rates):
@@ -170,7 +170,7 @@ def test_sliders_show_what_python_computes(open_page, files, what_if, threshold,
             assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
 
 
-def test_repair_is_that_of_the_package_on_the_rows(open_page, files, rows):
+def test_repair_agrees_with_quantile_repair_of_the_rows(open_page, files, rows):
     # No histogram here: the rows themselves are repaired and counted.
     scores, labels, groups = rows
     repair = ft.QuantileRepair("barycenter_w2", amount=0.6)
@@ -197,7 +197,7 @@ def test_a_group_of_five_rows_is_unsure_and_not_judged(open_page, files):
         assert page.locator(".points li", has_text="too few to judge").inner_text().endswith("Five rows.")
 
 
-def test_groups_chosen_are_those_that_are_compared(open_page, files, what_if):
+def test_chosen_groups_are_compared(open_page, files, what_if):
     expected = what_if.at(0.5, chosen=[0, 2])
     with open_page(files["four"]) as page:
         page.click("[data-choose=none]")
@@ -241,10 +241,10 @@ def test_overlapping_groups_have_no_repair_and_rows_count_once(open_page, files,
         assert strip(page, "error") == pytest.approx(np.mean((scores > 0.25) != labels), abs=1e-12)
 
 
-# ----------------------------------------------------------------------------------------------------- with the hands
+# ------------------------------------------------------------------------------------------------ keyboard and pointer
 
 
-def test_keyboard_alone_moves_everything(open_page, files, what_if):
+def test_keyboard_reaches_every_control(open_page, files, what_if):
     with open_page(files["four"]) as page:
         page.focus("#threshold")
         for _ in range(3):
@@ -272,7 +272,7 @@ def test_keyboard_alone_moves_everything(open_page, files, what_if):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_has_a_name_for_those_who_do_not_see(open_page, files, kind):
+def test_every_element_has_an_accessible_name(open_page, files, kind):
     with open_page(files[kind]) as page:
         nameless = page.evaluate(
             """() => [...document.querySelectorAll("input, button, [role=img], [role=region], section")].filter((one) =>
@@ -288,7 +288,7 @@ def test_everything_has_a_name_for_those_who_do_not_see(open_page, files, kind):
         assert all(later - sooner <= 1 for sooner, later in pairwise(headings))
 
 
-def test_mouse_reads_shares_and_drags_the_threshold(open_page, files, what_if):
+def test_pointer_reads_shares_and_drags_the_threshold(open_page, files, what_if):
     with open_page(files["four"]) as page:
         plot = page.locator('[data-chart="above"] .plot')
         plot.scroll_into_view_if_needed()
@@ -296,11 +296,11 @@ def test_mouse_reads_shares_and_drags_the_threshold(open_page, files, what_if):
         at = (box["x"] + 44 + 0.25 * (box["width"] - 56), box["y"] + box["height"] / 2)
         page.mouse.move(*at)
         readout = page.locator('[data-chart="above"] .readout')
-        told = readout.inner_text()
-        assert "White, Male" in told
-        threshold = float(re.search(r"Above ([\d.]+)", told).group(1))
+        text = readout.inner_text()
+        assert "White, Male" in text
+        threshold = float(re.search(r"Above ([\d.]+)", text).group(1))
         assert threshold == pytest.approx(0.25, abs=0.01)
-        shares = [float(share) / 100 for share in re.findall(r"([\d.]+)%", told)]
+        shares = [float(share) / 100 for share in re.findall(r"([\d.]+)%", text)]
         assert shares == pytest.approx([rate.value for rate in what_if.at(threshold).rates], abs=0.01)
         page.mouse.down()
         page.mouse.move(at[0] + 0.25 * (box["width"] - 56), at[1], steps=4)
@@ -369,8 +369,8 @@ def test_tables_are_saved_with_all_digits_and_without_formulas(open_page, files,
         put(page, threshold=0.3, amount=0.25)
         name, table = saved(page, "live")
         assert name == "selected.csv"
-        found = what_if.at(0.3, 0.25)
-        for row, rate, error in zip(table[1:], found.rates, found.errors, strict=True):
+        outcome = what_if.at(0.3, 0.25)
+        for row, rate, error in zip(table[1:], outcome.rates, outcome.errors, strict=True):
             assert [float(number) for number in row[2:]] == pytest.approx(
                 [0.3, 0.25, rate.value, rate.low, rate.high, error], abs=1e-9
             )
@@ -378,7 +378,7 @@ def test_tables_are_saved_with_all_digits_and_without_formulas(open_page, files,
         np.testing.assert_allclose(distances, audit.distances, atol=1e-15)
 
 
-def test_the_policy_lets_nothing_else_run_or_leave(open_page, files):
+def test_content_policy_blocks_other_scripts_and_requests(open_page, files):
     with open_page(files["four"], expect_messages=True) as page:
         page.evaluate(
             "document.body.append(Object.assign(document.createElement('script'), {textContent: 'hacked = 1'}))"
@@ -409,7 +409,7 @@ def contrast(page, selector):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_light_and_dark_can_be_read(open_page, files, dark):
+def test_light_and_dark_have_enough_contrast(open_page, files, dark):
     with open_page(files["four"], dark=dark) as page:
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert background == ("rgb(20, 24, 29)" if dark else "rgb(255, 255, 255)")
@@ -417,7 +417,7 @@ def test_light_and_dark_can_be_read(open_page, files, dark):
             assert contrast(page, selector) >= 4.5, selector
 
 
-def test_paper_has_everything_but_the_controls(open_page, files):
+def test_print_has_everything_but_the_controls(open_page, files):
     with open_page(files["sixty"], dark=True) as page:
         pdf = page.pdf(format="A4", prefer_css_page_size=True)
         assert pdf.startswith(b"%PDF")
@@ -429,7 +429,7 @@ def test_paper_has_everything_but_the_controls(open_page, files):
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_without_script_the_tables_stand(open_page, files, audit):
+def test_tables_need_no_script(open_page, files, audit):
     with open_page(files["four"], java_script_enabled=False) as page:
         text = page.locator("main").inner_text()
         assert "need JavaScript" in text
@@ -438,7 +438,7 @@ def test_without_script_the_tables_stand(open_page, files, audit):
             assert f"{100 * rate.value:.1f}%" in text
 
 
-def test_fast_hands_end_where_slow_ones_do(open_page, files):
+def test_fast_input_ends_at_the_same_results(open_page, files):
     with open_page(files["sixty"]) as page:
         page.evaluate(
             """() => {

@@ -1,4 +1,4 @@
-"""Disparity along a stream: what is drawn is what was measured; gaps, alarms and words are in their places."""
+"""AdjustmentDisplay draws what was measured, with gaps, alarms and labels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_floor_is_shaded_up_to_its_values():
     assert display.ax_.get_ylim()[0] == 0.0
 
 
-def test_what_is_missing_is_a_gap():
+def test_missing_values_are_gaps():
     points = history(20, jump=30)
     points[3]["disparity"], points[4]["disparity"] = None, float("nan")
     del points[5]["disparity"]
@@ -89,15 +89,15 @@ def test_one_batch_is_a_point():
 @pytest.mark.parametrize("attribute", ["history", "snapshot"])
 def test_from_adjuster(attribute):
     points = history(30)
-    found = {"history": points} if attribute == "history" else {"snapshot": lambda: {"history": points}}
-    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(**found), y="moved")
+    attributes = {"history": points} if attribute == "history" else {"snapshot": lambda: {"history": points}}
+    display = AdjustmentDisplay.from_adjuster(SimpleNamespace(**attributes), y="moved")
     assert display.line_.get_ydata().tolist() == [point["moved"] for point in points]
     other = plt.subplots()[1]
     assert display.plot(other).ax_ is other
 
 
 @pytest.mark.parametrize(("width", "least"), [(6, 6.0), (16, 8.0)])
-def test_letters_are_readable_and_nothing_lies_over_anything(width, least):
+def test_text_is_readable_and_does_not_overlap(width, least):
     display = drawn(width, 0.9 * width)
     texts = [*display.ax_.get_legend().get_texts(), display.ax_.xaxis.label, *display.ax_.get_xticklabels()]
     assert min(text.get_fontsize() for text in texts) >= least

@@ -77,7 +77,7 @@ def reader(page):
     return Reader(page)
 
 
-def test_one_file_without_any_address(page, reader):
+def test_page_is_self_contained(page, reader):
     assert page.startswith("<!DOCTYPE html>")
     script = reader.raw["script", ""].replace("http://www.w3.org/2000/svg", "")  # the name of a namespace
     assert not re.search(r"https?:|@import|url\(|import\(|fetch\(|XMLHttpRequest|WebSocket|eval\(|innerHTML", script)
@@ -89,7 +89,7 @@ def test_one_file_without_any_address(page, reader):
     ]
 
 
-def test_policy_comes_before_what_it_rules_and_fits_it(page, reader):
+def test_content_policy_comes_first_and_matches_style_and_script(page, reader):
     (policy,) = (one["content"] for tag, one in reader.elements if tag == "meta" and "http-equiv" in one)
     for part in (("style", ""), ("script", "")):
         digest = base64.b64encode(hashlib.sha256(reader.raw[part].encode()).digest()).decode()
@@ -111,7 +111,7 @@ def test_order_of_the_page(reader):
     assert positions == sorted(positions)
 
 
-def test_tables_have_the_figures(reader, audit):
+def test_tables_have_the_results(reader, audit):
     words = reader.words
     for reading in audit.readings.values():
         assert f"{reading.floor:.3f}" in words if reading.floor is not None else f"{100 * reading.value:.1f}%" in words
@@ -132,9 +132,9 @@ def test_method_versions_date_and_rows_set_aside(reader):
     assert "Set aside no rows" in words
 
 
-def test_set_aside_and_resolution_of_counted_scores(audit):
-    found = audit_histograms(audit.histograms, set_aside={"no score": 12345}, **QUICK)
-    words = Reader(audit_page(found)).words
+def test_notes_on_counted_scores(audit):
+    audited = audit_histograms(audit.histograms, set_aside={"no score": 12345}, **QUICK)
+    words = Reader(audit_page(audited)).words
     assert "12,345 rows: no score" in words
     assert "16,384 bins" in words
 
@@ -209,10 +209,10 @@ def small_page(names, column, other):
     """A page where every text comes from outside."""
     groups = ft.make_groups({column: list(names)}).select(np.empty(0, dtype=int))
     masses = np.arange(2 * 3 * 9.0).reshape(2, 3, 9)
-    held = GroupHistograms(Grid(n_bins=8), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
+    histograms = GroupHistograms(Grid(n_bins=8), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
     quick = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
-    found = audit_histograms(held, strata={other: held}, set_aside={other: 3}, **quick)
-    return audit_page(found, title=other, written=WRITTEN)
+    audit = audit_histograms(histograms, strata={other: histograms}, set_aside={other: 3}, **quick)
+    return audit_page(audit, title=other, written=WRITTEN)
 
 
 HARMLESS = small_page(("a", "b", "c"), "group", "north")
@@ -220,14 +220,14 @@ HARMLESS = small_page(("a", "b", "c"), "group", "north")
 
 @settings(max_examples=20)
 @given(names=st.lists(NAMES | st.sampled_from(HOSTILE), min_size=3, max_size=3, unique=True), column=NAMES)
-def test_no_name_changes_the_page(names, column):
+def test_names_do_not_change_the_elements(names, column):
     hostile = small_page(names, column, names[0])
     hostile.encode()  # no half of a surrogate
     assert skeleton(hostile) == skeleton(HARMLESS)
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066\u2067]", hostile)
 
 
-def test_hostile_names_are_there_as_text(audit_of):
+def test_hostile_names_are_text(audit_of):
     page = audit_page(audit_of(("<script>alert(1)</script>", "=cmd()"), sensitive="</style>"))
     reader = Reader(page)
     assert "<script>alert(1)</script>" in reader.words
@@ -240,15 +240,15 @@ def test_comparison_has_both_audits_and_what_changed(audit, scored):
     scores, labels, groups = scored()
     repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=groups)
     after = ft.audit(repaired, labels, sensitive_features={"group": groups}, **QUICK)
-    found = ft.compare(audit, after, names=("<b>Old</b>", "New"))
-    reader = Reader(found.to_html())
+    comparison = ft.compare(audit, after, names=("<b>Old</b>", "New"))
+    reader = Reader(comparison.to_html())
     assert reader.tags["b"] == 0
     assert "<b>Old</b>" in reader.words
-    for change in found.changes.values():
+    for change in comparison.changes.values():
         assert f"{abs(change.value):.3f}" in reader.words or f"{100 * abs(change.value):.1f} points" in reader.words
     assert len(reader.data["audits"]) == 2
     assert reader.data["audits"][0]["groups"][0]["images"] is None  # no repair here
-    assert audit_comparison_page(found, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
+    assert audit_comparison_page(comparison, title="Two", written=WRITTEN).count("<h1>Two</h1>") == 1
 
 
 def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
@@ -262,10 +262,10 @@ def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
     other_groups = type(turned)(labels, labels, counted.groups.memberships, counted.groups.columns, "crossed", "error")
     shuffled = GroupHistograms(counted.grid, other_groups, counted.masses[:, order], None, counted.rows[order])
     two = audit_histograms(shuffled, **QUICK)
-    found = ft.compare(one, two)
-    assert found.places == (2, 1, 3, 0)
-    assert all(change.value == pytest.approx(0, abs=1e-12) for change in found.thresholds[0].rates)
-    data = Reader(found.to_html()).data
+    comparison = ft.compare(one, two)
+    assert comparison.places == (2, 1, 3, 0)
+    assert all(change.value == pytest.approx(0, abs=1e-12) for change in comparison.thresholds[0].rates)
+    data = Reader(comparison.to_html()).data
     assert data["audits"][0]["groups"] == data["audits"][1]["groups"]
 
 
@@ -280,14 +280,14 @@ def test_ten_million_rows_make_a_small_page():
         masses[:, group] = rng.multinomial(625_000, shares / shares.sum(), size=2)
     groups = ft.make_groups(list("abcdefgh")).select(np.empty(0, dtype=int))
     counted = GroupHistograms(Grid(), groups, masses, None, masses.sum(axis=(0, 2)).astype(np.int64))
-    found = audit_histograms(counted, **QUICK)
-    assert found.rows == 10_000_000
-    page = audit_page(found)
+    audit = audit_histograms(counted, **QUICK)
+    assert audit.rows == 10_000_000
+    page = audit_page(audit)
     assert len(page.encode()) < 3_000_000
     assert Reader(page).data["audits"][0]["bins"] == 8192
     for threshold in (0.25, 0.5, 0.625):  # exact at the page's own resolution
         expected = counted.shares_above([threshold])[0]
-        rates = [rate.value for rate in WhatIf.of(found).at(threshold).rates]
+        rates = [rate.value for rate in WhatIf.of(audit).at(threshold).rates]
         np.testing.assert_allclose(rates, expected, atol=1e-12)
 
 

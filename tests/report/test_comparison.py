@@ -17,7 +17,7 @@ def test_outcome_keeps_scores_as_floats():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"metrics": {"error_rate": 0.1}}, "lacks wasserstein_disparity"),
         ({"metrics": dict.fromkeys(METRICS, np.nan)}, "no finite number for error_rate"),
@@ -25,13 +25,13 @@ def test_outcome_keeps_scores_as_floats():
         ({"scores": [0.1, 1.2]}, r"outside \[0, 1\]"),
     ],
 )
-def test_outcome_refuses(changes, told):
-    with pytest.raises(ValueError, match=told):
+def test_outcome_rejects(changes, message):
+    with pytest.raises(ValueError, match=message):
         outcome(**changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"outcomes": ()}, "outcomes is empty"),
         ({"outcomes": (outcome(),)}, "has 2 rows"),
@@ -42,8 +42,8 @@ def test_outcome_refuses(changes, told):
         ({"target": [0.5, np.nan]}, "target has 1 NaN"),
     ],
 )
-def test_comparison_refuses(build, changes, told):
-    with pytest.raises(ValueError, match=told):
+def test_comparison_rejects(build, changes, message):
+    with pytest.raises(ValueError, match=message):
         build(**changes)
 
 

@@ -7,7 +7,7 @@ from fairtransport import make_groups
 from fairtransport.report import METRICS, Comparison, MethodOutcome, verdict
 
 
-def told(*figures, floor=0.0368):
+def sentences(*figures, floor=0.0368):
     """The verdict about methods with these pairs of error and pairwise disparity."""
     names = [("LR", "Logistic regression, no parity"), ("COT", "Continuous transport")][: len(figures)]
     outcomes = tuple(
@@ -27,7 +27,7 @@ def told(*figures, floor=0.0368):
 
 def test_whole_sentence_by_hand():
     # 0.81 / 0.0368 = 22.0; 100 * (0.179 - 0.150) = 2.9
-    assert told((0.150, 0.81), (0.179, 0.05)) == (
+    assert sentences((0.150, 0.81), (0.179, 0.05)) == (
         "LR (logistic regression, no parity) scores the four groups differently: pairwise disparity 0.81, 22 times the "
         "noise floor of 0.04. COT (continuous transport) brings it to 0.05, 1.4 times the floor, and makes 2.9 more "
         "errors per 100 people."
@@ -45,18 +45,18 @@ def test_whole_sentence_by_hand():
     ],
 )
 def test_other_cases(figures, part):
-    assert part in told(*figures)
+    assert part in sentences(*figures)
 
 
-def test_without_a_floor_nothing_is_said_about_chance():
-    text = told((0.15, 0.8), (0.18, 0.03), floor=None)
+def test_without_a_floor_chance_is_not_mentioned():
+    text = sentences((0.15, 0.8), (0.18, 0.03), floor=None)
     assert "with a pairwise disparity of 0.80." in text
     assert "floor" not in text
     assert "chance" not in text
 
 
 def test_one_method_has_one_sentence():
-    assert "brings" not in told((0.15, 0.8))
+    assert "brings" not in sentences((0.15, 0.8))
 
 
 def test_names_are_cleaned(hostile):

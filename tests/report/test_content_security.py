@@ -21,18 +21,18 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)))
     )
 )
 @example("</script><!--<script>\u2028\u2029&amp;]]>")
-def test_json_comes_back_and_cannot_end_its_element(value):
+def test_json_round_trips_and_cannot_end_its_element(value):
     text = embedded_json(value)
     assert json.loads(text) == value
     assert not re.search("[<>&\u2028\u2029]", text)
 
 
-def test_numbers_that_json_does_not_have_are_refused():
+def test_numbers_that_are_not_finite_are_rejected():
     with pytest.raises(ValueError, match="not JSON compliant"):
         embedded_json([float("nan")])
 
 
-def test_policy_names_exactly_this_style_and_script():
+def test_policy_allows_exactly_this_style_and_script():
     policy = dict(rule.split(" ", 1) for rule in content_policy("b {}", "run()").split("; "))
     assert policy["default-src"] == "'none'"
     for rule, text in (("style-src", "b {}"), ("script-src", "run()")):

@@ -1,4 +1,4 @@
-"""Displays: the data are what is drawn, colours the same everywhere, letters readable, nothing cut off."""
+"""Displays draw the data, with the same colours everywhere, readable text and nothing cut off."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def test_pairwise_distances_are_exact(rows, audit):
     display = PairwiseDisparityDisplay.from_predictions(scores, sensitive_features=groups)
     expected = 100 * pairwise_distances(scores, sensitive_features=groups)
     np.testing.assert_allclose(display.image_.get_array(), expected)
-    told = [text.get_text() for text in display.texts_]
-    assert told == [f"{value:.1f}" for value in expected[~np.eye(5, dtype=bool)]]
+    numbers = [text.get_text() for text in display.texts_]
+    assert numbers == [f"{value:.1f}" for value in expected[~np.eye(5, dtype=bool)]]
     assert display.ax_.get_yticklabels()[4].get_text() == "few ?  5"
     of_audit = PairwiseDisparityDisplay.from_audit(audit)
     np.testing.assert_allclose(of_audit.image_.get_array(), 100 * audit.distances)
@@ -180,11 +180,11 @@ def test_duals_of_a_model_and_of_a_solution(model):
     np.testing.assert_allclose(drawn["a"].get_ydata(), solution.y_dual(points))
 
 
-# -------------------------------------------------------------------------------------------------- scikit-learn's way
+# ----------------------------------------------------------------------------------------- scikit-learn's conventions
 
 
 @pytest.mark.parametrize("display", OF_SCORES)
-def test_from_estimator_hands_groups_on_where_they_are_needed(display, classifier, rows):
+def test_from_estimator_passes_groups_if_prediction_needs_them(display, classifier, rows):
     model, X = classifier
     _, _, groups = rows
     scores = model.predict_proba(X, sensitive_features=groups)[:, 1]
@@ -210,7 +210,7 @@ def test_from_estimator_hands_groups_on_where_they_are_needed(display, classifie
         ("map", TransportMapDisplay),
     ],
 )
-def test_audit_plot_draws_each_kind_on_the_axes_given(audit, kind, display):
+def test_audit_plot_draws_each_kind_on_the_axes(audit, kind, display):
     _, ax = plt.subplots()
     made = audit.plot(kind, ax=ax)
     assert isinstance(made, display)
@@ -219,7 +219,7 @@ def test_audit_plot_draws_each_kind_on_the_axes_given(audit, kind, display):
     assert isinstance(audit.plot(), GroupDistributionDisplay)
 
 
-def test_refusals(audit, scored):
+def test_invalid_input(audit, scored):
     with pytest.raises(ValueError, match="kind must be one of 'distribution'"):
         audit.plot("pie")
     with pytest.raises(ValueError, match="kind must be one of 'density'"):
@@ -286,7 +286,7 @@ def drawings(rows, model):
 
 
 @pytest.mark.parametrize("name", ["distribution", "cdf", "pairs", "map", "dual"])
-def test_at_six_centimetres_all_is_legible_and_inside(rows, model, name):
+def test_all_text_is_legible_at_six_centimetres(rows, model, name):
     figure, ax = small()
     display = drawings(rows, model)[name](ax)
     figure.draw_without_rendering()
@@ -330,7 +330,7 @@ def test_sixty_groups_stay_readable(scored, display, size):
         assert sum(line.get_linewidth() > 1 for line in made.lines_) <= 12
 
 
-def test_names_are_text_whatever_they_are(scored):
+def test_hostile_names_are_text(scored):
     scores, _, groups = scored(HOSTILE)
     for display in OF_SCORES:
         made = display.from_predictions(scores, sensitive_features=groups)

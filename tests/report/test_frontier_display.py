@@ -1,4 +1,4 @@
-"""The picture of a trade-off: the figures as they are, told apart without colour, nothing over anything."""
+"""FrontierDisplay draws the measurements; curves differ without colour, and no label covers another."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def words(display):
     return [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
 
-def test_lines_bands_and_floor_are_the_figures():
+def test_lines_bands_and_floor_are_the_measurements():
     curve = made()
     display = drawn(curve)
     (line,) = display.lines_
@@ -90,7 +90,7 @@ def test_any_two_metrics_with_axes_in_words(x, y):
     assert (display.floor_ is None) == (x != "strong_pairwise_disparity")  # the floor is of this one
 
 
-def test_situations_are_told_in_words_and_in_dashes():
+def test_aware_and_blind_differ_in_label_and_dashes():
     display = drawn(THREE)
     assert words(display)[:3] == ["COT, blind", "Quantile repair, aware", "Weights by group, aware"]
     styles = [line.get_linestyle() for line in display.lines_]
@@ -103,7 +103,7 @@ def test_situations_are_told_in_words_and_in_dashes():
 
 @pytest.mark.parametrize("frontiers", [made(), THREE], ids=["one", "three"])
 @pytest.mark.parametrize(("width", "height"), [(6, 6.5), (16, 11)])
-def test_nothing_lies_over_anything(frontiers, width, height):
+def test_nothing_overlaps(frontiers, width, height):
     display = drawn(frontiers, width, height)
     boxes = [label.get_window_extent() for label in display.labels_]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
@@ -130,19 +130,19 @@ def test_nothing_lies_over_anything(frontiers, width, height):
 
 
 @pytest.mark.parametrize(("width", "least"), [(6, 6.0), (16, 8.0)])
-def test_letters_are_large_enough_to_read(width, least):
+def test_font_is_large_enough_to_read(width, least):
     display = drawn(THREE, width, 0.9 * width)
     texts = [*display.labels_, *display.ax_.get_legend().get_texts(), display.ax_.xaxis.label]
     assert min(text.get_fontsize() for text in texts) >= least
 
 
-def test_ends_of_a_curve_keep_their_numbers():
+def test_ends_of_a_curve_are_labelled():
     display = drawn(made(values=(0, 0.1, 0.3, 1, 3, np.inf)), 6, 6)
-    told = {label.get_text() for label in display.labels_}
-    assert {"0", "∞"} <= told
+    labels = {label.get_text() for label in display.labels_}
+    assert {"0", "∞"} <= labels
 
 
-def test_crowded_points_go_without_numbers():
+def test_crowded_points_are_not_labelled():
     crowd = made(np.full(40, 0.2), np.linspace(0.1, 0.11, 40), np.linspace(0, 1, 40), parameter="amount")
     assert 0 < len(drawn(crowd, 6, 6).labels_) < 40
 
@@ -167,11 +167,11 @@ def test_from_estimator_and_plot_of_a_frontier():
 def test_hostile_names_are_drawn_as_text():
     names = ("_hidden", "$a_{$", "\x1b[31mred", "x" * 90)
     display = drawn(dict.fromkeys(names, made()), 6, 8)
-    told = words(display)
-    assert told[0] == "_hidden, blind"
-    assert told[1] == "$a_{$, blind"
-    assert all(word.isprintable() for word in told)
-    assert told[3].endswith("…, blind")
+    labels = words(display)
+    assert labels[0] == "_hidden, blind"
+    assert labels[1] == "$a_{$, blind"
+    assert all(word.isprintable() for word in labels)
+    assert labels[3].endswith("…, blind")
     assert display.ax_.get_legend().get_window_extent().x1 <= display.figure_.bbox.x1
 
 
@@ -207,7 +207,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
         FrontierDisplay.from_estimator(None, None, None, sensitive_features=None)
 
 
-def test_pictures_leave_the_users_style_alone():
+def test_style_of_the_caller_is_unchanged():
     before = dict(mpl.rcParams)
     drawn(THREE)
     assert dict(mpl.rcParams) == before

@@ -1,4 +1,4 @@
-"""What the page says when a slider moves, against the rows themselves."""
+"""Results at any threshold and amount of repair, compared with computations on the rows."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from fairtransport.report import WhatIf
 @pytest.mark.parametrize("threshold", [0.0, 0.07, 0.35, 0.5, 0.99, 1.0])
 def test_scores_with_two_decimals_are_counted_exactly_at_such_thresholds(scored, audit_of, threshold):
     scores, labels, groups = scored(decimals=2)
-    found = WhatIf.of(audit_of(decimals=2)).at(threshold)
+    outcome = WhatIf.of(audit_of(decimals=2)).at(threshold)
     for index, name in enumerate("abcd"):
-        mine = groups == name
-        assert found.rates[index].value == pytest.approx(np.mean(scores[mine] > threshold), abs=1e-12)
-        assert found.errors[index] == pytest.approx(np.mean((scores[mine] > threshold) != labels[mine]), abs=1e-12)
-    assert found.overall == pytest.approx(np.mean(scores > threshold), abs=1e-12)
-    assert found.error == pytest.approx(np.mean((scores > threshold) != labels), abs=1e-12)
+        rows = groups == name
+        assert outcome.rates[index].value == pytest.approx(np.mean(scores[rows] > threshold), abs=1e-12)
+        assert outcome.errors[index] == pytest.approx(np.mean((scores[rows] > threshold) != labels[rows]), abs=1e-12)
+    assert outcome.overall == pytest.approx(np.mean(scores > threshold), abs=1e-12)
+    assert outcome.error == pytest.approx(np.mean((scores > threshold) != labels), abs=1e-12)
 
 
-def test_at_the_threshold_of_the_audit_the_figures_are_the_audits(audit):
-    found, first = WhatIf.of(audit).at(0.5), audit.thresholds[0]
-    assert (found.lowest, found.highest) == (first.lowest, first.highest)
-    for ours, theirs in zip((*found.rates, found.ratio), (*first.rates, first.ratio), strict=True):
+def test_results_at_the_threshold_of_the_audit_are_those_of_the_audit(audit):
+    outcome, first = WhatIf.of(audit).at(0.5), audit.thresholds[0]
+    assert (outcome.lowest, outcome.highest) == (first.lowest, first.highest)
+    for ours, theirs in zip((*outcome.rates, outcome.ratio), (*first.rates, first.ratio), strict=True):
         assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.value, theirs.low, theirs.high), abs=1e-12)
-    assert found.disparity == pytest.approx(audit.metrics["strong_pairwise_disparity"], abs=6 / 16384)
+    assert outcome.disparity == pytest.approx(audit.metrics["strong_pairwise_disparity"], abs=6 / 16384)
 
 
 @pytest.mark.parametrize("amount", [0.25, 1.0])
 @pytest.mark.parametrize("target", ["barycenter_w2", "barycenter", "a"])
-def test_repair_is_that_of_the_rows(scored, audit_of, amount, target):
+def test_repair_agrees_with_quantile_repair_of_the_rows(scored, audit_of, amount, target):
     scores, labels, groups = scored(decimals=2)
     audit = audit_of(decimals=2, options={"n_bins": 100})
     repair = ft.QuantileRepair(target, amount=amount)
     moved = repair.fit_transform(scores, sensitive_features=groups)
     what_if = WhatIf.of(audit, repair_target=target)
-    found = what_if.at(0.4, amount)
+    outcome = what_if.at(0.4, amount)
     for index, name in enumerate("abcd"):
-        mine = groups == name
-        assert found.rates[index].value == pytest.approx(np.mean(moved[mine] > 0.4 + 1e-8), abs=1e-12)
-    assert found.error == pytest.approx(np.mean((moved > 0.4 + 1e-8) != labels), abs=1e-12)
+        rows = groups == name
+        assert outcome.rates[index].value == pytest.approx(np.mean(moved[rows] > 0.4 + 1e-8), abs=1e-12)
+    assert outcome.error == pytest.approx(np.mean((moved > 0.4 + 1e-8) != labels), abs=1e-12)
     counted = count_scores(np.round(moved, 7), sensitive_features=groups, n_bins=100)
-    assert found.disparity == pytest.approx(counted.disparities()["strong_pairwise_disparity"], abs=1e-9)
+    assert outcome.disparity == pytest.approx(counted.disparities()["strong_pairwise_disparity"], abs=1e-9)
     exact = strong_pairwise_disparity(moved, sensitive_features=groups)
-    assert found.disparity == pytest.approx(exact, abs=6 / 100)
+    assert outcome.disparity == pytest.approx(exact, abs=6 / 100)
 
 
-def test_groups_chosen_are_those_that_are_compared(audit):
-    found = WhatIf.of(audit).at(0.5, chosen=[1, 2])
-    assert {found.lowest, found.highest} == {1, 2}
-    assert found.disparity == pytest.approx(audit.distances[1, 2], abs=1 / 16384)
-    low, high = (found.rates[index] for index in (found.lowest, found.highest))
-    assert found.ratio == ratio(low, high)
+def test_chosen_groups_are_compared(audit):
+    outcome = WhatIf.of(audit).at(0.5, chosen=[1, 2])
+    assert {outcome.lowest, outcome.highest} == {1, 2}
+    assert outcome.disparity == pytest.approx(audit.distances[1, 2], abs=1 / 16384)
+    low, high = (outcome.rates[index] for index in (outcome.lowest, outcome.highest))
+    assert outcome.ratio == ratio(low, high)
 
 
-def test_unsure_groups_are_not_judged_while_two_others_are_sure(scored):
+def test_unsure_groups_are_not_judged_if_two_others_are_not_unsure(scored):
     scores, labels, groups = scored(("a", "b"), 400)
     scores, labels = np.append(scores, [1.0] * 5), np.append(labels, [0] * 5)
     groups = np.append(groups, ["tiny"] * 5)
@@ -75,15 +75,15 @@ def test_weights_ranges_and_no_labels(scored):
     weights = np.random.default_rng(1).integers(1, 5, size=scores.size).astype(float)
     options = {"n_bootstrap": 30, "n_permutations": 30, "n_bins": 550}
     audit = ft.audit(300 + 550 * scores, sensitive_features=groups, sample_weight=weights, range=(300, 850), **options)
-    found = WhatIf.of(audit).at(520)
-    assert found.error is None
-    assert found.errors is None
+    outcome = WhatIf.of(audit).at(520)
+    assert outcome.error is None
+    assert outcome.errors is None
     for index, name in enumerate("abcd"):
-        mine = groups == name
-        expected = np.average(300 + 550 * scores[mine] > 520 + 1e-9, weights=weights[mine])
-        assert found.rates[index].value == pytest.approx(expected, abs=1e-12)
-        assert isinstance(found.rates[index], Estimate)
-        assert found.rates[index].low < expected < found.rates[index].high
+        rows = groups == name
+        expected = np.average(300 + 550 * scores[rows] > 520 + 1e-9, weights=weights[rows])
+        assert outcome.rates[index].value == pytest.approx(expected, abs=1e-12)
+        assert isinstance(outcome.rates[index], Estimate)
+        assert outcome.rates[index].low < expected < outcome.rates[index].high
 
 
 def test_rows_of_several_groups_count_once(scored):
@@ -96,12 +96,12 @@ def test_rows_of_several_groups_count_once(scored):
         n_bootstrap=30,
         n_permutations=30,
     )
-    found = WhatIf.of(audit).at(0.3)
-    assert found.overall == pytest.approx(np.mean(scores > 0.3), abs=1e-12)
-    assert found.error == pytest.approx(np.mean((scores > 0.3) != labels), abs=1e-12)
+    outcome = WhatIf.of(audit).at(0.3)
+    assert outcome.overall == pytest.approx(np.mean(scores > 0.3), abs=1e-12)
+    assert outcome.error == pytest.approx(np.mean((scores > 0.3) != labels), abs=1e-12)
 
 
-def test_refusals(audit, scored):
+def test_invalid_input(audit, scored):
     what_if = WhatIf.of(audit)
     with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
         what_if.at(1.5)

@@ -37,8 +37,8 @@ class MethodOutcome:
     Parameters
     ----------
     name : str
-        Abbreviation: ``"LR"`` (logistic regression), ``"DPP"`` (demographic parity post-processing), ``"DOT"`` (discrete optimal
-        transport), ``"COT"`` (continuous optimal transport).
+        Abbreviation: ``"LR"`` (logistic regression), ``"DPP"`` (demographic parity post-processing), ``"DOT"``
+        (discrete optimal transport), ``"COT"`` (continuous optimal transport).
     title : str
         Full name: ``"Logistic regression, no parity"``.
     metrics : dict of str to float
