@@ -122,14 +122,14 @@ def page(rows: list[tuple[str, str, str, str]]) -> str:
     most = max((one["most_memory_mib"] for one in content["targets"].values()), default=0)
     return f"""# Trust, in figures
 
-Written by `make trust`. Fuzz cases are those of the last `make fuzz` (ten minutes of atheris in total).
+Written by `make trust`. COT and DOT are continuous and discrete optimal transport. Fuzz cases are those of the last
+`make fuzz` (ten minutes of atheris in total).
 
 {table(rows)}
 
 - **Generated checks** are all checks of scikit-learn's `parametrize_with_checks`, on test classes that take the groups
-  from the features (`tests/contract/grouped.py`). None is expected to fail, and none is skipped. Continuous optimal
-  transport (COT) is checked with a fixed and with the automatic weight, and with weights for each group; discrete
-  optimal transport (DOT) with both solvers.
+  from the features (`tests/contract/grouped.py`). None is expected to fail, and none is skipped. COT is checked
+  with a fixed and with the automatic weight, and with weights for each group; DOT with both solvers.
 - **Seeds.** The default solver of COT and DOT is deterministic. The checks run on a hundred tables drawn with seeds
   0 to 99: renaming groups, or weighting rows instead of repeating them, changes scores by less than 1e-6 on average,
   and those of the repair, whose folds are random, by less than .02.
