@@ -16,11 +16,11 @@ import fairtransport as ft
 class Doomed(ft.DiscreteTransportClassifier):
     """Its worker dies in the middle of training."""
 
-    def _fitter(self, data):
+    def _training_data(self, *arguments):
         if self.parity_weight == 7.0:
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
             threading.Event().wait(30)
-        return super()._fitter(data)
+        return super()._training_data(*arguments)
 
 
 def main():

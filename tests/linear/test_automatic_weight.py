@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
 from fairtransport.linear import SgdSettings
-from fairtransport.linear._information import HALF, Judge, Measures, warn_of_losses
 from fairtransport.linear.solvers._lbfgs import LbfgsResult
-from fairtransport.linear.weight_path import PATH_WEIGHTS, AutomaticWeight, WeightPath
+from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
+from fairtransport.linear.training._outcome import Notice, notices_of_losses
+from fairtransport.linear.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.penalties import Comparisons
 
@@ -57,7 +59,7 @@ def test_what_the_features_do_not_allow_is_said(cls):
     with pytest.warns(FairnessWarning, match=r"Parity was not reached: .* times what chance shows"):
         model = cls().fit(features, y, sensitive_features=group)
     assert "information" in model.outcome_ or "these features allow no more" in model.outcome_
-    assert model.information_kept_ >= HALF  # never less unasked
+    assert model.information_kept_ >= MIN_INFORMATION  # never less unasked
     assert model.before_after_["auc"][1] > 0.75
 
 
@@ -66,8 +68,8 @@ def test_half_of_the_information_is_kept_unasked(cls):
     features, y, group = blind_table(gap=2.0)
     with pytest.warns(FairnessWarning, match="Parity was not reached"):
         model = cls().fit(features, y, sensitive_features=group)
-    assert model.information_kept_ >= HALF
-    assert np.all(model.path_["weight"][model.path_["information_kept"] < HALF] > model.parity_weight_)
+    assert model.information_kept_ >= MIN_INFORMATION
+    assert np.all(model.path_["weight"][model.path_["information_kept"] < MIN_INFORMATION] > model.parity_weight_)
 
 
 @both
@@ -127,7 +129,7 @@ def test_a_limit_may_cost_more_than_half_and_says_so():
     features, y, group = blind_table(gap=2.0)
     with pytest.warns(FairnessWarning, match="Parity cost most of the model"):
         model = DiscreteTransportClassifier(max_disparity=0.03).fit(features, y, sensitive_features=group)
-    assert model.information_kept_ < HALF
+    assert model.information_kept_ < MIN_INFORMATION
     assert "of the initial model's information is left" in model.outcome_
     assert strong_pairwise_disparity(scores_of(model, features, group), sensitive_features=group) < 0.033
 
@@ -226,21 +228,21 @@ def test_a_path_ascends_and_is_one_of_the_default_solver():
 
 
 def made_path(excess, kept=None, disparity=None):
-    """A path that measures what it is told, by weight."""
+    """A path whose metrics are functions of the weight."""
 
-    class Told:
-        def measure(self, scores):
+    class Stub:
+        def evaluate(self, scores):
             weight = float(scores[0])
-            share = 1.0 if kept is None else kept(weight)
-            apart = 0.0 if disparity is None else disparity(weight)
-            figures = dict.fromkeys(Measures.__annotations__, 0.0)
-            told = {"disparity": apart, "excess": excess(weight), "information_kept": share}
-            return Measures(**{**figures, **told})
+            metrics = dict.fromkeys(ScoreMetrics.__annotations__, 0.0)
+            metrics["excess"] = excess(weight)
+            metrics["information_kept"] = 1.0 if kept is None else kept(weight)
+            metrics["disparity"] = 0.0 if disparity is None else disparity(weight)
+            return ScoreMetrics(**metrics)
 
     def fit(weight, start):
         return LbfgsResult(np.zeros((1, 2)), True, "", 1, []), np.array([weight])
 
-    return WeightPath(fit, Told())
+    return WeightPath(fit, Stub())
 
 
 def test_the_rule_stops_at_the_noise_floor():
@@ -284,7 +286,7 @@ def test_the_rule_keeps_half_of_the_information():
     point, reason, reached = AutomaticWeight().choose(path)
     assert not reached
     assert "information" in reason
-    assert point.measures.information_kept >= HALF
+    assert point.metrics.information_kept >= MIN_INFORMATION
     assert 3.0 <= point.weight <= 5.0  # at 5 half is left
 
 
@@ -303,7 +305,7 @@ def test_every_point_starts_from_the_one_below():
         starts.append((weight, None if start is None else float(start[0])))
         return LbfgsResult(np.array([weight]), True, "", 1, []), np.array([weight])
 
-    path = WeightPath(fit, made_path(lambda _: 1.0).judge)
+    path = WeightPath(fit, made_path(lambda _: 1.0).evaluator)
     for weight in (0.0, 1.0, 0.3, 3.0, 0.3):
         path.at(weight)
     assert starts == [(0.0, None), (1.0, 0.0), (0.3, 0.0), (3.0, 1.0)]
@@ -364,13 +366,16 @@ def test_standardized_scores_are_not_squeezed():
 
 def test_a_constant_model_is_called_constant():
     figures = {"spread": (0.2, 0.0001), "auc": (0.8, 0.5), "disparity": (0.4, 0.0), "rank_disparity": (0.4, 0.3)}
-    with pytest.warns(FairnessWarning, match="the scores are nearly constant"):
-        assert warn_of_losses(0.9, figures, 5.0, stacklevel=1) == "the scores are nearly constant"
+    notice = notices_of_losses(0.9, figures, 5.0)
+    assert notice.text == "the scores are nearly constant"
+    ((message, category),) = notice.warnings
+    assert category is FairnessWarning
+    assert "the scores are nearly constant" in message
 
 
 def test_a_gain_in_order_is_no_reason_to_warn():
     figures = {"spread": (0.2, 0.1), "auc": (0.8, 0.7), "disparity": (0.4, 0.1), "rank_disparity": (0.4, 0.1)}
-    assert warn_of_losses(0.9, figures, 5.0, stacklevel=1) == ""
+    assert notices_of_losses(0.9, figures, 5.0) == Notice()
 
 
 # ------------------------------------------------------------------------------ bad input
@@ -422,5 +427,15 @@ def test_auc_is_that_of_scikit_learn():
     scores, weights = np.round(rng.random(500) + 0.3 * labels, 2), rng.random(500)
     shares = weights / weights.sum()
     pairs = Comparisons.of_cells(500, [np.arange(250), np.arange(250, 500)], [(0, 1)], row_weights=weights)
-    found = Judge(labels, shares, pairs, scores).auc(scores)
-    assert found == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)
+    auc = ScoreEvaluator(labels, shares, pairs, scores).auc(scores)
+    assert auc == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)
+
+
+@both
+def test_every_model_of_a_path_has_the_whole_path(cls, tmp_path):
+    models = cls().fit_path(X, Y, [0.0, 0.3, 1.0], sensitive_features=G)
+    for model in models:
+        assert {len(column) for column in model.path_.values()} == {3}
+        np.testing.assert_array_equal(model.at(weight=1.0).coef_, models[-1].coef_)
+    ft.save(models[0], tmp_path / "model.ft")
+    assert len(ft.load(tmp_path / "model.ft").path_["theta"]) == 3

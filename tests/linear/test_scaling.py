@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairtransport.linear._scaling import Scaling
+from fairtransport.linear.training._scaling import Scaling
 
 RNG = np.random.default_rng(0)
 X = np.column_stack(

@@ -1,21 +1,16 @@
-"""The same with exact transport between samples (DOT), the paper's discrete counterpart."""
+"""Strong demographic parity by discrete optimal transport (DOT), the paper's comparison."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairtransport.linear._distances import DiscreteDistance
 from fairtransport.linear.base import LinearTransportClassifier
-from fairtransport.penalties import DiscretePenalty
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fairtransport.linear.solvers.settings import SgdSettings
-    from fairtransport.transport.dual import DualProblem
 
 __all__ = ["DiscreteTransportClassifier"]
-
-_SLICES = 200
 
 
 class DiscreteTransportClassifier(LinearTransportClassifier):
@@ -27,40 +22,125 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     Parameters
     ----------
     estimator : estimator, optional
-        The linear logistic model to begin with, fitted or not; by default logistic regression on standardized columns.
-    parity_weight, max_disparity, amount, spread, target, scale, group_specific
-        As in :class:`ContinuousTransportClassifier`.
-    solver : {"lbfgs", "sgd"}, default="lbfgs"
-        All rows at once by L-BFGS, which is deterministic; or the paper's stochastic algorithm.
-    tol, max_iter, n_updates, parameter_step, average
-        As in :class:`ContinuousTransportClassifier`.
-    batch_size : int, optional
-        With ``"sgd"``: rows of each group for each update (200). Small batches bias the coupling (see Notes).
-    grouping, missing, small_groups, min_group_size, warm_start, half_life, new_groups, random_state, verbose
-        As in :class:`ContinuousTransportClassifier`.
+        Linear logistic model to start from, fitted or not. By default logistic regression on standardized columns, so
+        that features need no scaling.
+    parity_weight : float or "auto", default="auto"
+        Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of the initial
+        model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
+        the smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it
+        no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
+        ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
+    max_disparity : float, optional
+        Take the smallest weight at which the strong pairwise demographic disparity (SPDD) of the training rows is at
+        most this, instead.
+    amount : float, default=1.0
+        Position between the scores of the initial model (0) and those of the trained one (1), as their weighted mean.
+        It is used at prediction only, so it can be set after ``fit``.
+    spread : {"trained", "initial"}, default="trained"
+        ``"initial"`` maps the trained scores to the spread of the initial model's scores, by one increasing map for
+        all groups. It can be set after ``fit``.
+    target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
+        What groups are compared with: each other, or a distribution that is fixed by the initial model: the
+        equal-weight Wasserstein-1 barycenter of the groups (as in the paper), the Wasserstein-2 barycenter weighted by
+        group size, the scores of all rows, those of one group, or scores in an array. ``solver="sgd"`` needs a fixed
+        distribution and takes ``"each_other"`` as ``"barycenter"``.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
+        are. ``solver="sgd"`` always compares them as they are, as the paper does.
+    group_specific : bool, default=False
+        Whether each group has its own weights; then the group is needed at prediction.
+    solver : {"lbfgs", "sgd"} or SgdSettings, default="lbfgs"
+        L-BFGS on all rows, which is deterministic, or the paper's stochastic algorithm. ``"sgd"`` has default settings;
+        pass a :class:`~fairtransport.linear.SgdSettings` for others, among them the seed.
+    tol : float, default=3e-4
+        L-BFGS has converged when no entry of the gradient, in whitened coordinates, is larger.
+    max_iter : int, default=1000
+        Maximum number of L-BFGS iterations; reaching it emits a ``ConvergenceWarning``.
+    grouping : {"crossed", "each"}, default="crossed"
+        Cross several sensitive columns, or make each value of each column a group (groups overlap).
+    missing : {"error", "group"}, default="error"
+        Raise for a missing sensitive value, or make missing values a group.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        What is done with groups of fewer than ``min_group_size`` rows. They are kept, and count as far as their
+        differences exceed chance; are pooled into one group; or are left out of the comparisons and, with
+        ``group_specific``, scored by the common weights.
+    min_group_size : int, default=30
+        See ``small_groups``.
+    half_life : float, default=1000
+        For ``partial_fit``: after so many rows of its group a row counts half.
+    new_groups : {"error", "adopt"}, default="error"
+        For ``partial_fit``: raise for a group that was not seen before, or add it.
+    verbose : bool, default=False
+        Show a progress bar.
 
     Attributes
     ----------
-    coef_, intercept_, parity_weight_, outcome_, information_kept_, before_after_, path_, target_, groups_
-        As in :class:`ContinuousTransportClassifier`, and so are the others; there are no dual variables.
+    coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
+        The trained weights; with ``group_specific=True`` one row for each group.
+    common_coef_, common_intercept_ : ndarray of shape (n_features,), float
+        Weights of rows that are in no group.
+    parity_weight_ : float
+        The weight that was used.
+    outcome_ : str
+        How training ended, in words.
+    information_kept_ : float
+        Share of the initial model's gain in log-loss over a constant that the trained model has.
+    before_after_ : dict
+        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (SPDD) and
+        ``rank_disparity`` of the training rows, by the initial and by the trained model.
+    path_ : dict of ndarray
+        The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``log_loss``,
+        ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
+        for each group, or more than one column for 20 rows). See `at`.
+    target_ : ndarray of shape (4096,)
+        Scores of equal mass that stand for the target; where groups are compared with each other, their
+        Wasserstein-2 barycenter at the initial model.
+    groups_ : Groups
+        The groups seen, without their rows.
+    group_sizes_ : ndarray of shape (n_groups,)
+        How many rows each group had.
+    initial_estimator_ : estimator
+        The initial model.
+    history_ : dict of ndarray
+        ``update``, ``disparity`` (the penalised sum) and ``loss`` after each iteration.
+    n_iter_ : int
+        Number of iterations or updates.
+    spread_ : ndarray of shape (2, n_points)
+        The map of ``spread="initial"``; its points are means of five rows or more.
+    adjusting_ : OnlineMemory
+        What ``partial_fit`` continues from; it holds no rows.
+    classes_ : ndarray of shape (2,)
+        The class labels.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where they are strings.
 
     See Also
     --------
     ContinuousTransportClassifier : The same with the regularized distance of the paper.
+    fairtransport.linear.SgdSettings : Settings of the stochastic solver.
+    QuantileRepairClassifier : Repairs the scores of any classifier, with the group at prediction.
+    frontier : The whole trade-off, on held-out rows.
 
     Notes
     -----
-    The distance is that of `fairtransport.penalties.DiscretePenalty` on 200 slice means of each group; the objective is
-    the one of :class:`ContinuousTransportClassifier` otherwise.
+    With scores s of the linear model, the objective is
 
-    With ``solver="sgd"``, each update draws N scores of a group and N of the target, joins the i-th smallest with the
-    i-th smallest (the optimal coupling on the line) and follows the gradient of the mean distance (paper, Eq. 9 and the
-    update below it). The expected distance between two batches is larger than the distance of the distributions and is
-    least for a group that is too concentrated, which is why batches of 10 fail.
+    .. math:: \mathrm{loss}(\theta) + \tfrac{r}{2}|\theta|^2 + w\,u \sum_{(a,b)} \omega_{ab}\, W_1(S_a, S_b),
+
+    :math:`W_1` the Wasserstein-1 distance of standardized scores on 200 slice means of each group
+    (`fairtransport.penalties.DiscretePenalty`), with weights and units as in `ContinuousTransportClassifier`.
+
+    With ``solver="sgd"``, each update draws N scores of a group and N of the target, couples the i-th smallest with the
+    i-th smallest, which is the optimal coupling on the line, and follows the gradient of the mean distance (paper,
+    Equation 9). The expected distance of two batches exceeds that of their distributions and favours a group that is
+    too concentrated, so batches should not be small.
 
     References
     ----------
-    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 9.
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021: Equations 8 and 9, and the
+    algorithm box of DOT.
 
     Examples
     --------
@@ -75,9 +155,6 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     >>> bool(after < before / 3)
     True
     """
-
-    _short = "DOT"
-    _batch_size = 200
 
     def __init__(
         self,
@@ -120,20 +197,5 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
         self.new_groups = new_groups
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        settings = self._sgd
-        if settings is not None and (settings.dual_step is not None or settings.pairs != "matched"):
-            raise ValueError(
-                "Discrete transport has no dual potentials: leave dual_step at None and pairs at 'matched' in its "
-                "SgdSettings."
-            )
-
-    def _penalty(self, *, n_slices: int | None = None) -> DiscretePenalty:
-        return DiscretePenalty(n_slices=n_slices or _SLICES, scale=self._resolved_scale)
-
-    def _dual_problem(self, settings: SgdSettings, rng: np.random.Generator) -> DualProblem | None:  # noqa: ARG002
-        return None
-
-    def _resolved_dual_step(self, settings: SgdSettings, problem: DualProblem | None) -> float:  # noqa: ARG002
-        return 0.0
+    def _distance(self) -> DiscreteDistance:
+        return DiscreteDistance()

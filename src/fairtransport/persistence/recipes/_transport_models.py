@@ -10,11 +10,11 @@ import numpy as np
 from fairtransport._validation import check_vector
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid
-from fairtransport.linear.continuous import Duals
+from fairtransport.linear.duals import Duals
+from fairtransport.linear.online.memory import OnlineMemory
 from fairtransport.linear.online.sketches import POINTS, Sketches
-from fairtransport.linear.online.state import Adjustment
 from fairtransport.linear.solvers.settings import SgdSettings
-from fairtransport.linear.weight_path import PATH_COLUMNS
+from fairtransport.linear.training.weight_path import PATH_COLUMNS
 from fairtransport.persistence._summaries import Change, summarise_quantiles
 from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes._registry import (
@@ -118,7 +118,7 @@ def _is_rising_map(points: Any) -> bool:
     )
 
 
-def _is_of(state: Adjustment, model: Any) -> bool:
+def _is_of(state: OnlineMemory, model: Any) -> bool:
     """Whether what a stream goes on from is of this model's groups and columns."""
     n_groups, n_features = len(model.groups_), model.n_features_in_
     return state.centre.shape == (len(model.coef_), n_features + 1) and state.sketches.means.shape == (
@@ -162,7 +162,7 @@ def _is_linear_model(value: Any) -> bool:
 
 _FITTED = {
     **COLUMNS,
-    "adjusting_": of_type(Adjustment),
+    "adjusting_": of_type(OnlineMemory),
     "before_after_": _is_figures,
     "classes_": labels(1),
     "coef_": numbers(2),
@@ -215,8 +215,8 @@ def _sketches_of(parts: dict[str, Any]) -> Sketches:
     return Sketches(**parts)
 
 
-def _adjustment_of(parts: dict[str, Any]) -> Adjustment:
-    state = Adjustment(**parts)
+def _adjustment_of(parts: dict[str, Any]) -> OnlineMemory:
+    state = OnlineMemory(**parts)
     if not isinstance(state.sketches, Sketches) or not all(map(count, (state.n_batches, state.n_rows))):
         raise TypeError("what a stream goes on from needs sketches and counts")
     floats = (state.parity, state.anchor, state.curvature, state.size, state.trace)
@@ -249,7 +249,7 @@ add_value_type(
     lambda parts: Groups.from_spec(parts["spec"]),
 )
 add_value_type("sketches", Sketches, _parts(*(one.name for one in fields(Sketches))), _sketches_of)
-add_value_type("adjustment", Adjustment, _parts(*(one.name for one in fields(Adjustment))), _adjustment_of)
+add_value_type("adjustment", OnlineMemory, _parts(*(one.name for one in fields(OnlineMemory))), _adjustment_of)
 add_value_type(
     "sgd", SgdSettings, _parts(*(one.name for one in fields(SgdSettings))), lambda parts: SgdSettings(**parts)
 )

@@ -1,0 +1,1 @@
+"""Stages of ``fit``: validated data, initial model, comparisons of groups, solver, result."""

@@ -1,0 +1,128 @@
+"""First stage of ``fit``: the validated rows, with the groups that the sensitive columns define."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_weights
+from fairtransport.groups import Groups, make_groups
+from fairtransport.linear.solvers.sgd_problem import as_copies
+from fairtransport.transport.line import Sample
+from fairtransport.transport.targets import resolve_target
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.linear.training._options import TrainingOptions
+
+__all__ = ["TrainingData", "check_target", "make_training_groups", "validate_training_data"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Features, labels, groups and weights of the rows that a model is trained on.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+    y : ndarray
+        Labels as given.
+    classes : ndarray of shape (2,)
+    groups : Groups
+    weights : ndarray or None
+    feature_names : ndarray or None
+    """
+
+    X: Any
+    y: NDArray[Any]
+    classes: NDArray[Any]
+    groups: Groups
+    weights: NDArray[np.float64] | None = None
+    feature_names: NDArray[Any] | None = None
+
+    @cached_property
+    def positive(self) -> NDArray[np.float64]:
+        """1 for rows of the second class, 0 for the others."""
+        return (self.y == self.classes[1]).astype(np.float64)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Weights of the rows, which sum to 1."""
+        n = self.X.shape[0]
+        return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
+
+    def select(self, rows: NDArray[np.int64]) -> TrainingData:
+        """Return some rows, in the order of their indices, which may repeat."""
+        weights = None if self.weights is None else self.weights[rows]
+        groups = self.groups.select(rows)
+        return TrainingData(self.X[rows], self.y[rows], self.classes, groups, weights, self.feature_names)
+
+
+def validate_training_data(
+    X: Any,
+    y: NDArray[Any],
+    *,
+    classes: NDArray[Any],
+    sensitive_features: Any,
+    sample_weight: ArrayLike | None,
+    options: TrainingOptions,
+    feature_names: NDArray[Any] | None = None,
+) -> TrainingData:
+    """Return the rows of one ``fit``, once groups, weights and target are known to work.
+
+    Parameters
+    ----------
+    X, y
+        Features and labels that scikit-learn has validated.
+    classes : ndarray of shape (2,)
+    sensitive_features, sample_weight
+        As for ``fit``.
+    options : TrainingOptions
+    feature_names : ndarray, optional
+
+    Returns
+    -------
+    TrainingData
+        Rows with small integer weights are repeated instead, so that weight k equals k copies exactly.
+    """
+    weights = check_weights(sample_weight, size=X.shape[0])
+    if weights is not None and not all(weights[y == label].any() for label in classes):
+        raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
+    groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
+    check_target(groups, weights, options)
+    groups.to_spec()  # raises for labels that a model file cannot store
+    data = TrainingData(X, y, classes, groups, weights, feature_names)
+    copies = as_copies(weights)
+    if copies is None:
+        return data
+    return TrainingData(X[copies], y[copies], classes, groups.select(copies), None, feature_names)
+
+
+def make_training_groups(
+    sensitive_features: Any, n_rows: int, options: TrainingOptions, weights: NDArray[np.float64] | None = None
+) -> Groups:
+    """Return the groups of the rows, with small groups kept, pooled or dropped."""
+    if sensitive_features is None:
+        raise ValueError("fit needs sensitive_features: the column or columns that define groups.")
+    groups = make_groups(sensitive_features, grouping=options.grouping, missing=options.missing)
+    if groups.n_rows != n_rows:
+        raise ValueError(f"sensitive_features has {groups.n_rows} rows, but X has {n_rows}.")
+    sizes = None if weights is None else [np.count_nonzero(weights[rows]) for rows in groups.rows]
+    groups = groups.settle(options.small_groups, options.min_group_size, sizes)
+    groups.require(min_size=1, at_least=2)
+    if options.group_specific and groups.overlapping:
+        raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
+    return groups
+
+
+def check_target(groups: Groups, weights: NDArray[np.float64] | None, options: TrainingOptions) -> None:
+    """Raise for a target or weights that cannot work, before anything is trained."""
+    if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
+        raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
+    if not options.each_other:
+        stand_ins = [Sample.from_values([0.5])] * len(groups)
+        resolve_target(options.target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)

@@ -1,0 +1,158 @@
+"""The outcome of training in words, and warnings where parity cost too much or was not reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sklearn.exceptions import ConvergenceWarning
+
+from fairtransport._warnings import FairnessWarning
+from fairtransport.linear.training.weight_path import MIN_INFORMATION
+
+if TYPE_CHECKING:
+    from fairtransport.linear.training._evaluation import ScoreMetrics
+
+__all__ = ["Notice", "describe_lbfgs", "notices_of_losses", "within_chance"]
+
+_MATERIAL = 0.02  # mean difference of selection rates that is worth a warning
+_CONSTANT = 0.01  # of the initial spread: nearly constant scores
+_LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of SPDD that matters, and the share of it that ranks should show
+_ABOVE_CHANCE = 1.3  # times the mean disparity under chance
+
+Figures = dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A remark for ``outcome_`` and the warnings that go with it.
+
+    Attributes
+    ----------
+    text : str
+        Empty where there is nothing to say.
+    warnings : tuple of (str, type)
+        Messages and their categories.
+    """
+
+    text: str = ""
+    warnings: tuple[tuple[str, type[Warning]], ...] = ()
+
+
+def within_chance(ending: str = "nothing was moved") -> str:
+    """Return the outcome where groups of the initial model differ no more than by chance."""
+    return f"the groups of the initial model differ no more than by chance; {ending}"
+
+
+def describe_lbfgs(
+    *,
+    n_iter: int,
+    converged: bool,
+    max_iter: int,
+    parity_weight: float,
+    metrics: ScoreMetrics,
+    figures: Figures,
+    reason: str,
+    reached: bool,
+    max_disparity: float | None,
+    group_specific: bool,
+) -> Notice:
+    """Describe a run of L-BFGS.
+
+    Parameters
+    ----------
+    n_iter, converged, max_iter
+        Of the final run.
+    parity_weight : float
+        The weight that was used.
+    metrics : ScoreMetrics
+        Of the trained model, out of fold where it is flexible.
+    figures : dict
+        Metrics of the training rows before and after.
+    reason : str
+        Why this weight was chosen; empty where it was not.
+    reached : bool
+        Whether the goal of an automatic weight was reached.
+    max_disparity, group_specific
+        The parameters.
+    """
+    warnings: list[tuple[str, type[Warning]]] = []
+    text = f"converged after {n_iter} iterations"
+    if not converged:
+        text = f"stopped after max_iter={max_iter} iterations, before convergence"
+        warnings.append((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning))
+    if parity_weight > 0.0:
+        losses = notices_of_losses(metrics.information_kept, figures, metrics.excess)
+    else:
+        losses = _notice_of_group_weights(metrics.information_kept)
+    warnings += losses.warnings
+    if reason:
+        text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
+        if not reached:
+            warnings += _warnings_of_disparity(metrics, reason, max_disparity, group_specific=group_specific)
+    return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
+
+
+def notices_of_losses(information_kept: float, figures: Figures, excess: float) -> Notice:
+    """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
+    spread = figures["spread"]
+    if spread[1] < _CONSTANT * spread[0]:
+        remark = "the scores are nearly constant"
+    elif information_kept < MIN_INFORMATION:
+        remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
+    else:
+        return _notice_of_shrinkage(figures, excess)
+    before, after = figures["auc"]
+    message = (
+        f"Parity cost most of the model: {remark}; the AUC fell from {before:.3f} to {after:.3f}. These features "
+        "allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', repair with "
+        "the group at hand (QuantileRepairClassifier, group_specific=True), or another criterion."
+    )
+    return Notice(remark, ((message, FairnessWarning),))
+
+
+def _notice_of_shrinkage(figures: Figures, excess: float) -> Notice:
+    before, after = figures["disparity"]
+    lowered = 1.0 - after / before if before > 0.0 else 0.0
+    ranks = figures["rank_disparity"]
+    ranks_lowered = 1.0 - ranks[1] / max(ranks[0], 1e-300)
+    if not (lowered > _LOWERED and ranks_lowered < _FOLLOWED * lowered and excess > _ABOVE_CHANCE):
+        return Notice()
+    message = (
+        f"Scores were squeezed: the disparity fell by {lowered:.0%}, but the order of people is nearly as unequal as "
+        f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use scale='standardized', own weights for each "
+        "group (group_specific=True) or repair with the group at hand."
+    )
+    return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
+
+
+def _notice_of_group_weights(information_kept: float) -> Notice:
+    """Describe weights for each group that lose the information without any parity: there are too few rows."""
+    if information_kept >= MIN_INFORMATION:
+        return Notice()
+    share = f"{max(information_kept, 0.0):.0%}"
+    remark = f"weights for each group keep {share} of the initial model's information on rows left out"
+    message = (
+        f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
+        "hand (QuantileRepairClassifier)."
+    )
+    return Notice(remark, ((message, FairnessWarning),))
+
+
+def _warnings_of_disparity(
+    metrics: ScoreMetrics, reason: str, max_disparity: float | None, *, group_specific: bool
+) -> list[tuple[str, type[Warning]]]:
+    if max_disparity is not None:
+        remaining = f"max_disparity={max_disparity:g} was not reached on training rows: {metrics.disparity:.4g}"
+    elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
+        remaining = (
+            f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
+            f"points, {metrics.excess:.1f} times what chance shows"
+        )
+    else:
+        return []
+    remedy = "Repair (QuantileRepairClassifier)"
+    if not group_specific:
+        remedy = "Own weights for each group (group_specific=True) or repair (QuantileRepairClassifier)"
+    message = f"Parity was not reached: {remaining}; {reason}. {remedy} with the group at hand goes further."
+    return [(message, FairnessWarning)]

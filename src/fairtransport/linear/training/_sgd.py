@@ -1,0 +1,146 @@
+"""Fourth stage of ``fit``: the stochastic solver, which moves each group to a fixed target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairtransport.criteria import demographic_parity, weigh_by_reliability
+from fairtransport.groups import Groups
+from fairtransport.linear.online._initial_memory import memory_from_rows, parity_without_disparity
+from fairtransport.linear.solvers._sgd import Objective, Trainer
+from fairtransport.linear.solvers._step_sizes import automatic_steps, plain_steps
+from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.linear.training._comparisons import stored_target
+from fairtransport.linear.training._evaluation import ScoreEvaluator, metrics_before_and_after
+from fairtransport.linear.training._initial_model import InitialModel, check_scores_vary, prepare_initial_model
+from fairtransport.linear.training._outcome import Notice, notices_of_losses, within_chance
+from fairtransport.linear.training._result import FitResult, group_logits
+from fairtransport.linear.training._spread_map import spread_points
+from fairtransport.linear.training.weight_path import empty_path
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.transport.logistic import sigmoid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.linear.solvers.settings import SgdSettings
+    from fairtransport.linear.training._data import TrainingData
+    from fairtransport.linear.training._options import TrainingOptions
+
+__all__ = ["PreparedTrainer", "prepare_trainer", "train_sgd"]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTrainer:
+    """A trainer before its first update, with the initial model and the target that it was made from."""
+
+    trainer: Trainer
+    initial: InitialModel
+    initial_scores: NDArray[np.float64]
+    target: NDArray[np.float64]
+
+
+def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
+    """Fit the initial model, fix the target, and choose step sizes."""
+    rng = np.random.default_rng(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
+    initial = prepare_initial_model(options.estimator, data.X, data.y, data.weights, feature_names=data.feature_names)
+    scores = initial.scores(data.X)
+    check_scores_vary(scores)
+    target = stored_target(options.target, scores, data.groups, data.weights)
+    problem = TrainingProblem.build(data.X, data.positive, data.groups, target, data.weights)
+    dual = options.distance.dual_problem(settings, rng)
+    dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
+    without_loss = np.isinf(options.sgd_weight)  # as in the paper
+    objective = Objective(
+        parity=1.0 if without_loss else options.sgd_weight * _unit(data, scores, target),
+        anchor=0.0 if without_loss else 1.0,
+        ridge=initial.ridge,
+        dual=dual,
+        dual_step=float(dual_step),
+    )
+    batch_size = settings.batch_size or options.distance.batch_size
+    if settings.parameter_step is not None:
+        steps = plain_steps(float(settings.parameter_step), problem.n_columns)
+    else:
+        steps = automatic_steps(
+            problem.X,
+            problem.groups.rows,
+            batch_size=batch_size,
+            n_updates=settings.n_updates,
+            weight=objective.anchor + objective.parity,
+            ridge=objective.anchor * objective.ridge,
+            rng=rng,
+        )
+    trainer = Trainer(
+        problem,
+        objective,
+        steps if initial.has_intercept else steps.without_intercept(),
+        theta=np.tile(initial.theta, (len(data.groups) if options.group_specific else 1, 1)),
+        batch_size=batch_size,
+        seed=int(rng.integers(2**62)),
+        budget=settings.n_updates,
+    )
+    return PreparedTrainer(trainer, initial, scores, target)
+
+
+def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> FitResult:
+    """Run all updates and return what an estimator stores."""
+    prepared = prepare_trainer(data, options, settings)
+    trainer, initial_scores, weight = prepared.trainer, prepared.initial_scores, options.sgd_weight
+    run = trainer.run(
+        trainer.budget,
+        average=settings.average,
+        verbose=options.verbose,
+        title=f"{options.distance.name} training",
+    )
+    common = run.theta.mean(axis=0)
+    scores = sigmoid(group_logits(data.X, run.theta, common, data.groups))
+    pairwise = weigh_by_reliability(demographic_parity(data.groups, row_weights=data.weights), initial_scores)
+    evaluator = ScoreEvaluator(data.positive, data.shares, pairwise, initial_scores)
+    metrics, figures = evaluator.evaluate(scores), metrics_before_and_after(evaluator, scores)
+    losses = notices_of_losses(metrics.information_kept, figures, metrics.excess)
+    outcome = f"{run.outcome}; {losses.text}" if losses.text else run.outcome
+    parity = trainer.objective.parity
+    if parity == 0.0 < weight:
+        outcome = within_chance(run.outcome)
+        parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
+    groups = Groups.from_spec(data.groups.to_spec())
+    return FitResult(
+        initial=prepared.initial,
+        groups=groups,
+        group_sizes=data.groups.counts,
+        theta=run.theta,
+        common=common,
+        parity_weight=weight,
+        target=prepared.target,
+        n_iter=run.n_updates,
+        information_kept=metrics.information_kept,
+        before_after=figures,
+        history=run.history,
+        spread=spread_points(scores, initial_scores, data.groups.rows, data.weights),
+        path=empty_path(),
+        duals=options.distance.sgd_duals(run, groups),
+        memory=memory_from_rows(
+            data.X, data.groups, data.weights, run.theta,
+            target=prepared.target,
+            parity=parity,
+            anchor=trainer.objective.anchor,
+            has_intercept=prepared.initial.has_intercept,
+            options=options,
+        ),
+        outcome=Notice(outcome, losses.warnings),
+    )  # fmt: skip
+
+
+def _unit(data: TrainingData, scores: NDArray[np.float64], target: NDArray[np.float64]) -> float:
+    """Return the factor of the sum of distances to the target at weight 1."""
+    comparisons = demographic_parity(data.groups, target=target, row_weights=data.weights)
+    weighted = weigh_by_reliability(comparisons, scores)
+    information = ScoreEvaluator(data.positive, data.shares, comparisons, scores).information
+    terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, comparisons)
+    reliable = float(weighted.weights @ terms.distances)
+    return information * reliable / terms.value**2 if terms.value > 0.0 else 0.0
