@@ -38,7 +38,7 @@ def test_a_thread_without_memory_ends_the_frontier():
     model = ft.QuantileRepairClassifier(Greedy(C=7.0))
     with pytest.raises(MemoryError) as caught:
         ft.frontier(model, X, y, sensitive_features=group, amounts=[0.0, 0.5, 1.0], cv=3, n_jobs=2, random_state=0)
-    assert caught.value.__notes__ == ["With amount=0.", "This happened in fold 1."] or len(caught.value.__notes__) == 2
+    assert caught.value.__notes__ == ["With amount=0.", "Raised in fold 1."] or len(caught.value.__notes__) == 2
     assert threading.active_count() == before
     model.set_params(estimator__C=1.0)
     found = ft.frontier(model, X, y, sensitive_features=group, amounts=[0.0, 1.0], cv=3, n_jobs=2, random_state=0)

@@ -314,7 +314,7 @@ def test_the_impossible_names_the_closest():
         made([0.1, 0.2], [0.8, 0.4], (1, 2)).choose(max_error=0.01)
     noisy = made([0.1, 0.2], [0.8, 0.4], (0, 1))
     noisy.folds["noise_floor"][:] = 0.3
-    with pytest.raises(ValueError, match=r"Chance alone reads 0.3 on so many held-out rows; more rows"):
+    with pytest.raises(ValueError, match=r"The noise floor of so many held-out rows is 0.3; more rows"):
         noisy.choose(max_disparity=0.1)
     for values, name in (((0, np.inf), "parity_weight"), ((0, 1), "amount")):
         with pytest.raises(ValueError, match="cannot be reached") as caught:
@@ -656,7 +656,7 @@ def test_a_classifier_without_parity():
 def test_an_error_says_in_which_fold_and_at_which_value():
     with pytest.raises(ValueError, match="no luck") as caught:
         frontier(Shrinking(fail_at=3.0), cv=2)
-    assert caught.value.__notes__ == ["With parity_weight=3.", "This happened in fold 1 of 2."]
+    assert caught.value.__notes__ == ["With parity_weight=3.", "Raised in fold 1 of 2."]
 
 
 def test_what_did_not_settle_is_told_once():

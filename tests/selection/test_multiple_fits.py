@@ -149,7 +149,7 @@ def test_an_error_says_which_run_and_shows_nobodys_group(n_jobs):
     with pytest.raises(ValueError, match="no luck") as caught:
         fit_many(models, n_jobs=n_jobs)
     (note,) = caught.value.__notes__
-    assert "run 2 of 4 (estimators[2]: " in note
+    assert "fit 3 of 4 (estimators[2]: " in note
     assert "seed=2" in note
     assert "target=<str>" in note
     assert "verbose" not in note  # the same in all
@@ -159,7 +159,7 @@ def test_runs_of_other_kinds_are_told_apart_by_class():
     models = [Fake(), LogisticRegression()]
     with pytest.raises(TypeError, match="takes no sensitive_features") as caught:
         fit_many(models)
-    assert "run 1 of 2 (estimators[1]: LogisticRegression" in caught.value.__notes__[0]
+    assert "fit 2 of 2 (estimators[1]: LogisticRegression" in caught.value.__notes__[0]
 
 
 def linger(model):
@@ -253,7 +253,7 @@ def test_warnings_come_once_with_their_number():
     ("models", "error", "match"),
     [
         ([], ValueError, "estimators is empty"),
-        ([Fake()] * 2, ValueError, "comes twice"),
+        ([Fake()] * 2, ValueError, "occurs twice"),
         ([Fake(), "COT"], TypeError, r"estimators\[1\] is a str"),
     ],
 )

@@ -252,8 +252,8 @@ def test_no_such_column_shows_close_names(to_table):
 
 
 def test_a_score_of_text(to_table):
-    refused(to_table({"s": ["0.5", CANARY], "g": ["a", "b"]}), TypeError, "Column 's' holds .*, not numbers")
-    refused(to_table({"s": [True, False], "g": ["a", "b"]}), TypeError, "Column 's' holds .*, not numbers")
+    refused(to_table({"s": ["0.5", CANARY], "g": ["a", "b"]}), TypeError, "Column 's' contains .*, not numbers")
+    refused(to_table({"s": [True, False], "g": ["a", "b"]}), TypeError, "Column 's' contains .*, not numbers")
 
 
 def test_an_identifier_is_stopped_early(to_table):
@@ -327,7 +327,7 @@ def test_labels_that_are_not_two(to_table, monkeypatch):
             "sensitive_features must be the name of a column or a list of names",
         ),
         ({"strata": [1]}, TypeError, "strata must be the name"),
-        ({"sensitive_features": "l"}, TypeError, "'l' holds List: lists and structs"),
+        ({"sensitive_features": "l"}, TypeError, "'l' contains List: lists and structs"),
         ({"missing": "error"}, ValueError, "missing must be one of 'set_aside', 'group'"),
         ({"grouping": "all"}, ValueError, "grouping must be one of"),
         ({"max_groups": 0}, ValueError, "max_groups must be at least 1"),
@@ -346,7 +346,7 @@ def test_what_is_no_table(frame):
 
 def test_names_of_columns_that_are_twice_there_or_numbers():
     twice = pd.DataFrame([[0.5, "a", "b"]], columns=["s", "g", "g"])
-    refused(twice, ValueError, "Two columns of the table are named alike")
+    refused(twice, ValueError, "Two columns of the table have the same name")
     refused(pd.DataFrame({0: [0.5], 1: ["a"]}), ValueError, "no column 's'; it has 0, 1.")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.tables import count_table
-from fairtransport.tables._dask_partitions import look_first
+from fairtransport.tables._dask_partitions import count_first_partitions
 from fairtransport.tables.column_roles import open_table
 
 CANARY = "canary-value"
@@ -162,7 +162,7 @@ def test_it_looks_into_more_partitions_until_there_are_enough_rows():
         return [len(found.collect())]
 
     for n_rows, expected in ((5, [10]), (10, [10]), (11, [10, 40]), (41, [10, 40, 160]), (999, [10, 40, 160, 300])):
-        found = look_first(table, ids, count, keys=["id"], n_rows=n_rows)
+        found = count_first_partitions(table, ids, count, keys=["id"], n_rows=n_rows)
         assert [counts[0] for counts in found] == expected
 
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairtransport.tabular import TableEncoder
-from fairtransport.tabular.value_parsing import day_reader, number_reader, word_of
+from fairtransport.tabular.value_parsing import date_parser, normalize_text, number_parser
 
 CANARY = "Zebulon Quux"
 
@@ -245,7 +245,7 @@ def test_errors_hold_no_cell():
 
 @given(st.one_of(st.text(max_size=12), st.floats(), st.integers(), st.none(), st.booleans(), st.binary(max_size=4)))
 def test_any_cell_is_read_as_something(cell):
-    word, number, day = word_of(cell), number_reader(".")(cell), day_reader("")(cell)
+    word, number, day = normalize_text(cell), number_parser(".")(cell), date_parser("")(cell)
     assert word is None or isinstance(word, str)
     assert number is None or np.isnan(number) or np.isfinite(number)
     assert day is None or isinstance(day, float)

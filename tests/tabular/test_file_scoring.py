@@ -36,7 +36,7 @@ def path(tmp_path, monkeypatch):
 def test_all_rows_are_collected_in_order_as_they_are(path, tmp_path):
     shares = []
     with open_files([path]) as table:
-        assert pl.DataFrame(collect_file(table, tell=shares.append)).equals(raw_people(5000))
+        assert pl.DataFrame(collect_file(table, on_progress=shares.append)).equals(raw_people(5000))
     assert shares
     assert all(0 <= share <= 1 for share in shares)
     raw_people(50).write_csv(tmp_path / "people.csv")

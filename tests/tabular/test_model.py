@@ -188,7 +188,7 @@ def test_wrong_tables_raise_without_anyones_value(blind, repaired):
     with pytest.raises(ValueError, match="2 labels that the training rows did not have") as caught:
         blind.read_rows(raw_people(5).with_columns(hired=pl.Series([CANARY, CANARY, CANARY + "2", "yes", "no"])))
     assert CANARY not in str(caught.value)
-    with pytest.raises(TypeError, match="LogisticRegression does not know what becomes of raw columns"):
+    with pytest.raises(TypeError, match="LogisticRegression cannot encode raw columns"):
         score_rows(PLAIN, raw_people(5))
 
 
@@ -227,7 +227,7 @@ def test_a_single_person_of_a_group_stays_in_training():
     frame = raw_people(40).with_columns(sex=pl.Series(["A"] + ["F", "M"] * 19 + ["F"]))
     train, _ = split_table(frame, 0.5, label="hired", sensitive_features=["sex"])
     assert "A" in train["sex"].to_list()
-    with pytest.raises(ValueError, match="holds none out"):
+    with pytest.raises(ValueError, match="less than one row"):
         split_table(frame[:2], 0.01, label="hired", sensitive_features=["sex"])
 
 

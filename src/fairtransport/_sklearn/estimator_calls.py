@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from fairtransport.groups import Groups
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fit_model", "last_step", "model_scores", "n_rows", "take_rows", "takes_groups"]
+__all__ = ["fit_model", "last_step", "model_scores", "n_rows", "positive_scores", "take_rows", "takes_groups"]
 
 
 def last_step(model: Any) -> tuple[str, Any]:
@@ -48,10 +48,15 @@ def takes_groups(model: Any) -> bool:
 
 
 def model_scores(model: Any, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-    """Return the probability of class 1; values that rounding moved out of [0, 1] are clipped."""
+    """Return a model's probabilities of class 1; see `positive_scores`."""
     options = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
     with config_context(enable_metadata_routing=False):
-        table = np.asarray(model.predict_proba(X, **options), dtype=np.float64)
+        return positive_scores(model.predict_proba(X, **options))
+
+
+def positive_scores(probabilities: ArrayLike) -> NDArray[np.float64]:
+    """Return the probabilities of class 1, of two; values that rounding moved out of [0, 1] are clipped."""
+    table = np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != 2:
         raise ValueError(f"predict_proba must return probabilities of two classes; it returned shape {table.shape}.")
     clipped = np.clip(table[:, 1], 0.0, 1.0)

@@ -190,7 +190,7 @@ def _repair(
                 columns,
                 as_text=as_text,
                 pos_label=pos_label,
-                tell=tell,
+                on_progress=tell,
                 **writing,
             )
     return repair, done

@@ -125,7 +125,7 @@ def _score(
 
     with open_files(files, **reading) as table, progress_bar("Scoring") as tell:
         names = None if sensitive is None else table.split(sensitive)
-        return score_file(model, table, open_output, sensitive_features=names, tell=tell, **scoring)
+        return score_file(model, table, open_output, sensitive_features=names, on_progress=tell, **scoring)
 
 
 @contextlib.contextmanager

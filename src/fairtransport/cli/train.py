@@ -171,21 +171,21 @@ def _read(files: list[str], column_lists: dict[str, Any], reading: dict[str, Any
 
     with open_files(files, **reading) as table, progress_bar("Reading") as tell:
         named = {role: table.split(names) if names else [] for role, names in column_lists.items()}
-        return collect_file(table, tell=tell), named
+        return collect_file(table, on_progress=tell), named
 
 
 def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> None:
     """Raise for unknown columns and for too many groups, before anything is trained."""
     from fairtransport.groups import make_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
-    from fairtransport.tabular.value_parsing import words_of  # noqa: PLC0415
+    from fairtransport.tabular.value_parsing import encode_text  # noqa: PLC0415
 
     for name in (label, *sensitive):
         if name not in table.column_names:
             raise ValueError(f"The table has no column {name!r}; {suggest_names(name, table.column_names)}")
     if table.num_rows == 0:
         raise ValueError("The table has no rows.")
-    codes = {name: words_of(table[name], name)[1] for name in sensitive}
+    codes = {name: encode_text(table[name], name)[1] for name in sensitive}
     make_groups(codes, max_groups=max_groups)
 
 

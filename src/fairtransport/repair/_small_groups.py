@@ -1,4 +1,4 @@
-"""Which rows a repair makes each group's map from, and which the target, where some groups are small."""
+"""The rows that each map and the target are computed from, where some groups are small."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["MapSources", "check_small_groups"]
 
 @dataclass(frozen=True, eq=False)
 class MapSources:
-    """The groups whose rows make each map and the target.
+    """The groups whose rows each map and the target are computed from.
 
     Parameters
     ----------
     maps : tuple of tuples of int
-        For each group, the positions of the groups whose rows its map is made from.
+        For each group, the indices of the groups whose rows its map is computed from.
     target : tuple of tuples of int
-        The samples that a barycenter is made of, each the rows of these groups together.
+        The samples of which the target is a barycenter; each consists of the rows of some groups.
     own_map : array of bool of shape (n_groups,)
-        Whether the map of a group is made from its own rows alone.
+        Whether the map of a group is computed from the rows of that group alone.
     """
 
     maps: tuple[tuple[int, ...], ...]
@@ -36,7 +36,7 @@ class MapSources:
 
     @classmethod
     def choose(cls, sizes: ArrayLike, small_groups: str, min_group_size: int, *, by_size: bool) -> MapSources:
-        """Return the sources under a policy for small groups.
+        """Choose the sources under a policy for small groups.
 
         Parameters
         ----------
@@ -48,11 +48,15 @@ class MapSources:
         by_size : bool
             Whether the target weighs groups by size, so that small ones cannot distort it.
 
+        Returns
+        -------
+        MapSources
+
         Examples
         --------
         >>> MapSources.choose([90, 50, 20, 15], "keep", 30, by_size=False).maps
         ((0,), (1,), (2, 3), (2, 3))
-        >>> MapSources.choose([90, 50, 20, 5], "keep", 30, by_size=False).maps  # too few, even together
+        >>> MapSources.choose([90, 50, 20, 5], "keep", 30, by_size=False).maps  # too few rows even together
         ((0,), (1,), (0, 1, 2, 3), (0, 1, 2, 3))
         """
         counts = np.asarray(sizes)
@@ -71,6 +75,6 @@ class MapSources:
 
 
 def check_small_groups(small_groups: str, min_group_size: int) -> None:
-    """Raise where the policy for small groups is none."""
+    """Raise for an unknown policy for small groups, or a minimal size that is no positive integer."""
     check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups")
     check_count(min_group_size, name="min_group_size")

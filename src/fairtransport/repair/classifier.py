@@ -1,4 +1,4 @@
-"""DPP around a classifier: its probabilities, repaired."""
+"""A classifier with quantile repair of its probabilities."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairtransport._sklearn.error_redaction import redacted_errors
+from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, positive_scores
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import check_stream_parameters
@@ -31,47 +31,48 @@ __all__ = ["QuantileRepairClassifier"]
 
 
 class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""Any classifier of two classes, with its probabilities repaired group by group (DPP).
+    r"""Binary classifier whose probabilities are repaired by one quantile map for each group.
+
+    This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair`.
 
     Parameters
     ----------
     estimator : classifier
-        A classifier with ``predict_proba``, or a pipeline that ends in one. If it is fitted already it is used
-        as it is; otherwise a clone is fitted.
+        A classifier with ``predict_proba``, or a pipeline that ends in one. A fitted one is used as it is; of an
+        unfitted one, a clone is fitted.
     target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
-        The distribution every group is carried to; see :class:`QuantileRepair`. The default usually costs the
+        The distribution that every group is mapped to; see :class:`QuantileRepair`. The default usually costs the
         least accuracy.
     amount : float, default=1.0
-        How much to repair, from 0 (scores as they are) to 1 (equal distributions). It may be set after ``fit``.
+        How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
     cv : int, splitter, iterable of splits or None, default=None
-        Which scores the maps are made from. None: those of the fitted classifier on the training rows. Right
-        for models that fit new rows about as well as the training rows, such as logistic regression, and for
-        a fitted estimator with rows it has not seen. Otherwise: scores of each row by a model fitted without
-        it, while predictions still come from the classifier fitted on all rows. Needed for models that know
-        the training rows by heart (forests, deep trees, boosting, nearest neighbours): their training scores
-        lie near 0 and 1, where no new row's score will.
+        Which scores the maps are computed from. None: those of the fitted classifier on the training rows. This suits
+        models that hardly overfit, such as logistic regression, and a fitted estimator with rows that it was not
+        trained on. Otherwise: out-of-fold scores, each by a model fitted without that row, while predictions still come
+        from the classifier fitted on all rows. Models that overfit (forests, deep trees, boosting, nearest neighbours)
+        need this: their training scores lie near 0 and 1, where the scores of new rows do not.
     grouping : {"crossed", "each"}, default="crossed"
         Several sensitive columns are crossed; groups that overlap cannot be repaired.
     missing : {"error", "group"}, default="error"
-        A missing sensitive value raises, or is a group of its own.
+        Whether a missing sensitive value raises or forms a group.
     small_groups : {"keep", "pool", "drop"}, default="keep"
-        Which map groups of fewer than ``min_group_size`` rows use, as none is made from so few rows; see
+        Which map groups of fewer than ``min_group_size`` rows use; no map is computed from so few rows alone. See
         :class:`QuantileRepair`.
     min_group_size : int, default=30
         A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
     half_life : float, default=10000
-        For ``partial_fit``: after so many rows of the stream a row counts half.
+        For ``partial_fit``: a row counts half after this many further rows.
     new_groups : {"error", "adopt"}, default="error"
-        For ``partial_fit``: a group that was not seen before raises, or is taken up.
+        For ``partial_fit``: whether a group that was not seen before raises or is added.
 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted classifier: ``estimator`` itself if it was fitted, a clone if not.
+        The fitted classifier: ``estimator`` itself if it was fitted, otherwise a clone.
     repair_ : QuantileRepair
         The fitted repair of its scores.
     small_groups_ : tuple
-        Labels of the groups that did not get a map of their own.
+        Labels of the groups without a map of their own.
     classes_ : ndarray of shape (2,)
         The class labels; scores are probabilities of the second.
     n_features_in_, feature_names_in_
@@ -79,7 +80,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     See Also
     --------
-    QuantileRepair : The same on scores, wherever they come from.
+    QuantileRepair : Repairs scores of any origin.
 
     Notes
     -----
@@ -87,8 +88,14 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s))
 
-    as :class:`QuantileRepair` says. The features go to the classifier untouched, so they may be whatever it
-    takes: frames, text, missing values. The group is needed at prediction, and need not be a feature.
+    with the distribution function of the group and the quantile function of the target; see :class:`QuantileRepair`.
+    The features are passed to the classifier unchanged, so they may be whatever it accepts: DataFrames, text, missing
+    values. The group is needed at prediction and need not be a feature.
+
+    References
+    ----------
+    Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results".
+    Jiang, Pacchiano, Stepleton, Jiang and Chiappa (2020), "Wasserstein Fair Classification", UAI.
 
     Examples
     --------
@@ -133,7 +140,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     @property
     def amount(self) -> float:
-        """How much to repair; a fitted repair follows it."""
+        """How much to repair; setting it also changes a fitted repair."""
         return self.__dict__["amount"]
 
     @amount.setter
@@ -145,7 +152,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     @property
     def small_groups_(self) -> tuple[Any, ...]:
-        """Labels of the groups that did not get a map of their own."""
+        """Labels of the groups without a map of their own."""
         check_is_fitted(self)
         return self.repair_.small_groups_
 
@@ -155,21 +162,21 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features that the classifier saw."""
+        """Number of features seen in ``fit``."""
         return int(self.estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features that the classifier saw."""
+        """Names of the features seen in ``fit``."""
         return np.asarray(self.estimator_.feature_names_in_)
 
     def fit(self, X: Any, y: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the classifier, unless it is fitted, and the repair of its scores.
+        """Fit the classifier, unless it is fitted already, and the repair of its scores.
 
         Parameters
         ----------
         X : table or matrix with n rows
-            Whatever the classifier takes.
+            Whatever the classifier accepts.
         y : array-like of shape (n,)
             Two classes; the larger label is class 1.
         sensitive_features : column, table or Groups
@@ -186,12 +193,12 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         check_small_groups(self.small_groups, self.min_group_size)
         check_stream_parameters(self.half_life, self.new_groups)
         labels, classes = two_classes(y, type(self).__name__)
-        n_rows = _n_rows(X)
-        check_length(labels, size=n_rows, name="y")
-        weights = check_weights(sample_weight, size=n_rows)
-        # Checked before the classifier is fitted, which may take long.
+        size = n_rows(X)
+        check_length(labels, size=size, name="y")
+        weights = check_weights(sample_weight, size=size)
+        # Invalid groups raise before the classifier is fitted, which may take long.
         groups = groups_to_repair(
-            sensitive_features, n_rows=n_rows, weights=weights, grouping=self.grouping, missing=self.missing
+            sensitive_features, n_rows=size, weights=weights, grouping=self.grouping, missing=self.missing
         )
         self._check_estimator()
         with redacted_errors(), config_context(enable_metadata_routing=False):  # weights are passed by step name
@@ -204,7 +211,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def _check_estimator(self) -> None:
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
-                f"estimator must have predict_proba; this {type(self.estimator).__name__} has not. Wrap it in "
+                f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV, which adds it."
             )
 
@@ -223,14 +230,14 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def partial_fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Let the repair follow one batch of a stream; the classifier stays as it is, and no labels are needed.
+        """Update the repair with one batch of a stream; the classifier stays the same, and no labels are needed.
 
         Parameters
         ----------
         X : table or matrix with n rows
-            Whatever the classifier takes, from a single row on.
+            Whatever the classifier accepts; one or more rows.
         y : array-like of shape (n,), optional
-            Used in the first call only, where nothing was fitted before.
+            Used only in the first call, where nothing was fitted before.
         sensitive_features : column, table or Groups
             The columns of ``fit``; see `QuantileRepair.partial_fit`.
         sample_weight : array-like of shape (n,), optional
@@ -239,8 +246,8 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         Returns
         -------
         self
-            Without a ``fit`` before, the first call is a ``fit`` where the classifier is not fitted, which needs ``y``,
-            and otherwise begins with the fitted classifier's scores of the batch.
+            Without a ``fit`` before, the first call fits the classifier, which needs ``y``, or, where the classifier is
+            fitted already, starts with its scores of the batch.
         """
         if not hasattr(self, "repair_"):
             self._check_estimator()
@@ -251,12 +258,12 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                         "partial_fit, call fit before it, or give a fitted classifier as estimator."
                     )
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            scores, repair = _scores_by(self.estimator, X), self._new_repair()
+            scores, repair = _redacted_scores(self.estimator, X), self._new_repair()
             repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
             self.repair_, self.estimator_ = repair, self.estimator
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
-        scores = _scores_by(self.estimator_, X)
+        scores = _redacted_scores(self.estimator_, X)
         self.repair_.set_params(half_life=self.half_life, new_groups=self.new_groups)
         self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
@@ -264,7 +271,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def _model_and_scores(
         self, X: Any, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> tuple[Any, NDArray[np.float64]]:
-        """Return the fitted classifier and the scores to make the maps from."""
+        """Return the fitted classifier and the scores to compute the maps from."""
         if _is_fitted(self.estimator):
             if self.cv is not None:
                 raise ValueError(
@@ -274,15 +281,17 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             model = self.estimator
             if not np.array_equal(getattr(model, "classes_", classes), classes):
                 raise ValueError("estimator was fitted on other class labels than those of y.")
-            return model, _scores(model.predict_proba(X))
+            return model, model_scores(model, X)
         splits = None if self.cv is None else check_cv(self.cv, labels, classifier=True)
         model = clone(self.estimator)
         options = {} if weights is None else {_weight_option(model): weights}
         model.fit(X, labels, **options)
         if splits is None:
-            return model, _scores(model.predict_proba(X))
-        unseen = cross_val_predict(self.estimator, X, labels, cv=splits, method="predict_proba", params=options or None)
-        return model, _scores(unseen)
+            return model, model_scores(model, X)
+        out_of_fold = cross_val_predict(
+            self.estimator, X, labels, cv=splits, method="predict_proba", params=options or None
+        )
+        return model, positive_scores(out_of_fold)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the repaired probabilities of the two classes.
@@ -290,9 +299,9 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         Parameters
         ----------
         X : table or matrix with n rows
-            Whatever the classifier takes.
+            Whatever the classifier accepts.
         sensitive_features : column, table or Groups
-            The group of each row; always needed. One that was not seen in ``fit`` raises.
+            The group of each row, which is required. One that was not seen in ``fit`` raises.
 
         Returns
         -------
@@ -304,7 +313,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
-        scores = _scores_by(self.estimator_, X)
+        scores = _redacted_scores(self.estimator_, X)
         positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
@@ -329,12 +338,6 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         return tags
 
 
-def _n_rows(X: Any) -> int:
-    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
-        X = np.asarray(X)
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def _is_fitted(estimator: Any) -> bool:
     try:
         check_is_fitted(estimator)
@@ -344,29 +347,16 @@ def _is_fitted(estimator: Any) -> bool:
 
 
 def _weight_option(model: Any) -> str:
-    """Name under which ``fit`` takes the weights; a pipeline takes them for its last step."""
-    path, last = [], model
-    while isinstance(last, Pipeline):
-        name, last = last.steps[-1]
-        path.append(name)
+    """Return the name under which ``fit`` takes weights; a pipeline takes them for its last step."""
+    prefix, last = last_step(model)
     if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
             f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
             "the weights are used for the repair only."
         )
-    return "__".join([*path, "sample_weight"])
+    return f"{prefix}sample_weight"
 
 
-def _scores_by(model: Any, X: Any) -> NDArray[np.float64]:
+def _redacted_scores(model: Any, X: Any) -> NDArray[np.float64]:
     with redacted_errors():
-        return _scores(model.predict_proba(X))
-
-
-def _scores(probabilities: ArrayLike) -> NDArray[np.float64]:
-    """Return the probability of class 1, without what rounding adds beyond 0 and 1."""
-    table = np.asarray(probabilities, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"estimator must give probabilities of two classes; it gave shape {table.shape}.")
-    scores = table[:, 1]
-    clipped = np.clip(scores, 0.0, 1.0)
-    return np.where(np.abs(scores - clipped) < 1e-5, clipped, scores)
+        return model_scores(model, X)

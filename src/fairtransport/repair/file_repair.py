@@ -1,4 +1,4 @@
-"""Files of scores -> files of repaired scores: one pass over the rows, in their order, with bounded memory."""
+"""Repair of scores in files: one pass over the rows, in their order, with bounded memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNKNOWN, _MISSING = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class FileRepair:
-    """What `repair_file` wrote.
+    """The result of `repair_file`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class FileRepair:
         ``rows``, all of them; ``clamped``, scores outside the fitted range; and ``no score``, ``no group`` and
         ``unknown group``, which have no repaired score.
     before, after : GroupHistograms
-        Of the rows with a repaired score, counted as they were written.
+        Histograms of the scores before and after repair, of the rows with a repaired score.
     """
 
     counts: dict[str, int]
@@ -61,9 +61,9 @@ def repair_file(
     as_text: bool = False,
     guess: bool = False,
     pos_label: Any = None,
-    tell: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
 ) -> FileRepair:
-    """Write a table with one more column, the repaired scores; rows keep their order.
+    """Write a table with the repaired scores in one more column; rows keep their order.
 
     Parameters
     ----------
@@ -74,15 +74,15 @@ def repair_file(
         ``score`` and ``sensitive_features``, in the order of the fit; ``label`` and ``weight`` for ``before`` and
         ``after``.
     path : path
-        Its end says the format.
+        File to write; its extension determines the format.
     output : str
         Name of the new column.
     as_text, guess : bool
         As in `FileTable.batches`.
     pos_label : label, optional
-        The positive one.
-    tell : callable, optional
-        Takes the share of the table that is done.
+        The positive label; see `fairtransport.tables.count_table`.
+    on_progress : callable, optional
+        Called with the share of the table that is done.
 
     Returns
     -------
@@ -90,59 +90,58 @@ def repair_file(
 
     Notes
     -----
-    The same map as `TableRepair.transform`, which joins on the engine of the user. A join does not keep the
-    order of rows; here each part is moved in memory, by the compiled loop of `QuantileRepair.transform`.
+    The maps are those of `TableRepair.transform`, which joins on the engine that holds the table. A join does not keep
+    the order of rows; here each batch is repaired in memory, by the compiled loop of `QuantileRepair.transform`.
     """
     table.check_new(output)
     arrow: Any = import_module("pyarrow")
     batches = table.batches(columns, as_text=as_text, guess=guess)
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
-    mover = _Mover(repair)
+    repairer = _BatchRepairer(repair)
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-    tally = _Tally(mover.grid, repair, columns)
+    sums = _HistogramSums(repairer.grid, repair, columns)
     with ExitStack() as stack:
         write = stack.enter_context(table_writer(path, schema))
         for rows, used in batches:
             scores = _floats(used[columns.score])
-            codes = mover.codes([used[name] for name in columns.sensitive_features])
-            kept = mover.count(scores, codes, counts)
-            before, after = mover.move(scores[kept], codes[kept])
+            codes = repairer.codes([used[name] for name in columns.sensitive_features])
+            kept = repairer.count(scores, codes, counts)
+            before, after = repairer.repair(scores[kept], codes[kept])
             images = np.full(scores.size, np.nan)
             images[kept] = after
             column = arrow.array(images, mask=~kept)
             write(arrow.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
-            tally.add(kept, codes[kept], before, after, used)
-            if tell is not None:
-                tell(table.share())
-        found = tally.histograms(pos_label)  # before the file appears: labels may be wrong
-    return FileRepair(counts, *found)
+            sums.add(kept, codes[kept], before, after, used)
+            if on_progress is not None:
+                on_progress(table.share())
+        before_and_after = sums.histograms(pos_label)  # invalid labels raise before the file appears
+    return FileRepair(counts, *before_and_after)
 
 
-class _Mover:
-    """The maps of a fitted repair, for rows that may be outside its range or of no group that it knows."""
+class _BatchRepairer:
+    """The maps of a fitted repair, for rows that may be outside its range or of an unknown group."""
 
     def __init__(self, repair: QuantileRepair) -> None:
         if repair.grid_ is None:
-            raise ValueError("This repair was fitted to arrays; files need the maps that fit_counts learns.")
+            raise ValueError("This repair was fitted to arrays; files need maps of counts (QuantileRepair.fit_counts).")
         self.grid: Grid = repair.grid_
         self._maps, self._amount = repair.maps_, check_real(repair.amount, name="amount", most=1.0)
         labels = [label if isinstance(label, tuple) else (label,) for label in repair.groups_.labels]
         self._values = [list(dict.fromkeys(column)) for column in zip(*labels, strict=True)]
-        places = {label: place for place, label in enumerate(labels)}
-        table = [places.get(label, _UNKNOWN) for label in product(*self._values)]
+        indices = {label: index for index, label in enumerate(labels)}
+        table = [indices.get(label, _UNKNOWN) for label in product(*self._values)]
         self._table = np.array(table, dtype=np.int64).reshape([len(values) for values in self._values])
 
     def codes(self, columns: list[Any]) -> NDArray[np.int64]:
-        """Return the group of each row: its place, or that it is unknown or missing."""
-        parts = [_places(column, values) for column, values in zip(columns, self._values, strict=True)]
-        whole = np.stack(parts)
-        codes = self._table[tuple(np.maximum(whole, 0))]
-        codes[(whole == _UNKNOWN).any(axis=0)] = _UNKNOWN
-        codes[(whole == _MISSING).any(axis=0)] = _MISSING
+        """Return the index of the group of each row, or a code for unknown or missing groups."""
+        parts = np.stack([_value_codes(column, values) for column, values in zip(columns, self._values, strict=True)])
+        codes = self._table[tuple(np.maximum(parts, 0))]
+        codes[(parts == _UNKNOWN).any(axis=0)] = _UNKNOWN
+        codes[(parts == _MISSING).any(axis=0)] = _MISSING
         return codes
 
     def count(self, scores: NDArray[np.float64], codes: NDArray[np.int64], counts: dict[str, int]) -> NDArray[np.bool_]:
-        """Add up what happens to the rows, and return those that get a repaired score."""
+        """Count the rows by what happens to them, and return which get a repaired score."""
         absent = np.isnan(scores)
         missing = ~absent & (codes == _MISSING)
         unknown = ~absent & (codes == _UNKNOWN)
@@ -158,19 +157,19 @@ class _Mover:
         counts["rows"] += scores.size
         return kept
 
-    def move(
+    def repair(
         self, scores: NDArray[np.float64], codes: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores, clamped to the range, and their images."""
-        within = np.clip(scores, self.grid.low, self.grid.high)
-        moved = move_by_code(
-            within, codes.astype(np.uint32), self._maps, self._amount, n_threads=config.NUMBA_NUM_THREADS
+        """Return the scores, clamped to the range, and the repaired scores."""
+        clamped = np.clip(scores, self.grid.low, self.grid.high)
+        repaired = move_by_code(
+            clamped, codes.astype(np.uint32), self._maps, self._amount, n_threads=config.NUMBA_NUM_THREADS
         )
-        return within, np.clip(moved, self.grid.low, self.grid.high)
+        return clamped, np.clip(repaired, self.grid.low, self.grid.high)
 
 
-class _Tally:
-    """Histograms before and after, added up part by part."""
+class _HistogramSums:
+    """Histograms of the scores before and after repair, summed over batches."""
 
     def __init__(self, grid: Grid, repair: QuantileRepair, columns: Columns) -> None:
         self._grid, self._groups, self._columns = grid, repair.groups_, columns
@@ -193,30 +192,30 @@ class _Tally:
         if self._columns.label is not None:
             labels = self._label_codes(used[self._columns.label])[kept]
             counted &= labels >= 0
-        held = None if weights is None else weights[counted]
-        for number, scores in enumerate((before, after)):
+        masses = None if weights is None else weights[counted]
+        for index, scores in enumerate((before, after)):
             part = GroupHistograms.from_cells(
                 self._grid,
                 self._groups,
                 cells=codes[counted],
                 nodes=self._grid.place_checked(scores[counted]),
-                masses=np.ones(np.count_nonzero(counted)) if held is None else held,
-                squares=None if held is None else held**2,
-                rows=None if held is None else np.ones(held.size),
+                masses=np.ones(np.count_nonzero(counted)) if masses is None else masses,
+                squares=None if masses is None else masses**2,
+                rows=None if masses is None else np.ones(masses.size),
                 labels=None if labels is None else labels[counted],
             )
-            total = self._sums[number]
-            self._sums[number] = part if total is None else total + part
+            total = self._sums[index]
+            self._sums[index] = part if total is None else total + part
 
     def _label_codes(self, column: Any) -> NDArray[np.int64]:
-        """Return the place of each label among those seen so far; missing ones have none."""
+        """Return the index of each label among those seen so far; negative where it is missing."""
         encoded = column.dictionary_encode()
         for value in encoded.dictionary.to_pylist():
             if value is not None and value == value and value not in self._labels:  # noqa: PLR0124 - NaN
                 self._labels.append(value)
         if len(self._labels) > 2:
             positive_label(self._labels, source=f"Column {self._columns.label!r}")  # raises
-        return _places(column, self._labels)
+        return _value_codes(column, self._labels)
 
     def histograms(self, pos_label: Any) -> tuple[GroupHistograms, GroupHistograms]:
         before, after = self._sums
@@ -237,16 +236,16 @@ def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
 
 
 def _floats(column: Any) -> NDArray[np.float64]:
-    """Return a column of floats; a missing one is NaN."""
+    """Return a column as floats, with NaN for missing values."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _places(column: Any, values: list[Any]) -> NDArray[np.int64]:
-    """Return the place of each row's value among ``values``, or that it is unknown or missing."""
+def _value_codes(column: Any, values: list[Any]) -> NDArray[np.int64]:
+    """Return the index of the value of each row in ``values``, or a code for unknown or missing values."""
     encoded = column.dictionary_encode()
-    known = {value: place for place, value in enumerate(values)}
+    indices = {value: index for index, value in enumerate(values)}
     seen = encoded.dictionary.to_pylist()
-    absent = [value is None or value != value for value in seen]  # noqa: PLR0124 - NaN
-    places = [_MISSING if gone else known.get(value, _UNKNOWN) for value, gone in zip(seen, absent, strict=True)]
-    indices = encoded.indices.fill_null(len(seen)).to_numpy(zero_copy_only=False)
-    return np.array([*places, _MISSING], dtype=np.int64)[indices]
+    missing = [value is None or value != value for value in seen]  # noqa: PLR0124 - NaN
+    codes = [_MISSING if gone else indices.get(value, _UNKNOWN) for value, gone in zip(seen, missing, strict=True)]
+    rows = encoded.indices.fill_null(len(seen)).to_numpy(zero_copy_only=False)
+    return np.array([*codes, _MISSING], dtype=np.int64)[rows]

@@ -1,4 +1,4 @@
-"""The trade-off between error and disparity, and many fits at once."""
+"""Model selection: the trade-off between error and disparity, and many fits in parallel."""
 
 from fairtransport.selection._frontier_search import frontier
 from fairtransport.selection._multiple_fits import fit_many

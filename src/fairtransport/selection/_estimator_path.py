@@ -1,4 +1,4 @@
-"""One estimator on its way from no parity to most."""
+"""Fits of one estimator along a path of values of its parity parameter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TrainingRows", "fit_along", "fit_next", "path_settings"]
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What a model is fitted on."""
+    """Arguments of ``fit``."""
 
     X: Any
     y: Any
@@ -27,7 +27,7 @@ class TrainingRows:
 
 
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
-    """Return the parameters of an estimator along the curve, besides the one that changes: the seed it lacks."""
+    """Return further parameters of an estimator along the path: a seed, where it takes one and has none."""
     (prefix, last), known = last_step(estimator), estimator.get_params()
     if seed is not None and isinstance(last, LinearTransportClassifier):
         settings = sgd_settings(last.solver)
@@ -40,9 +40,9 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
 
 
 def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
-    """Yield a fitted model for each of several values of a parameter, with no more work than that takes.
+    """Yield a fitted model for each value of a parameter, reusing work where the estimator allows it.
 
-    Transport classifiers are trained along one path of weights, on rows that are prepared once.
+    Transport classifiers are trained along one warm-started path of weights, on rows that are prepared once.
     """
     has_path = isinstance(model, LinearTransportClassifier) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):
@@ -56,11 +56,11 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
 
 
 def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, first: bool) -> None:
-    """Bring the model to the next value of its parameter, with no more work than that takes."""
+    """Set the next value of the parameter, and refit the model unless the value matters only at prediction."""
     model.set_params(**{parameter: value})
     prefix, last = last_step(model)
     if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportClassifier):
-        return  # the amount is for prediction
+        return
     if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
-        return  # likewise: the maps are the same for every amount
+        return
     fit_model(model, rows.X, rows.y, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight)

@@ -1,4 +1,4 @@
-"""From no parity to most: what each step costs, measured on held-out rows."""
+"""Measurement of the trade-off between error and disparity on held-out rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ from fairtransport._sklearn.group_awareness import (
 )
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import EACH_OTHER
+from fairtransport.criteria import compares_each_other, resolve_group_target
 from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.selection._estimator_path import TrainingRows, fit_along, path_settings
 from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
-from fairtransport.transport.line import Sample
-from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,12 +35,13 @@ if TYPE_CHECKING:
 
     from fairtransport._sklearn.folds import Fold
     from fairtransport.selection._thread_pool import Control
+    from fairtransport.transport.line import Sample
 
 __all__ = ["frontier"]
 
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
 _AMOUNTS = tuple(k / 10 for k in range(11))
-_SHUFFLES = 20  # for the noise floor of one fold
+_SHUFFLES = 20  # permutations for the noise floor of one fold
 _FLOORS = ("noise_floor", "rank_noise_floor")
 
 
@@ -63,63 +62,70 @@ def frontier(
     sample_weight: ArrayLike | None = None,
     verbose: bool = False,
 ) -> Frontier:
-    """Measure the trade-off between error and disparity, from no parity to most.
+    """Measure the trade-off between error and disparity along a parameter, by cross-validation.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier whose ``fit`` takes ``sensitive_features`` and that has a parameter for how much parity it seeks:
-        ``parity_weight`` (COT, DOT), ``amount`` (quantile repair) or another, named with ``parameter``. Or a pipeline
-        that ends in one. It is cloned, so a fitted model inside it is trained anew on each fold's training rows, and
-        no held-out row has been seen before.
+        A classifier whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity:
+        ``parity_weight`` (continuous and discrete optimal transport), ``amount`` (quantile repair) or another, named
+        with ``parameter``; or a pipeline that ends in one. It is cloned, so a fitted model inside it is trained anew on
+        the training rows of each fold.
     X : table or matrix with n rows
-        Whatever the estimator takes.
+        Whatever the estimator accepts.
     y : array-like of shape (n,)
         Two classes; the larger label is class 1.
     sensitive_features : column, table or Groups
-        At least two groups. How groups are made (``grouping``, ``missing``) is the estimator's to say.
+        At least two groups; the parameters ``grouping`` and ``missing`` of the estimator apply.
     parity_weights : array-like, optional
-        Zero or more (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
+        Non-negative (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
     amounts : array-like, optional
         Within 0 and 1; by default 0, 0.1, ..., 1.
     parameter, values : str and array-like, optional
         Another parameter, and its values from no parity to most.
     cv : int, splitter or iterable of splits, default=5
-        A number of folds: rows are shuffled, and every group and its labels are spread evenly over the folds. Splitters
-        and splits are as in scikit-learn; every fold needs every group among its training and its held-out rows.
+        With an integer, rows are shuffled, and the folds are stratified by group and label. Splitters and splits are as
+        in scikit-learn; every fold needs every group among its training and its held-out rows.
     n_jobs : int, optional
-        How many folds run at once, in threads. As in joblib: None is 1, -1 all cores. The result does not depend on it.
+        Number of folds in parallel, in threads. As in joblib, None is 1 and -1 means all cores. The result does not
+        depend on it.
     random_state : int, RandomState or None
-        Seed of the folds and the noise floor, and of the estimator where it has none of its own.
+        Seed of the folds and the noise floor, and of the estimator where its ``random_state`` is None.
     threshold : float, default=0.5
-        Scores above it are decided positively; for the error rate only.
+        Scores above it are classified as positive; used only for the error rate.
     sample_weight : array-like of shape (n,), optional
-        For training and for every figure.
+        Weights of the rows, for training and for all metrics.
     verbose : bool, default=False
         Show a progress bar.
 
     Returns
     -------
     Frontier
-        ``print`` shows the curve, ``table()`` hands it on, ``choose(max_disparity=...)`` and ``choose(max_error=...)``
+        ``print`` shows the curve, ``table()`` returns it, ``choose(max_disparity=...)`` and ``choose(max_error=...)``
         return a fitted model, ``plot()`` draws it.
 
     Raises
     ------
     ValueError
-        When a value is negative, NaN or above what the parameter allows, or a group has fewer rows than there are
-        folds: before anything is trained.
+        When a value is negative, NaN or too large for the parameter, or a group has fewer rows than there are folds;
+        before any training.
 
     Notes
     -----
-    Within a fold, transport classifiers are trained along one path of weights: each starts where the one before ended,
-    and `Frontier.choose` goes the same way. Quantile repair is fitted once.
+    Within a fold, transport classifiers are trained along one warm-started path of weights, and so they are by
+    `Frontier.choose`. Quantile repair is fitted once.
 
-    Figures are means over folds, each on rows that no part of its model has seen. ``wasserstein_disparity`` is
-    measured to the estimator's ``target`` (without a fixed one: the groups' Wasserstein-1 barycenter) of the held-out
-    scores at the first value, kept fixed along the curve as in the paper. ``noise_floor`` is the mean pairwise
-    disparity after shuffling group membership among the held-out rows: a disparity near it is none. Fewer held-out
-    rows have a higher floor, so curves are compared at equal folds.
+    Metrics are means over folds, each on held-out rows. ``wasserstein_disparity`` is the distance to the ``target`` of
+    the estimator (the Wasserstein-1 barycenter of the groups, where it has no fixed target), computed from the held-out
+    scores at the first value and fixed along the curve, as in [1]_. ``noise_floor`` is the mean of the strong pairwise
+    demographic disparity (SPDD) when group membership is permuted among the held-out rows: a disparity near it is not
+    distinguishable from 0. The floor is higher with fewer held-out rows, so compare curves only for equal numbers of
+    folds.
+
+    References
+    ----------
+    .. [1] Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Changing Level of
+           Unfairness".
 
     Examples
     --------
@@ -150,21 +156,21 @@ def frontier(
     )
     settings = path_settings(estimator, None if random_state is None else int(seeds.generate_state(1)[0] >> 1))
     rows = TrainingRows(X, labels, sensitive_features, weights)
-    walk = _Walk(clone(estimator), name, grid, settings, rows, groups, labels == classes[1], float(threshold))
-    found = run_in_threads(
-        [walk.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
+    path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, labels == classes[1], float(threshold))
+    results = run_in_threads(
+        [path.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
         names=[f"fold {number + 1} of {len(folds)}" for number in range(len(folds))],
         n_jobs=n_jobs,
         n_steps=grid.size,
         title=f"trade-off in {len(folds)} folds",
         verbose=verbose,
     )
-    reason = GROUPS_NEEDED if any(needed for _, needed in found) else describe_group_features(X, groups)
+    reason = GROUPS_NEEDED if any(needed for _, needed in results) else describe_group_features(X, groups)
     return Frontier(
         estimator=clone(estimator),
         parameter=name,
         values=grid,
-        folds={metric: np.array([read[metric] for read, _ in found]) for metric in (*CURVE_METRICS, *_FLOORS)},
+        folds={metric: np.array([metrics[metric] for metrics, _ in results]) for metric in (*CURVE_METRICS, *_FLOORS)},
         situation="blind" if reason is None else "aware",
         reason=reason or GROUPS_UNUSED,
         threshold=float(threshold),
@@ -176,8 +182,8 @@ def frontier(
 
 
 @dataclass(frozen=True, eq=False)
-class _Walk:
-    """The way along the curve, the same in every fold."""
+class _FoldPath:
+    """Models and metrics along the values of the parameter, for any fold."""
 
     template: Any
     parameter: str
@@ -194,33 +200,33 @@ class _Walk:
         return lambda control: self.run(fold, seed, control)
 
     def run(self, fold: Fold, seed: np.random.SeedSequence, control: Control) -> tuple[dict[str, list[float]], bool]:
-        """Return the metrics at every value, and whether the last model needs the groups to predict."""
+        """Return the metrics at every value, and whether the last model needs groups at prediction."""
         model = clone(self.template).set_params(**self.settings)
         silence = f"{last_step(model)[0]}verbose"
         if model.get_params().get(silence) is True:
-            model.set_params(**{silence: False})  # there is one bar for all
+            model.set_params(**{silence: False})  # only the common bar is shown
         X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
         records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, *_FLOORS)}
         target: Sample | None = None
         training = self._training(fold)
-        along = fit_along(model, self.parameter, self.values.tolist(), training)
+        models = fit_along(model, self.parameter, self.values.tolist(), training)
         for number, value in enumerate(self.values.tolist()):
             if number:
                 control.step()
             try:
-                model = next(along)
+                model = next(models)
                 scores = score_with_groups(model, X, groups)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
             target = self._target(scores, fold) if target is None else target
-            for metric, read in self._read(scores, fold, target, seed).items():
-                records[metric].append(read)
+            for metric, figure in self._measure(scores, fold, target, seed).items():
+                records[metric].append(figure)
         records["information_kept"] = self._information_kept(records["log_loss"], fold)
         return records, needs_groups(model, X, sensitive_features=groups)
 
     def _information_kept(self, losses: list[float], fold: Fold) -> list[float]:
-        """Return the share of the first model's gain in log-loss over a constant that each model has."""
+        """Return the gain in log-loss over a constant of each model, relative to that of the first."""
         positive = self.positive[fold.held_out]
         rate = float(np.average(positive, weights=self._weights(fold)))
         constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
@@ -237,25 +243,14 @@ class _Walk:
         )
 
     def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
-        """Return the distribution that the estimator aims at, of these scores."""
+        """Return the target distribution of the estimator for these scores."""
         weights, groups = self._weights(fold), self.groups.select(fold.held_out)
-
-        def sample(rows: Any) -> Sample:
-            return Sample.from_values(scores[rows], None if weights is None else weights[rows])
-
         target = self.template.get_params().get(f"{last_step(self.template)[0]}target")
-        if target is None or (isinstance(target, str) and target == EACH_OTHER):
-            target = "barycenter"  # none is fixed
-        return resolve_target(
-            target,
-            [sample(rows) for rows in groups.rows],
-            [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
-            labels=groups.labels,
-            names=groups.names,
-            everyone=sample(slice(None)),
-        )
+        if target is None or compares_each_other(target):
+            target = "barycenter"  # the estimator has no fixed target
+        return resolve_group_target(target, scores, groups, weights)
 
-    def _read(
+    def _measure(
         self, scores: NDArray[np.float64], fold: Fold, target: Sample, seed: np.random.SeedSequence
     ) -> dict[str, float]:
         positive, weights = self.positive[fold.held_out], self._weights(fold)
@@ -266,7 +261,7 @@ class _Walk:
                 scores,
                 sensitive_features=groups,
                 n_shuffles=_SHUFFLES,
-                random_state=np.random.default_rng(seed),  # the same shuffles for every value
+                random_state=np.random.default_rng(seed),  # the same permutations for every value
                 sample_weight=weights,
             ).mean
             for metric in (strong_pairwise_disparity, rank_disparity)
@@ -288,15 +283,15 @@ class _Walk:
 def _grid(
     estimator: Any, parity_weights: Any, amounts: Any, parameter: str | None, values: Any
 ) -> tuple[str, NDArray[np.float64]]:
-    """Settle which parameter is tried, and at which values."""
+    """Return the parameter and its values."""
     if isinstance(estimator, type) or not all(
         hasattr(estimator, name) for name in ("get_params", "fit", "predict_proba")
     ):
         raise TypeError("estimator must be a classifier with fit, predict_proba and get_params.")
     prefix, last = last_step(estimator)
     known = estimator.get_params()
-    given = [name for name, grid in {"parity_weights": parity_weights, "amounts": amounts}.items() if grid is not None]
-    if (parameter is None) != (values is None) or len(given) + (parameter is not None) > 1:
+    named = [name for name, grid in {"parity_weights": parity_weights, "amounts": amounts}.items() if grid is not None]
+    if (parameter is None) != (values is None) or len(named) + (parameter is not None) > 1:
         raise ValueError("Give one of parity_weights, amounts, or parameter and values together.")
     if parameter is not None:
         name, grid = parameter, _numbers(values, name="values", sort=False)
@@ -310,8 +305,8 @@ def _grid(
         )
     if name not in known:
         raise ValueError(
-            f"{type(last).__name__} has no parameter {name.rpartition('__')[2]!r}; name the one that leads from no "
-            "parity to most with parameter=, and give its values with values=."
+            f"{type(last).__name__} has no parameter {name.rpartition('__')[2]!r}; name the one that controls parity "
+            "with parameter=, and give its values with values=."
         )
     return name, grid
 
@@ -331,7 +326,7 @@ def _groups(estimator: Any, sensitive_features: Any, *, size: int) -> Groups:
     if sensitive_features is None:
         raise ValueError("frontier needs sensitive_features: the column or columns that define groups.")
     prefix, known = last_step(estimator)[0], estimator.get_params()
-    how = {name: known[prefix + name] for name in ("grouping", "missing") if prefix + name in known}
-    groups = make_groups(sensitive_features, at_least=2, **how)
+    options = {name: known[prefix + name] for name in ("grouping", "missing") if prefix + name in known}
+    groups = make_groups(sensitive_features, at_least=2, **options)
     check_length(range(groups.n_rows), size=size, name="sensitive_features")
     return groups

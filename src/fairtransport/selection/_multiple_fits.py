@@ -1,4 +1,4 @@
-"""Many estimators on the same rows, at once."""
+"""Parallel fits of several estimators on the same rows."""
 
 from __future__ import annotations
 
@@ -31,40 +31,39 @@ def fit_many(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Any]:
-    """Fit many estimators on the same rows: seeds, strengths, parity weights or batch sizes.
+    """Fit several estimators on the same rows, in parallel threads.
 
     Parameters
     ----------
     estimators : iterable of estimators
-        Each is fitted itself, as ``estimator.fit`` does; no object may come twice. A pipeline hands the groups and
+        Each is fitted in place, as by ``estimator.fit``; no object may occur twice. A pipeline passes the groups and
         the weights to its last step.
     X, y, sensitive_features, sample_weight
-        As for ``fit``. The runs share them, nothing is copied for another process.
+        As for ``fit``. The threads share them.
     n_jobs : int, optional
-        How many run at once, in threads: the compiled loops release the interpreter lock. As in joblib, None is 1
-        unless a ``joblib.parallel_config`` says otherwise, and -1 is all cores.
+        Number of threads; the compiled loops release the global interpreter lock. As in joblib, None is 1 unless in a
+        ``joblib.parallel_config`` context, and -1 means all cores.
     verbose : bool, default=False
-        Show one progress bar for all. The estimators' own bars are off meanwhile.
+        Show one progress bar for all fits, and none of the individual estimators.
 
     Returns
     -------
     list of estimators
-        Those given, in their order, fitted. The models do not depend on ``n_jobs``.
+        The fitted estimators, in their order. They do not depend on ``n_jobs``.
 
     Raises
     ------
     Exception
-        What a run raises, with a note that says which run it was and in what it differs from the others. The rest
-        is stopped.
+        The exception of the first fit that fails, with a note that names the fit and the parameters in which it differs
+        from the others. The other fits are stopped.
     KeyboardInterrupt
-        After Ctrl-C, when all runs have stopped. Estimators that were not done are not to be used.
+        After Ctrl-C, when all fits have stopped. Estimators whose fit was not complete must not be used.
 
     Notes
     -----
-    Runs that start from the same initial model need not each train it: fit it once and pass it as their
-    ``estimator``.
+    Fits that start from the same initial model need not each train it: fit it once and pass it as ``estimator``.
 
-    Warnings are gathered: each comes once, with how many there were like it.
+    Warnings are collected and issued once each, with their number.
 
     Examples
     --------
@@ -81,12 +80,12 @@ def fit_many(
     """
     models = list(estimators)
     _check_distinct(models)
-    loud = [model for model in models if _parameters(model).get(f"{last_step(model)[0]}verbose") is True]
+    verbose_models = [model for model in models if _parameters(model).get(f"{last_step(model)[0]}verbose") is True]
 
     def task(model: Any) -> Callable[[Control], Any]:
         return lambda _: fit_model(model, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
-    for model in loud:  # a terminal has room for one bar
+    for model in verbose_models:  # only the common bar is shown
         model.set_params(**{f"{last_step(model)[0]}verbose": False})
     try:
         return run_in_threads(
@@ -97,18 +96,18 @@ def fit_many(
             verbose=verbose,
         )
     finally:
-        for model in loud:
+        for model in verbose_models:
             model.set_params(**{f"{last_step(model)[0]}verbose": True})
 
 
 def _check_distinct(models: Sequence[Any]) -> None:
     if not models:
-        raise ValueError("estimators is empty; give at least one.")
-    for place, model in enumerate(models):
+        raise ValueError("estimators is empty; at least one is needed.")
+    for index, model in enumerate(models):
         if not hasattr(model, "fit"):
-            raise TypeError(f"estimators[{place}] is a {type(model).__name__}, which has no fit.")
+            raise TypeError(f"estimators[{index}] is a {type(model).__name__}, which has no fit.")
     if len(set(map(id, models))) < len(models):
-        raise ValueError("An estimator object comes twice in estimators; use sklearn.base.clone to make another.")
+        raise ValueError("An estimator object occurs twice in estimators; use sklearn.base.clone to copy it.")
     shared = Counter(
         id(value)
         for model in models
@@ -117,8 +116,8 @@ def _check_distinct(models: Sequence[Any]) -> None:
     )
     if shared and max(shared.values()) > 1:
         raise ValueError(
-            "Several estimators share one random number generator, so that the models would depend on which run "
-            "comes first; give each a random_state of its own, such as a whole number."
+            "Several estimators share one random number generator, so the models would depend on the order of the "
+            "fits; give each a different random_state, such as an integer."
         )
 
 
@@ -133,22 +132,22 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _names(models: Sequence[Any]) -> list[str]:
-    """Say of each run which one it is, and in what it differs from the others."""
+    """Return a name for each fit, with the parameters in which it differs from the others."""
     settings = [{"": type(model).__name__, **_parameters(model)} for model in models]
     differing = [
         name
-        for name in dict.fromkeys(name for one in settings for name in one)
-        if len({_show(name, one.get(name)) for one in settings}) > 1
+        for name in dict.fromkeys(name for parameters in settings for name in parameters)
+        if len({_show(name, parameters.get(name)) for parameters in settings}) > 1
     ]
     names = []
-    for place, one in enumerate(settings):
-        told = ", ".join(_show(name, one[name]) for name in differing if name in one)
-        names.append(f"run {place} of {len(models)} (estimators[{place}]{': ' if told else ''}{told})")
+    for index, parameters in enumerate(settings):
+        shown = ", ".join(_show(name, parameters[name]) for name in differing if name in parameters)
+        names.append(f"fit {index + 1} of {len(models)} (estimators[{index}]{': ' if shown else ''}{shown})")
     return names
 
 
 def _show(name: str, value: Any) -> str:
-    """Write a parameter without anyone's data: a target may be a group's value or a list of scores."""
+    """Return a parameter as text without personal data: a target may be a group value or a list of scores."""
     if not name:
         return str(value)
     plain = value is None or isinstance(value, (bool, int, float, np.number, SgdSettings))

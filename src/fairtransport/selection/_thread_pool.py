@@ -1,4 +1,4 @@
-"""Many pieces of work at once, in threads: the compiled loops release the interpreter lock."""
+"""Tasks in parallel threads; the compiled loops release the global interpreter lock."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ __all__ = ["Control", "run_in_threads"]
 
 T = TypeVar("T")
 
-_WAKE = 0.2  # seconds between two looks for Ctrl-C where waiting itself does not hear it
+_POLL = 0.2  # seconds between two checks for Ctrl-C
 
 
 class Control:
-    """Told by a piece of work between its steps; stops it; see `run_in_threads`."""
+    """Counts the steps of tasks and stops them; see `run_in_threads`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._set = False
+        self._stopped = False
         self._running: set[int] = set()
         self.steps = 0
 
     def step(self) -> None:
-        """Count a step as done. Raises KeyboardInterrupt when all work is to stop."""
+        """Count a step as done; raise KeyboardInterrupt where the tasks have been stopped."""
         with self._lock:
             self._check()
             self.steps += 1
 
     def _check(self) -> None:
-        if self._set:
+        if self._stopped:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Stop all work: what runs sees a KeyboardInterrupt, as it would in the main thread."""
+        """Stop all tasks by a KeyboardInterrupt in their threads."""
         with self._lock:
-            self._set = True
+            self._stopped = True
             for thread in self._running:
-                # Python delivers Ctrl-C to the main thread only; this is its way of telling the others.
+                # Python delivers Ctrl-C to the main thread only.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Have this thread told while the block runs."""
+    def stoppable(self) -> Iterator[None]:
+        """Make this thread stoppable while the block runs."""
         thread = threading.get_ident()
         with self._lock:
             self._check()
@@ -83,42 +83,43 @@ def run_in_threads(
     tasks : sequence of callable
         Called with a `Control`. A task of several steps calls its ``step()`` between them.
     names : sequence of str
-        What each task is called in errors.
+        Names of the tasks, for notes on exceptions.
     n_steps : int, default 1
-        Steps of each task, for the bar.
+        Steps of each task, for the progress bar.
     n_jobs : int, optional
-        How many run at once, as in joblib: None is 1 unless a ``joblib.parallel_config`` says otherwise, -1 all cores.
+        Number of threads. As in joblib, None is 1 unless in a ``joblib.parallel_config`` context, and -1 means all
+        cores.
     title : str
-        Shown with the bar.
+        Title of the progress bar.
     verbose : bool, default False
         Show a progress bar.
 
     Returns
     -------
     list
-        The same for every ``n_jobs``, as far as the tasks do not share random numbers.
+        The same for every ``n_jobs``, unless the tasks share a random number generator.
 
     Raises
     ------
     Exception
-        The first that a task raises, with a note that names the task. The other tasks are stopped.
+        The first exception that a task raises, with a note that names the task. The other tasks are stopped.
     KeyboardInterrupt
         After Ctrl-C, when all tasks have stopped.
 
     Notes
     -----
-    Tasks see scikit-learn's settings of the caller. Warnings are gathered and given once at the end: many equal
-    runs would else repeat them, and Python's filters of warnings are not safe to change from several threads.
+    Tasks run with the scikit-learn configuration of the caller. Warnings are collected and issued once at the end,
+    since many tasks would repeat them, and warning filters are not thread-safe.
     """
     check_flag(verbose, name="verbose")
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-        raise TypeError(f"n_jobs must be a whole number or None; got {type(n_jobs).__name__}.")
+        raise TypeError(f"n_jobs must be an integer or None; got {type(n_jobs).__name__}.")
     n_threads = max(1, min(effective_n_jobs(n_jobs), len(tasks)))
     control, settings = Control(), get_config()
     total = n_steps * len(tasks)
 
     def run(task: Callable[[Control], T]) -> T:
-        with control.watching(), config_context(**settings):
+        with control.stoppable(), config_context(**settings):
             result = task(control)
             control.step()  # the last one
             return result
@@ -129,10 +130,10 @@ def run_in_threads(
         with progress(title, total, show=verbose) as bar, ThreadPoolExecutor(n_threads) as pool:
             waiting: dict[Future[T], int] = {}
             try:
-                for place, task in enumerate(tasks):  # the first may run, and be stopped, before the last is here
-                    waiting[pool.submit(run, task)] = place
+                for index, task in enumerate(tasks):  # within try: a task may be stopped before the last is submitted
+                    waiting[pool.submit(run, task)] = index
                 while waiting:
-                    finished, _ = wait(waiting, timeout=_WAKE, return_when=FIRST_COMPLETED)
+                    finished, _ = wait(waiting, timeout=_POLL, return_when=FIRST_COMPLETED)
                     for future in sorted(finished, key=waiting.__getitem__):
                         results[waiting[future]] = _result(future, names[waiting[future]])
                         del waiting[future]
@@ -142,26 +143,26 @@ def run_in_threads(
                     future.cancel()
                 control.stop()
                 raise
-    _give_again(caught)
-    return [results[place] for place in range(len(tasks))]
+    _issue_again(caught)
+    return [results[index] for index in range(len(tasks))]
 
 
 def _result(future: Future[T], name: str) -> T:
     try:
         return future.result()
     except Exception as error:
-        error.add_note(f"This happened in {name}.")
+        error.add_note(f"Raised in {name}.")
         raise
 
 
-def _give_again(caught: Sequence[warnings.WarningMessage]) -> None:
-    """Give each warning of one line of code once, with how often it came."""
-    places: dict[Any, list[warnings.WarningMessage]] = defaultdict(list)
+def _issue_again(caught: Sequence[warnings.WarningMessage]) -> None:
+    """Issue each warning of one line of code once, with its number."""
+    by_line: dict[Any, list[warnings.WarningMessage]] = defaultdict(list)
     for warning in caught:
-        places[warning.category, warning.filename, warning.lineno].append(warning)
-    for (category, filename, line), same in places.items():
+        by_line[warning.category, warning.filename, warning.lineno].append(warning)
+    for (category, filename, line), same in by_line.items():
         message: Any = same[0].message
         if len(same) > 1:
-            with contextlib.suppress(TypeError):  # a category that takes more than a text stays as it came
+            with contextlib.suppress(TypeError):  # a category that takes further arguments
                 message = category(f"{message} (One of {len(same)} such warnings.)")
         warnings.warn_explicit(message, category, filename, line)

@@ -1,4 +1,4 @@
-"""A table on any engine (narwhals) -> histograms, without collecting rows; and repaired scores, where it is."""
+"""Tables on any engine: histograms without collecting rows, repair of scores by a join, and files."""
 
 from fairtransport.tables._repair_lookup import RepairLookup
 from fairtransport.tables._row_repair import check_rows, repair_rows

@@ -1,7 +1,7 @@
-"""Dask: a partition is counted or repaired as a table of pandas is, in one task; counts are added up in a tree.
+"""Work on the partitions of Dask tables: each is counted or repaired as a pandas table, in one task.
 
-narwhals' expressions for Dask give the same numbers. But every number in a formula becomes a table of its own in the
-graph, all columns are read for the first rows, and distinct values are shuffled between workers.
+The expressions of narwhals for Dask give the same numbers, but every number in a formula becomes a table in the graph,
+all columns are read for the first rows, and distinct values are shuffled between workers.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from fairtransport.tables._engines import collect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["add_up", "each", "look_first"]
+__all__ = ["count_first_partitions", "map_partitions", "sum_partitions"]
 
-_A_BRANCH = 8  # counts that are added up at once
-_LOOK_FURTHER = 4  # times as many partitions, where the first ones have too few rows
+_SUM_EVERY = 8  # partial counts in one task
+_GROWTH = 4  # factor of the number of partitions, where the first ones have too few rows
 
 
-def add_up(
+def sum_partitions(
     table: nw.LazyFrame[Any], work: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]], *, keys: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """Return the sums of what ``work`` counts in each partition, by the columns ``keys``; nothing is computed yet."""
+    """Return the lazy sum over partitions of the counts that ``work`` returns, by the columns ``keys``."""
     native = table.to_native()
     count, add = partial(_on_pandas, work=work), partial(_add, keys=list(keys))
-    counted = native.reduction(count, aggregate=add, combine=add, meta=count(native._meta), split_every=_A_BRANCH)  # noqa: SLF001 - Dask documents it: the table without rows
+    counted = native.reduction(count, aggregate=add, combine=add, meta=count(native._meta), split_every=_SUM_EVERY)  # noqa: SLF001 - the documented attribute of the empty table
     return nw.from_native(counted).lazy()
 
 
@@ -43,14 +43,14 @@ def _add(counts: Any, *, keys: list[str]) -> Any:
     return frame.group_by(*keys).agg(nw.col(*rest).sum()).to_native()
 
 
-def each(table: nw.LazyFrame[Any], work: Callable[[Any, Any], Any], held: Any) -> Any:
-    """Return the table of ``work(partition, held)``; nothing is computed yet. ``held`` is sent once to each worker."""
+def map_partitions(table: nw.LazyFrame[Any], work: Callable[[Any, Any], Any], shared: Any) -> Any:
+    """Return the lazy table of ``work(partition, shared)``; ``shared`` is sent once to each worker."""
     native = table.to_native()
-    sent = import_module("dask").delayed(held)
-    return native.map_partitions(work, sent, meta=work(native._meta, held))  # noqa: SLF001 - likewise
+    sent = import_module("dask").delayed(shared)
+    return native.map_partitions(work, sent, meta=work(native._meta, shared))  # noqa: SLF001
 
 
-def look_first(
+def count_first_partitions(
     table: nw.LazyFrame[Any],
     distinct: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
     count: Callable[[nw.LazyFrame[Any]], Sequence[int]],
@@ -58,37 +58,39 @@ def look_first(
     keys: Sequence[str],
     n_rows: int,
 ) -> Iterator[list[int]]:
-    """Count values in the first partition, and in more of them until these have ``n_rows``; the values stay there.
+    """Count distinct values in the first partition, and in more partitions until these have ``n_rows`` rows.
+
+    The values stay on the workers.
 
     Parameters
     ----------
     table : LazyFrame
-        Of Dask.
+        A Dask table.
     distinct : callable
-        A partition -> its distinct ``keys``, and in the column ``rows`` how many rows have them.
+        From a partition to its distinct ``keys`` and, in the column ``rows``, the number of rows that have them.
     count : callable
-        The distinct keys of all -> numbers.
+        From the distinct keys of all partitions to numbers.
     keys : list of str
     n_rows : int
 
     Yields
     ------
     list of int
-        What ``count`` found.
+        The result of ``count``.
     """
     native, n_read = table.to_native(), 1
-    answer = partial(_in_one_row, count=count)
+    answer = partial(_count_row, count=count)
     while True:
         first = nw.from_native(native.partitions[:n_read]).lazy()
-        found = add_up(first, distinct, keys=keys).to_native()
-        made = answer(found._meta)  # noqa: SLF001 - likewise
-        n_seen, *counts = collect(nw.from_native(found.map_partitions(answer, meta=made)).lazy()).row(0)
+        values = sum_partitions(first, distinct, keys=keys).to_native()
+        meta = answer(values._meta)  # noqa: SLF001
+        n_seen, *counts = collect(nw.from_native(values.map_partitions(answer, meta=meta)).lazy()).row(0)
         yield counts
         if n_seen >= n_rows or n_read >= native.npartitions:
             return
-        n_read *= _LOOK_FURTHER
+        n_read *= _GROWTH
 
 
-def _in_one_row(found: Any, *, count: Callable[[nw.LazyFrame[Any]], Sequence[int]]) -> Any:
-    counts = [found["rows"].sum(), *count(nw.from_native(found).lazy())]
-    return import_module("pandas").DataFrame([counts], columns=[f"n{place}" for place in range(len(counts))])
+def _count_row(values: Any, *, count: Callable[[nw.LazyFrame[Any]], Sequence[int]]) -> Any:
+    counts = [values["rows"].sum(), *count(nw.from_native(values).lazy())]
+    return import_module("pandas").DataFrame([counts], columns=[f"n{index}" for index in range(len(counts))])

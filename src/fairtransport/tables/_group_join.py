@@ -1,4 +1,4 @@
-"""A table joined with a small one by its groups, in types in which both compare alike on every engine."""
+"""Join of a table with a small one on the columns of the groups, with types that compare alike on every engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from fairtransport.tables._engines import beside
+from fairtransport.tables._engines import small_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,50 +14,50 @@ if TYPE_CHECKING:
 __all__ = ["common_kind", "join_groups"]
 
 _WITHIN_INT64 = (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
-_WORDS = {str: "text", bool: "booleans", int: "whole numbers", float: "numbers"}
+_KIND_NAMES = {str: "text", bool: "booleans", int: "whole numbers", float: "numbers"}
 
 
 def join_groups(
     table: nw.LazyFrame[Any],
     keys: Mapping[str, nw.dtypes.DType],
-    held: Mapping[str, Sequence[Any]],
+    lookup: Mapping[str, Sequence[Any]],
     *,
     on: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Join a table with a small one from the left; each of its rows finds one at most.
+    """Left join of a table with a small one; each row matches at most one row of it.
 
     Parameters
     ----------
     table : LazyFrame
-        With the columns of the groups under the names of ``keys``; these are gone after the join.
+        With the columns of the groups under the names of ``keys``; these are dropped after the join.
     keys : dict
         Names of the columns of the groups, in both tables, and the type to compare them in.
-    held : dict of columns
-        The small table: the keys, the columns ``on``, and what is to be found.
+    lookup : dict of columns
+        The small table: the keys, the columns ``on``, and the columns to add.
     on : list of str
         Further columns to join on.
     """
-    small = beside(table, held)
+    small = small_table(table, lookup)
     for key, kind in keys.items():
         if kind != nw.Object:
-            table, small = (one.with_columns(nw.col(key).cast(kind)) for one in (table, small))
+            table, small = (frame.with_columns(nw.col(key).cast(kind)) for frame in (table, small))
     return table.join(small, on=[*keys, *on], how="left").drop(*keys)
 
 
 def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.dtypes.DType:
-    """Return the type in which a column and the groups that a repair knows are compared.
+    """Return the type in which a column and the known groups are compared.
 
-    Every value keeps its identity in it: no two groups become one, and no cast can fail on one, as engines quote
-    the value that they could not cast.
+    Casts to it are injective and cannot fail: no two groups become one, and no engine quotes a value that it could not
+    cast.
 
     Parameters
     ----------
     name : str
-        The column's.
+        Name of the column.
     kind : DType
-        Of the column.
+        Type of the column.
     values : sequence
-        The groups: text, numbers and booleans, as a repair has no others.
+        The known groups: text, numbers and booleans.
 
     Examples
     --------
@@ -73,10 +73,10 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
         return nw.String()
     if kinds <= {bool, int, float} and (kind == nw.Boolean or kind.is_numeric()):
         return _number_kind(kind, kinds, values)
-    said = " and ".join(sorted(_WORDS[one] for one in kinds))
+    group_kinds = " and ".join(sorted(_KIND_NAMES[kind] for kind in kinds))
     raise TypeError(
-        f"Column {name!r} holds {type(kind).__name__}; the repair was fitted to groups that are {said}. Cast the "
-        "column first."
+        f"Column {name!r} contains {type(kind).__name__}; the repair was fitted to groups that are {group_kinds}. Cast "
+        "the column first."
     )
 
 

@@ -1,4 +1,4 @@
-"""Repair where the table is: a join with a small table and one linear interpolation, on any engine."""
+"""Repair of the rows of a table by a join with a small table and linear interpolation, on any engine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fairtransport._columns import say_columns
-from fairtransport.tables._dask_partitions import add_up, each
-from fairtransport.tables._engines import collect, column, own_names, plain_names, schema_of, taken
+from fairtransport.tables._dask_partitions import map_partitions, sum_partitions
+from fairtransport.tables._engines import choose_code, collect, column, original_names, plain_names, schema_of, taken
 from fairtransport.tables._group_join import common_kind, join_groups
 from fairtransport.tables._repair_lookup import free_name
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
@@ -30,7 +30,7 @@ _REASONS = {_NO_SCORE: "no score", _NO_GROUP: "no group"}
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be repaired: the columns, and the types in which those of the groups are compared."""
+    """The columns of a repair, and the types in which those of the groups are compared."""
 
     columns: Columns
     kinds: tuple[nw.dtypes.DType, ...]
@@ -58,13 +58,10 @@ class _Task:
         kinds = tuple(common_kind(name, schema[name], values) for name, values in known)
         return cls(columns, kinds, lookup.grid, output)
 
-    def renamed(self, own: Mapping[str, str]) -> _Task:
+    def renamed(self, names: Mapping[str, str]) -> _Task:
         """Return the task for a table whose columns have other names."""
-        score, sensitive_features = (
-            own[self.columns.score],
-            tuple(own[name] for name in self.columns.sensitive_features),
-        )
-        return replace(self, columns=Columns(score, sensitive_features))
+        groups = tuple(names[name] for name in self.columns.sensitive_features)
+        return replace(self, columns=Columns(names[self.columns.score], groups))
 
 
 # --------------------------------------------------------------------------------------------------------- repaired
@@ -80,21 +77,21 @@ def repair_rows(
         raise ValueError(f"The table has a column {output!r} already; name another with output=.")
     task = _Task.of(lookup, schema, score=score, sensitive_features=sensitive_features, output=output)
     if table.implementation.is_dask():
-        return each(table, partial(_repair_eager, task=task), lookup)
+        return map_partitions(table, partial(_repair_eager, task=task), lookup)
     if isinstance(nw.from_native(frame), nw.DataFrame):
         return _repair_eager(frame, lookup, task=task)
     plain = plain_names(table)
-    own = dict(zip(schema, plain.collect_schema(), strict=True))
-    return own_names(_repair(plain, lookup, task.renamed(own)), [*schema, output])
+    names = dict(zip(schema, plain.collect_schema(), strict=True))
+    return original_names(_repair(plain, lookup, task.renamed(names)), [*schema, output])
 
 
 def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
-    """Repair a table in memory; its order and its index stay."""
-    given = nw.from_native(frame, eager_only=True)
-    order = free_name("__repair_row", given.columns)
-    found = _repair(given.with_row_index(order).lazy(), lookup, task)
-    native = found.sort(order).drop(order).collect().to_native()  # a join need not keep the order
-    if given.implementation.is_pandas_like():
+    """Repair a table in memory; the order of the rows and the index stay."""
+    eager = nw.from_native(frame, eager_only=True)
+    order = free_name("__repair_row", eager.columns)
+    repaired = _repair(eager.with_row_index(order).lazy(), lookup, task)
+    native = repaired.sort(order).drop(order).collect().to_native()  # a join need not keep the order
+    if eager.implementation.is_pandas_like():
         native.index = frame.index
     return native
 
@@ -102,18 +99,18 @@ def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
 def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.LazyFrame[Any]:
     names = ("bin", "start", "base", "slope", *(f"key_{number}" for number in range(len(task.kinds))))
     taken_names = table.collect_schema().names()
-    place, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
+    node, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
     value, keys = _clamped(nw.col(task.columns.score), task.grid), dict(zip(free, task.kinds, strict=True))
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    placed = table.with_columns(node_of(value, task.grid).alias(place), **passing)
-    held = dict(zip((*keys, place, start, base, slope), lookup.columns().values(), strict=True))
+    with_nodes = table.with_columns(node_of(value, task.grid).alias(node), **passing)
+    columns = dict(zip((*keys, node, start, base, slope), lookup.columns().values(), strict=True))
     image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
-    joined = join_groups(placed, keys, held, on=[place])
-    return joined.with_columns(image.alias(task.output)).drop(place, start, base, slope)
+    joined = join_groups(with_nodes, keys, columns, on=[node])
+    return joined.with_columns(image.alias(task.output)).drop(node, start, base, slope)
 
 
 def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the scores within the range; NaN is missing."""
+    """Return the scores clamped to the range; NaN becomes missing."""
     value = score.cast(nw.Float64)
     above = nw.when(value > grid.high).then(nw.lit(grid.high)).otherwise(value)
     within = nw.when(value < grid.low).then(nw.lit(grid.low)).otherwise(above)
@@ -126,16 +123,16 @@ def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
 def check_rows(
     lookup: RepairLookup, frame: Any, *, score: str, sensitive_features: str | Sequence[str]
 ) -> dict[str, int]:
-    """Count the rows that are clamped, and those that get no repaired score; one pass on the engine."""
+    """Count the rows that are clamped and those without a repaired score, in one pass on the engine."""
     table = open_table(frame)
     task = _Task.of(lookup, schema_of(table), score=score, sensitive_features=sensitive_features)
     count = partial(_count_states, task=task, known=list(lookup.values().values()))
     if table.implementation.is_dask():
-        found = collect(add_up(table.select(*task.columns), count, keys=["state", "unknown"]))
+        states = collect(sum_partitions(table.select(*task.columns), count, keys=["state", "unknown"]))
     else:
-        found = collect(count(table))
+        states = collect(count(table))
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-    for row in found.rows(named=True):
+    for row in states.rows(named=True):
         counts["rows"] += row["rows"]
         reason = _REASONS.get(row["state"]) or ("unknown group" if row["unknown"] else None)
         if reason is None and row["state"] == _CLAMPED:
@@ -148,21 +145,16 @@ def check_rows(
 def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any]]) -> nw.LazyFrame[Any]:
     schema, grid = schema_of(table), task.grid
     value = column(table, task.columns.score).cast(nw.Float64)
-    state = _which((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
-    keys = {f"key{place}": kind for place, kind in enumerate(task.kinds)}
+    state = choose_code((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
+    keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
     passing = {key: column(table, name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    # A comparison with what is missing is missing on some engines: the outermost questions are whether it is.
+    # A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
     for name, group in zip(task.columns.sensitive_features, passing.values(), strict=True):
-        state = _which(group.is_null(), _NO_GROUP, state)
+        state = choose_code(group.is_null(), _NO_GROUP, state)
         if schema[name].is_float():
-            state = _which(group.is_nan(), _NO_GROUP, state)
-    state = _which(value.is_null(), _NO_SCORE, _which(value.is_nan(), _NO_SCORE, state))
-    held = {**dict(zip(keys, known, strict=True)), "known": [1] * len(known[0])}
-    joined = join_groups(table.select(state=state, **passing), keys, held)
-    seen = joined.select("state", unknown=nw.col("known").is_null())
-    return seen.group_by("state", "unknown").agg(nw.len().alias("rows"))
-
-
-def _which(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
-    other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
-    return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
+            state = choose_code(group.is_nan(), _NO_GROUP, state)
+    state = choose_code(value.is_null(), _NO_SCORE, choose_code(value.is_nan(), _NO_SCORE, state))
+    lookup = {**dict(zip(keys, known, strict=True)), "known": [1] * len(known[0])}
+    joined = join_groups(table.select(state=state, **passing), keys, lookup)
+    states = joined.select("state", unknown=nw.col("known").is_null())
+    return states.group_by("state", "unknown").agg(nw.len().alias("rows"))

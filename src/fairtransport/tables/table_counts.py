@@ -1,4 +1,4 @@
-"""One group-by over (group, node): rows stay on the engine, counts come back."""
+"""Histograms of the scores in a table, by one group-by on the engine that holds it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fairtransport._labels import positive_label
 from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
-from fairtransport.tables._dask_partitions import add_up
-from fairtransport.tables._engines import collect, column, schema_of
-from fairtransport.tables.column_roles import Columns, check_columns, check_most, open_table, refuse_identifiers
+from fairtransport.tables._dask_partitions import sum_partitions
+from fairtransport.tables._engines import choose_code, collect, column, schema_of
+from fairtransport.tables.column_roles import Columns, check_columns, check_group_count, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCounts", "count_table", "node_of"]
 
-#: Most rows that a group-by may give back: about a gigabyte.
+#: Largest number of rows that a group-by may return: about a gigabyte.
 MOST_ENTRIES = 1 << 24
 
-# In place of a node, where a row has none.
+# Codes of rows without a node.
 _NO_SCORE, _OUTSIDE, _NO_WEIGHT, _BAD_WEIGHT = -1, -2, -3, -4
 
 
 @dataclass(frozen=True, eq=False)
 class TableCounts:
-    """What `count_table` found.
+    """Histograms of a table, as `count_table` returns them.
 
     Parameters
     ----------
     histograms : GroupHistograms
     strata : mapping of str to GroupHistograms
-        The same rows by stratum, without the groups that have no rows there; each is made when it is asked for. Empty
-        without ``strata``.
+        The same rows by stratum, without the groups that have no rows there; each is computed on access. Empty without
+        ``strata``.
     set_aside : dict of str to int
         Rows that were not counted, by reason; the first one where a row has several.
     weight : str or None
@@ -58,7 +58,7 @@ class TableCounts:
 
     @property
     def rows(self) -> int:
-        """All rows, with those that were set aside."""
+        """Number of rows, including those that were set aside."""
         return int(self.histograms.rows.sum()) + sum(self.set_aside.values())
 
 
@@ -95,18 +95,19 @@ def count_table(
     weight : str, optional
         Column of the rows' weights; 1 when omitted.
     range : pair of float, optional
-        Lowest and highest score that there may be; [0, 1] when omitted.
+        Lowest and highest possible score; [0, 1] when omitted.
     n_bins : int, default 16384
-        Resolution: distances are off by at most 1 / n_bins of the range, and exact for scores on the grid.
+        Resolution: the error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid.
     grouping : {"crossed", "each"}, default "crossed"
         As in `fairtransport.make_groups`.
     missing : {"set_aside", "group"}, default "set_aside"
-        What a missing sensitive value is: a reason to set the row aside, or a group.
+        Whether rows with a missing sensitive value are set aside or form a group.
     max_groups : int, default 200
-        More groups, or strata, are refused: they are the mark of an identifier. The first 131,072 rows are looked at
-        before all others; on Dask, those of the first partition, and of more where these are fewer.
+        More groups, or strata, are refused, since a column with so many values is probably an identifier. The first
+        131,072 rows are checked before the others; on Dask, those of the first partition, and of more where it is
+        smaller.
     pos_label : label, optional
-        The positive one, where it is not the larger.
+        The positive label, where it is not the larger one.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def count_table(
 
     Notes
     -----
-    The engine computes `Grid`'s formula and groups by it; what comes back has one row for each combination of group,
+    The engine computes the node of each score and groups by it; the result has one row for each combination of group,
     stratum, label and node that occurs, whatever the number of rows in the table.
 
     Examples
@@ -141,18 +142,18 @@ def count_table(
     refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
     entries = _Entries.of(_group(table, columns, grid), columns)
     _check_scores(entries, columns, grid)
-    kept, set_aside = _set_aside(entries, groups_too=missing == "set_aside")
+    kept, set_aside = _set_aside(entries, with_groups=missing == "set_aside")
     groups = _groups(
         kept.keys("g", columns.sensitive_features), "sensitive_features", grouping=grouping, max_groups=max_groups
     )
     positive = None if label is None else _positive(kept, label, pos_label)
 
     def count(at: Any = slice(None), *, labelled: bool = True) -> GroupHistograms:
-        weights, squares = (None if one is None else one[at] for one in (kept.weights, kept.squares))
+        weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
         return count_entries(
             grid,
             groups.select(np.arange(groups.n_rows)[at]),
-            nodes=kept.places[at],
+            nodes=kept.nodes[at],
             masses=kept.rows[at] if weights is None else weights,
             squares=squares,
             rows=kept.rows[at],
@@ -161,16 +162,16 @@ def count_table(
 
     by_stratum: Mapping[str, GroupHistograms] = {}
     if columns.strata:
-        layers = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_groups)
-        by_stratum = _Strata(layers, lambda at: count(at, labelled=False))
+        strata_groups = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_groups)
+        by_stratum = _Strata(strata_groups, lambda at: count(at, labelled=False))
     return TableCounts(count(), by_stratum, set_aside, weight)
 
 
 class _Strata(Mapping[str, "GroupHistograms"]):
-    """Histograms of each stratum, made when they are asked for: all at once could be larger than memory."""
+    """Histograms of each stratum, computed on access: all at once could be larger than memory."""
 
-    def __init__(self, layers: Groups, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
-        self._rows = dict(zip(layers.names, layers.rows, strict=True))
+    def __init__(self, strata_groups: Groups, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
+        self._rows = dict(zip(strata_groups.names, strata_groups.rows, strict=True))
         self._count = count
 
     def __getitem__(self, name: str) -> GroupHistograms:
@@ -183,64 +184,59 @@ class _Strata(Mapping[str, "GroupHistograms"]):
         return len(self._rows)
 
 
-# ------------------------------------------------------------------------------------------------------- the engine
+# ------------------------------------------------------------------------------------------------------ the group-by
 
 
 def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the node of scores that lie within the range, as `Grid.places` has it; others get any node."""
+    """Return the node of scores within the range, as in `Grid`; the node of other scores is arbitrary."""
     within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
     return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
 
 
 def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
-    """Run the group-by and take its result, which is small."""
+    """Run the group-by and collect its result, which is small."""
     count = partial(_count_nodes, columns=columns, grid=grid)
     if table.implementation.is_dask():
-        counted = add_up(table.select(*columns), count, keys=[*columns.keys(), "place"])
+        counted = sum_partitions(table.select(*columns), count, keys=[*columns.keys(), "node"])
     else:
         counted = count(table)
-    found = collect(counted.head(MOST_ENTRIES + 1))
-    if len(found) > MOST_ENTRIES:
+    entries = collect(counted.head(MOST_ENTRIES + 1))
+    if len(entries) > MOST_ENTRIES:
         raise ValueError(
             f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
             "(n_bins=), or fewer groups or strata."
         )
-    return found
+    return entries
 
 
 def _count_nodes(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
-    """Group by the keys and the node. New names throughout, so that no column of the user's is in the way."""
+    """Group by the keys and the node; all columns get new names, so that none collides with a column of the table."""
     score = column(table, columns.score).cast(nw.Float64)
-    place = node_of(score, grid)
+    node = node_of(score, grid)
     sums = []
     keys = {key: column(table, name) for key, name in columns.keys().items()}
     chosen = dict(keys)
     if columns.weight is not None:
         weight = column(table, columns.weight).cast(nw.Float64)
-        sound = _either((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, place)
-        place = _either(weight.is_null(), _NO_WEIGHT, _either(weight.is_nan(), _NO_WEIGHT, sound))
+        sound = choose_code((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, node)
+        node = choose_code(weight.is_null(), _NO_WEIGHT, choose_code(weight.is_nan(), _NO_WEIGHT, sound))
         chosen |= {"weights": weight, "squares": weight * weight}
         sums = [nw.col("weights").sum(), nw.col("squares").sum()]
-    # A comparison with a missing score is missing on some engines: the outermost question is whether it is.
-    outside = _either((score < grid.low) | (score > grid.high), _OUTSIDE, place)
-    chosen["place"] = _either(score.is_null(), _NO_SCORE, _either(score.is_nan(), _NO_SCORE, outside))
-    return table.select(**chosen).group_by(*keys, "place").agg(nw.len().alias("rows"), *sums)
+    # A comparison with a missing score is missing on some engines, so missing scores are tested last, outermost.
+    outside = choose_code((score < grid.low) | (score > grid.high), _OUTSIDE, node)
+    chosen["node"] = choose_code(score.is_null(), _NO_SCORE, choose_code(score.is_nan(), _NO_SCORE, outside))
+    return table.select(**chosen).group_by(*keys, "node").agg(nw.len().alias("rows"), *sums)
 
 
-def _either(condition: nw.Expr, then: int, otherwise: nw.Expr | int) -> nw.Expr:
-    other = nw.lit(otherwise, nw.Int64) if isinstance(otherwise, int) else otherwise
-    return nw.when(condition).then(nw.lit(then, nw.Int64)).otherwise(other)
-
-
-# ---------------------------------------------------------------------------------------------------- what came back
+# ------------------------------------------------------------------------------------------------------- the result
 
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """The rows of the group-by: whose they are, their node, how many rows of the table, and their weight."""
+    """Result of the group-by: the keys, the node, the number of rows and their weights."""
 
     frame: nw.DataFrame[Any]
-    places: NDArray[np.int64]
+    nodes: NDArray[np.int64]
     rows: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     squares: NDArray[np.float64] | None
@@ -253,7 +249,7 @@ class _Entries:
         weighted = columns.weight is not None
         return cls(
             frame,
-            read("place", np.int64),
+            read("node", np.int64),
             read("rows", np.int64),
             read("weights", np.float64) if weighted else None,
             read("squares", np.float64) if weighted else None,
@@ -263,26 +259,26 @@ class _Entries:
         return {name: self.frame[f"{prefix}{number}"].to_native() for number, name in enumerate(names)}
 
     def without(self, start: str) -> NDArray[np.bool_]:
-        """Entries with a missing value in a key whose name starts so."""
-        gone = np.zeros(self.rows.size, dtype=np.bool_)
+        """Return which entries have a missing value in a key with this prefix."""
+        missing = np.zeros(self.rows.size, dtype=np.bool_)
         for name in self.frame.columns:
             if name.startswith(start):
                 key = self.frame[name]
                 if key.null_count():
-                    gone |= key.is_null().to_numpy().astype(np.bool_)
+                    missing |= key.is_null().to_numpy().astype(np.bool_)
                 if key.dtype.is_float():
-                    gone |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
-        return gone
+                    missing |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
+        return missing
 
     def select(self, kept: NDArray[np.bool_]) -> _Entries:
         if kept.all():
             return self
-        weights, squares = (None if one is None else one[kept] for one in (self.weights, self.squares))
-        return _Entries(self.frame.filter(kept.tolist()), self.places[kept], self.rows[kept], weights, squares)
+        weights, squares = (None if values is None else values[kept] for values in (self.weights, self.squares))
+        return _Entries(self.frame.filter(kept.tolist()), self.nodes[kept], self.rows[kept], weights, squares)
 
 
 def _to_array(column: nw.Series[Any]) -> NDArray[Any]:
-    """Return numbers as an array; of pyarrow by DLPack, because its own way loads pandas."""
+    """Return numbers as an array; for pyarrow by DLPack, since `to_numpy` loads pandas."""
     if column.implementation.is_pyarrow() and not column.null_count():
         return np.from_dlpack(column.to_native().combine_chunks())
     return np.asarray(column.to_numpy())
@@ -292,47 +288,48 @@ def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:
     total = int(entries.rows.sum())
     if not total:
         raise ValueError("The table has no rows.")
-    outside, bad = (int(entries.rows[entries.places == fault].sum()) for fault in (_OUTSIDE, _BAD_WEIGHT))
-    if outside:
+    n_outside, n_bad = (int(entries.rows[entries.nodes == code].sum()) for code in (_OUTSIDE, _BAD_WEIGHT))
+    if n_outside:
         raise ValueError(
-            f"Column {columns.score!r} has {outside} of {total} values outside [{grid.low:g}, {grid.high:g}]; give the "
-            "range that they may have with range=(low, high). If these are logits, apply the logistic function first."
+            f"Column {columns.score!r} has {n_outside} of {total} values outside [{grid.low:g}, {grid.high:g}]; give "
+            "the range of possible scores with range=(low, high). If these are logits, apply the logistic function "
+            "first."
         )
-    if bad:
+    if n_bad:
         raise ValueError(
-            f"Column {columns.weight!r} has {bad} of {total} values that are negative or infinite; weights must be "
+            f"Column {columns.weight!r} has {n_bad} of {total} values that are negative or infinite; weights must be "
             "zero or more."
         )
 
 
-def _set_aside(entries: _Entries, *, groups_too: bool) -> tuple[_Entries, dict[str, int]]:
-    """Return the entries that can be counted, and the rows of the others by reason."""
-    reasons = {"no score": entries.places == _NO_SCORE, "no weight": entries.places == _NO_WEIGHT}
-    if groups_too:
+def _set_aside(entries: _Entries, *, with_groups: bool) -> tuple[_Entries, dict[str, int]]:
+    """Return the entries that can be counted, and the number of the other rows by reason."""
+    reasons = {"no score": entries.nodes == _NO_SCORE, "no weight": entries.nodes == _NO_WEIGHT}
+    if with_groups:
         reasons["no group"] = entries.without("g")
     reasons["no label"] = entries.without("label")
     kept = np.ones(entries.rows.size, dtype=np.bool_)
     set_aside = {}
-    for reason, concerned in reasons.items():
-        n_rows = int(entries.rows[kept & concerned].sum())
-        kept &= ~concerned
+    for reason, affected in reasons.items():
+        n_rows = int(entries.rows[kept & affected].sum())
+        kept &= ~affected
         if n_rows:
             set_aside[reason] = n_rows
     if not kept.any():
-        told = ", ".join(f"{n_rows} with {reason}" for reason, n_rows in set_aside.items())
-        raise ValueError(f"No row of the table can be counted: {told}.")
+        reasons_text = ", ".join(f"{n_rows} with {reason}" for reason, n_rows in set_aside.items())
+        raise ValueError(f"No row of the table can be counted: {reasons_text}.")
     return entries.select(kept), set_aside
 
 
 def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) -> Groups:
     groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
-    check_most(len(groups), role, list(keys), max_groups)
+    check_group_count(len(groups), role, list(keys), max_groups)
     return groups
 
 
 def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
-    """Entries of the positive label."""
-    found = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
-    labels = list(found.labels)
+    """Return which entries have the positive label."""
+    by_label = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
+    labels = list(by_label.labels)
     positive = positive_label(labels, pos_label, source=f"Column {name!r}")
-    return found.codes == (labels.index(positive) if positive in labels else -1)
+    return by_label.codes == (labels.index(positive) if positive in labels else -1)

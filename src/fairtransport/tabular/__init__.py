@@ -1,4 +1,4 @@
-"""Raw tables to scores: an encoder of columns, and a model behind it."""
+"""Models of raw tables: an encoder of columns and a classifier, from raw rows to scores."""
 
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._model import RowScores, TableModel, TableRows, score_rows

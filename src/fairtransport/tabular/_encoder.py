@@ -1,4 +1,4 @@
-"""Raw tables -> matrices of numbers, by rules that a model file can hold."""
+"""Encoder of raw tables as matrices of numbers, by rules that a model file can store."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ __all__ = ["TableEncoder"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn raw columns (numbers, text, dates, with gaps) into numbers for a linear model.
+    """Encoder of raw columns (numbers, text, dates, missing values) as numbers for a linear model.
 
     Parameters
     ----------
     categorical : sequence of str, default=()
-        Columns of numbers that are names of something, such as postcodes: each value gets a column.
+        Columns of numbers that are codes, such as postcodes: each value gets an indicator column.
     min_frequency : int, default=5
-        A text that occurs in fewer training rows has no column of its own; such texts share one. So no text that few
-        people have enters a model file.
+        A category that occurs in fewer training rows has no indicator column of its own; such categories share one. So
+        a model file contains no text that only few people have.
     max_categories : int, default=100
-        The most texts of a column that get one; the most frequent do.
+        Largest number of indicator columns of one raw column; the most frequent categories get them.
     decimal : {".", ","}, default="."
-        The sign before decimals in numbers that are written as text.
+        The decimal separator of numbers that are written as text.
     sparse_output : bool, default=False
         Return a CSR matrix.
 
     Attributes
     ----------
     plans_ : list of ColumnPlan
-        What becomes of each column that is used.
+        The encoding of each column that is used.
     left_out_ : dict of str to str
-        Columns that are not used, and why: no values, one value only, almost every row has a text of its own (an
-        identifier), it numbers the rows, lists or records.
+        Columns that are not used, and why: no values, a single value, a different text in almost every row (an
+        identifier), row numbers, lists or records.
     unreadable_ : dict of str to int
-        Cells of columns of numbers or dates that hold something else, taken for missing: at most 5% of a column.
+        Cells of numeric or date columns that contain something else, treated as missing: at most 5% of a column.
     n_features_in_, feature_names_in_
         Columns of the table, and their names.
 
     Notes
     -----
-    **Columns** are found by name, in any order; further ones are ignored, and a missing one raises. What kind a column
-    is, its type says, or its text: numbers where at least 95% of the values are numbers and none has leading zeros;
-    dates likewise; words otherwise. Text is cut at its ends, and ``?``, ``NA``, ``null``, ``None``, ``-`` and the like
-    are missing values.
+    **Columns** are found by name, in any order; further columns are ignored, and a missing column raises. The kind of a
+    column follows from its type or, for text, from its values: numbers where at least 95% of the values are numbers and
+    none has leading zeros; dates likewise; categories otherwise. Text is stripped, and ``?``, ``NA``, ``null``,
+    ``None``, ``-`` and similar texts are missing values.
 
-    **Numbers** are centred and divided by their standard deviation. A missing one is the mean, and is told by a column
-    of its own where at least ``min_frequency`` training rows had gaps. **Dates** are days, month, weekday and hour, as
-    far as they vary. **Words** get one column each. A word that was not seen in ``fit`` counts among the rare ones;
-    where there were none it has no column, and the model says what it says of nobody in particular. So does a missing
-    word where ``fit`` saw none.
+    **Numbers** are standardised. A missing number is replaced by the mean and marked in an indicator column where at
+    least ``min_frequency`` training rows had missing values. **Dates** become days, month, weekday and hour, as far as
+    these vary. **Categories** get one indicator column each. A category that was not seen in ``fit`` counts as a rare
+    one; where there were no rare ones, all indicators are 0. So they are for a missing category where ``fit`` saw none.
 
-    Why not scikit-learn's ColumnTransformer or skrub's TableVectorizer: neither finds out what a column of text holds
-    and can be stored without pickle; and a model file with their private attributes would depend on their version.
+    scikit-learn's ColumnTransformer and skrub's TableVectorizer are not used here, since neither infers what a column
+    of text contains and can be stored without pickle, and a model file with their private attributes would depend on
+    their versions.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
-        """Find out what each column holds.
+        """Infer what each column contains.
 
         Parameters
         ----------
@@ -122,21 +122,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         plans, left_out, unreadable = [], {}, {}
         for name, column in columns.items():
             try:
-                plan, odd = plan_column(name, column, rules, categorical=name in self.categorical)
-            except LeftOut as found:
-                left_out[name] = str(found)
+                plan, n_unreadable = plan_column(name, column, rules, categorical=name in self.categorical)
+            except LeftOut as reason:
+                left_out[name] = str(reason)
                 continue
             plans.append(plan)
-            if odd:
-                unreadable[name] = odd
+            if n_unreadable:
+                unreadable[name] = n_unreadable
         if not plans:
-            told = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
-            raise ValueError(f"None of the {len(columns)} columns can be used (n_samples = {n_rows}): {told}.")
+            reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+            raise ValueError(f"None of the {len(columns)} columns can be used (n_samples = {n_rows}): {reasons}.")
         self.plans_, self.left_out_, self.unreadable_ = plans, left_out, unreadable
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the numbers of new rows.
+        """Return the encoded rows.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.transform_counted(X)[0]
 
     def transform_counted(self, X: Any) -> tuple[Any, dict[str, int]]:
-        """Return the numbers of new rows, and counts of cells that were taken for missing or for new words."""
+        """Return the encoded rows, and counts of cells that were treated as missing or as unseen categories."""
         check_is_fitted(self)
         self._rules()
         columns = self._columns(X, reset=False)
@@ -158,19 +158,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
         counts = {"unreadable": 0, "new words": 0}
-        values, places, start = [], [], 0
+        values, indices, start = [], [], 0
         for plan in self.plans_:
-            own, at, told = plan.entries(columns[plan.name], self.decimal)
-            values.append(own)
-            places.append(at + start)
+            column_values, column_indices, column_counts = plan.entries(columns[plan.name], self.decimal)
+            values.append(column_values)
+            indices.append(column_indices + start)
             start += plan.width
-            for what, cells in told.items():
-                counts[what] += cells
-        matrix = _rows_of(np.hstack(values), np.hstack(places), start)
+            for kind, n_cells in column_counts.items():
+                counts[kind] += n_cells
+        matrix = _to_sparse(np.hstack(values), np.hstack(indices), start)
         return (matrix if self.sparse_output else matrix.toarray()), counts
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
-        """Return the names of the columns of numbers: ``age``, ``age missing``, ``job=cook``, ``joined month``."""
+        """Return the names of the encoded columns, such as ``age``, ``age missing``, ``job=cook``, ``joined month``."""
         check_is_fitted(self)
         return np.array([name for plan in self.plans_ for name in plan.outputs], dtype=object)
 
@@ -182,7 +182,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [plan.name for plan in plans]
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
-        """Return columns by name. Of a matrix, places count; of anything with names, names do."""
+        """Return columns by name; those of a matrix are identified by position."""
         named = isinstance(nw.from_native(X, pass_through=True), (nw.DataFrame, nw.LazyFrame)) or isinstance(X, Mapping)
         if not named or issparse(X):  # some sparse matrices are dicts
             return read_table(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False))
@@ -208,10 +208,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _rows_of(values: NDArray[np.float64], places: NDArray[np.int64], width: int) -> csr_matrix:
-    """Every row has as many entries, so that a sparse matrix needs no sorting out."""
-    n_rows, each = values.shape
-    ends = np.arange(0, n_rows * each + 1, each)
-    matrix = csr_matrix((values.ravel(), places.ravel(), ends), shape=(n_rows, width))
+def _to_sparse(values: NDArray[np.float64], indices: NDArray[np.int64], width: int) -> csr_matrix:
+    """Return a sparse matrix of rows that have the same number of entries each."""
+    n_rows, n_entries = values.shape
+    ends = np.arange(0, n_rows * n_entries + 1, n_entries)
+    matrix = csr_matrix((values.ravel(), indices.ravel(), ends), shape=(n_rows, width))
     matrix.eliminate_zeros()
     return matrix

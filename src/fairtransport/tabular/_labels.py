@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._labels import positive_label
-from fairtransport.tabular.value_parsing import number_reader, word_of
+from fairtransport.tabular.value_parsing import normalize_text, number_parser
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,14 +61,14 @@ def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive
 
 
 def _sort_key(word: str) -> tuple[bool, float, str]:
-    number = number_reader(".")(word)
+    number = number_parser(".")(word)
     return (number is None, 0.0 if number is None else number, word)
 
 
 def _find_label(positive: str, words: list[str]) -> str | None:
-    word = word_of(positive)
+    word = normalize_text(positive)
     if word in words:
         return word
-    read = number_reader(".")
+    read = number_parser(".")
     number = read(positive)
     return next((word for word in words if number is not None and read(word) == number), None)

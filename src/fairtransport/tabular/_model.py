@@ -1,4 +1,4 @@
-"""A model of raw tables: what becomes of the columns, and the classifier behind; what ``fairtransport train`` keeps."""
+"""Models of raw tables: an encoder and a classifier, as ``fairtransport train`` saves them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._labels import order_labels
-from fairtransport.tabular.value_parsing import read_table, words_of
+from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 __all__ = ["RowScores", "TableModel", "TableRows", "score_rows"]
 
 NO_LABEL, NO_GROUP, NEW_GROUP = "no label", "no group", "unknown group"
-_FOLDS = 3  # for the choice of an amount
+_FOLDS = 3  # of the cross-validation that chooses a weight or an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """Rows of a raw table, ready for a classifier.
+    """Encoded rows of a raw table.
 
     Parameters
     ----------
     kept : ndarray of bool
-        Which rows of the table these are; the others have no label or no group.
+        Which rows of the table these are; the others have no label or no known group.
     X : csr_matrix
-        Their features.
+        Encoded features.
     positive : ndarray of int
-        1 where they have the positive label; empty where no labels were asked for.
+        1 where a row has the positive label; empty where labels were not read.
     sensitive_features : dict of str to ndarray
-        Their groups: words, column by column.
+        The sensitive columns, as text.
     set_aside : dict of str to int
-        Rows that are not among them, by reason.
+        Rows of the table that are not among these, by reason.
     """
 
     kept: NDArray[np.bool_]
@@ -61,16 +61,16 @@ class TableRows:
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """Scores of a raw table's rows.
+    """Scores of the rows of a raw table.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,)
-        Probabilities of the positive label; NaN where a row has none.
+        Probabilities of the positive label; NaN where a row has no score.
     counts : dict of str to int
-        ``no group`` and ``unknown group``: rows without score, where the model needs the group. ``unreadable``: cells
-        of columns of numbers or dates that hold something else, taken for missing. ``new words``: cells with a word
-        that has no column.
+        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unreadable``: cells
+        of numeric or date columns that contain something else, treated as missing. ``new words``: cells with a category
+        that has no indicator column.
     """
 
     scores: NDArray[np.float64]
@@ -78,7 +78,7 @@ class RowScores:
 
 
 class TableModel(BaseEstimator):
-    """A classifier with all that stands before it: from raw rows to scores.
+    """Classifier of raw tables: encodes the columns, fits the classifier, and scores raw rows.
 
     Parameters
     ----------
@@ -86,32 +86,32 @@ class TableModel(BaseEstimator):
         `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
         `fairtransport.QuantileRepairClassifier` around a classifier, or a classifier of scikit-learn.
     label : str
-        Column of the labels, two in all.
+        Column of the labels, of two classes.
     sensitive_features : sequence of str
-        Columns of the groups. They are no features, unless ``aware``.
+        Columns of the groups. They are features only with ``aware=True``.
     positive : str, optional
         The label whose probability is the score; the larger one by default.
     aware : bool, default=False
-        Let the sensitive columns be features as well.
+        Whether the sensitive columns are features as well.
     drop : sequence of str, default=()
-        Columns that are no features.
+        Columns that are not used as features.
     categorical : sequence of str, default=()
-        Columns of numbers that are names of something; see `TableEncoder`.
+        Columns of numbers that are codes; see `TableEncoder`.
     decimal : {".", ","}, default="."
-        The sign before decimals in numbers that are written as text.
+        The decimal separator of numbers that are written as text.
     missing : {"set_aside", "group"}, default="set_aside"
-        Leave rows without a group out of training, or make them a group of their own, "missing".
+        Whether rows without a group are left out of training or form a group, "missing".
     max_disparity : float, optional
-        The pairwise disparity that new rows may show. A ``parity_weight`` of ``"auto"``, and ``amount`` elsewhere, is
-        chosen by cross-validation for the least error.
+        Largest strong pairwise demographic disparity (SPDD) that new rows may show. The weight of an estimator with
+        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error.
     verbose : bool, default=False
-        Show a bar while a weight or an amount is chosen.
+        Show a progress bar while a weight or an amount is chosen.
 
     Attributes
     ----------
     encoder_ : TableEncoder
     estimator_ : classifier
-        Fitted to the encoded rows and to 0 and 1.
+        Fitted to the encoded rows, with labels 0 and 1.
     classes_ : ndarray of shape (2,)
         The two labels as text, the positive one last.
     set_aside_ : dict of str to int
@@ -119,8 +119,9 @@ class TableModel(BaseEstimator):
 
     Notes
     -----
-    ``fit`` takes one table, labels and groups among its columns, so this is no estimator for scikit-learn's searches;
-    what it holds is. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are one.
+    ``fit`` takes one table that includes labels and groups, so scikit-learn's searches do not apply to this class; they
+    apply to the encoder and the classifier. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are the
+    same.
 
     Examples
     --------
@@ -133,8 +134,8 @@ class TableModel(BaseEstimator):
     >>> model = TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
     >>> model.columns, model.needs_groups
     (['hours', 'job'], False)
-    >>> found = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
-    >>> found.scores.shape, found.counts["new words"]
+    >>> result = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
+    >>> result.scores.shape, result.counts["new words"]
     ((2,), 1)
     """
 
@@ -168,7 +169,7 @@ class TableModel(BaseEstimator):
     # ------------------------------------------------------------------------------------------------------- fitting
 
     def fit(self, table: Any) -> Self:
-        """Learn from a raw table.
+        """Fit the encoder and the classifier to a raw table.
 
         Parameters
         ----------
@@ -182,13 +183,13 @@ class TableModel(BaseEstimator):
         self._check_parameters()
         columns = read_table(table)
         self._check_columns(columns)
-        words, codes = words_of(columns[self.label], self.label)
+        words, codes = encode_text(columns[self.label], self.label)
         self.classes_ = order_labels(words, codes, self.label, self.positive)
         kept, set_aside = self._usable(columns, codes >= 0)
         chosen = np.flatnonzero(kept)
         if not chosen.size:
-            told = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
-            raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {told}.")
+            reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
+            raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {reasons}.")
         not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive_features)}
         features = {n: take_rows(c, chosen) for n, c in columns.items() if n not in not_features}
         if not features:
@@ -206,7 +207,7 @@ class TableModel(BaseEstimator):
 
     def _fit_estimator(self, X: Any, positive: NDArray[np.int64], sensitive: dict[str, NDArray[Any]]) -> Any:
         if self.max_disparity is not None:
-            # A method that would choose its weight itself gets the weight that the limit needs; others, the amount.
+            # The limit determines the weight of a method that would choose it itself, and the amount of others.
             automatic = getattr(self.estimator, "parity_weight", None) == "auto"
             curve = frontier(
                 self.estimator,
@@ -221,7 +222,7 @@ class TableModel(BaseEstimator):
             )
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
-        if not _knows_groups(model):
+        if not _takes_groups_in_fit(model):
             return model.fit(X, positive)
         return fit_model(model, X, positive, sensitive_features=sensitive)
 
@@ -240,7 +241,7 @@ class TableModel(BaseEstimator):
         check_choice(self.missing, ("set_aside", "group"), name="missing")
         if self.max_disparity is not None:
             check_real(self.max_disparity, name="max_disparity")
-            if not _knows_groups(self.estimator):
+            if not _takes_groups_in_fit(self.estimator):
                 raise ValueError(
                     f"max_disparity needs a method with an amount; {type(self.estimator).__name__} is none."
                 )
@@ -261,7 +262,7 @@ class TableModel(BaseEstimator):
 
     @property
     def needs_groups(self) -> bool:
-        """Whether a row's group is needed to score it, besides what the features say."""
+        """Whether the model needs the group of a row to score it, apart from features."""
         check_is_fitted(self)
         return needs_groups(self.estimator_)
 
@@ -272,21 +273,21 @@ class TableModel(BaseEstimator):
         return list(dict.fromkeys([*self.encoder_.names, *(self.sensitive_features if self.needs_groups else ())]))
 
     def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
-        """Return the rows of a raw table as the classifier takes them: to measure it, or to adjust it.
+        """Return the rows of a raw table as the classifier takes them, to evaluate or to update it.
 
         Parameters
         ----------
         table : table
             With the columns of the features, of the groups and, where ``labelled``, of the labels.
         labelled : bool, default=True
-            Read the labels, and leave rows out that have none. A label that is none of the two raises.
+            Read the labels, and leave out rows without one. A label that training did not see raises.
         new_groups : bool, default=False
-            Keep rows of groups that the model has not seen, for a model that takes them up (``partial_fit``).
+            Keep rows of groups that training did not see, for ``partial_fit`` with ``new_groups="adopt"``.
 
         Returns
         -------
         TableRows
-            Those with a group that is known to the model.
+            The rows with a known group.
         """
         check_is_fitted(self)
         columns = read_table(table)
@@ -295,18 +296,18 @@ class TableModel(BaseEstimator):
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
         positive = np.empty(0, dtype=np.int64)
-        given = np.ones(len(columns[needed[0]]), dtype=bool)
+        has_label = np.ones(len(columns[needed[0]]), dtype=bool)
         if labelled:
-            words, codes = words_of(columns[self.label], self.label)
-            strange = len({*words} - {*self.classes_.tolist()})
-            if strange:
+            words, codes = encode_text(columns[self.label], self.label)
+            n_unknown = len({*words} - {*self.classes_.tolist()})
+            if n_unknown:
                 raise ValueError(
-                    f"Column {self.label!r} has {strange} label{'s' * (strange > 1)} that the training rows did not "
-                    "have; write them as they were there."
+                    f"Column {self.label!r} has {n_unknown} label{'s' * (n_unknown > 1)} that the training rows did "
+                    "not have; write them as they were there."
                 )
-            given, places = codes >= 0, [self.classes_.tolist().index(word) for word in words]
-            positive = np.array([*places, 0], dtype=np.int64)[codes]
-        kept, set_aside = self._usable(columns, given, known=None if new_groups else self.known_groups)
+            has_label, classes = codes >= 0, [self.classes_.tolist().index(word) for word in words]
+            positive = np.array([*classes, 0], dtype=np.int64)[codes]
+        kept, set_aside = self._usable(columns, has_label, known=None if new_groups else self.known_groups)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
         return TableRows(kept, X, positive[kept] if labelled else positive, self._groups(columns, kept), set_aside)
@@ -322,7 +323,7 @@ class TableModel(BaseEstimator):
                     "are named."
                 )
             renamed = dict(zip(self.sensitive_features, sensitive_features, strict=True))
-            columns |= {own: columns[given] for own, given in renamed.items() if given in columns}
+            columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
         absent = [name for name in self.columns if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
@@ -335,74 +336,74 @@ class TableModel(BaseEstimator):
         chosen = np.flatnonzero(kept)
         if chosen.size:
             features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
-            X, odd = self.encoder_.transform_counted(features)
-            told = {"sensitive_features": self._groups(columns, kept)} if self.needs_groups else {}
-            scores[kept] = model_scores(self.estimator_, X, **told)
-            counts |= odd
+            X, cell_counts = self.encoder_.transform_counted(features)
+            options = {"sensitive_features": self._groups(columns, kept)} if self.needs_groups else {}
+            scores[kept] = model_scores(self.estimator_, X, **options)
+            counts |= cell_counts
         return RowScores(scores, counts)
 
     @property
     def known_groups(self) -> Groups | None:
-        """The groups of the training rows, with what became of small ones; None where no groups were used."""
+        """Groups of the training rows, with the treatment of small ones; None where no groups were used."""
         holder = getattr(self.estimator_, "repair_", self.estimator_)
-        found: Groups | None = getattr(holder, "groups_", None)
-        return found
+        groups: Groups | None = getattr(holder, "groups_", None)
+        return groups
 
     def _usable(
-        self, columns: dict[str, Any], given: NDArray[np.bool_], *, known: Groups | None = None
+        self, columns: dict[str, Any], has_label: NDArray[np.bool_], *, known: Groups | None = None
     ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        """Return the rows with a group that may be used, among those given, and count the others by reason."""
-        words = [words_of(columns[name], name) for name in self.sensitive_features]
-        has_group = np.ones(given.size, dtype=bool)
+        """Return which rows have a label and a usable group, and count the others by reason."""
+        words = [encode_text(columns[name], name) for name in self.sensitive_features]
+        has_group = np.ones(has_label.size, dtype=bool)
         if self.missing == "set_aside":
             for _, codes in words:
                 has_group &= codes >= 0
-        usable = given & has_group
-        counts = {NO_LABEL: int(np.count_nonzero(~given)), NO_GROUP: int(np.count_nonzero(given & ~has_group))}
+        usable = has_label & has_group
+        counts = {NO_LABEL: int(np.count_nonzero(~has_label)), NO_GROUP: int(np.count_nonzero(has_label & ~has_group))}
         if known is not None and usable.any():
-            is_known = np.zeros(given.size, dtype=bool)
+            is_known = np.zeros(has_label.size, dtype=bool)
             is_known[usable] = _are_known(known, self._groups(columns, usable))
             counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
             usable &= is_known
         return usable, {reason: rows for reason, rows in counts.items() if rows}
 
     def _groups(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """Return the words of the sensitive columns; a missing one is the word "missing"."""
-        found = {}
+        """Return the sensitive columns as text; a missing value is the text "missing"."""
+        groups = {}
         for name in self.sensitive_features:
-            words, codes = words_of(columns[name], name)
-            found[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
-        return found
+            words, codes = encode_text(columns[name], name)
+            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
+        return groups
 
 
 def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
-    """Score the rows of a raw table with a model that ``fairtransport train`` made.
+    """Score the rows of a raw table with a model that ``fairtransport train`` saved.
 
     Parameters
     ----------
     model : TableModel
-        As `fairtransport.load` gives it back.
+        As `fairtransport.load` returns it.
     table : table
-        A batch of rows: of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in any order;
-        labels are not needed, sensitive columns only where ``model.needs_groups`` or they are features.
+        A batch of rows: a table of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in any
+        order. Labels are not needed; sensitive columns are needed with ``model.needs_groups`` or as features.
     sensitive_features : sequence of str, optional
-        What the sensitive columns are called in this table, in the order of training.
+        Names of the sensitive columns in this table, in the order of training.
 
     Returns
     -------
     RowScores
-        A row's score does not depend on the other rows. Where the model needs the group, a row without one, or of one
-        that training did not see, has no score (NaN), and is counted.
+        The score of a row does not depend on the other rows. Where the model needs the group, a row without a group,
+        or of a group that training did not see, has no score (NaN) and is counted.
     """
     if not isinstance(model, TableModel):
         raise TypeError(
-            f"A {type(model).__name__} does not know what becomes of raw columns; one that `fairtransport train` or "
-            "TableModel made does."
+            f"A {type(model).__name__} cannot encode raw columns; give a TableModel, such as `fairtransport train` "
+            "saves."
         )
     return model.score_rows(table, sensitive_features=sensitive_features)
 
 
-def _knows_groups(estimator: Any) -> bool:
+def _takes_groups_in_fit(estimator: Any) -> bool:
     return hasattr(estimator, "partial_fit") and hasattr(estimator, "amount")
 
 

@@ -1,4 +1,4 @@
-"""Files of raw rows -> files with scores: one pass over the rows, in their order, with bounded memory."""
+"""Scores for the rows of files: one pass over the rows, in their order, with bounded memory."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["collect_file", "score_file"]
 
 
-def collect_file(table: FileTable, *, tell: Callable[[float], None] | None = None) -> Any:
+def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | None = None) -> Any:
     """Read all rows of files into memory.
 
     Parameters
     ----------
     table : FileTable
-    tell : callable, optional
-        Takes the share that is read.
+    on_progress : callable, optional
+        Called with the share that is read.
 
     Returns
     -------
     pyarrow.Table
-        Text as text: what a column holds is the model's to find out.
+        Columns of text files are text: `TableModel` infers what they contain.
     """
     arrow: Any = import_module("pyarrow")
     batches = table.batches()
-    return arrow.Table.from_batches(list(_telling(batches, table, tell)), schema=batches.schema)
+    return arrow.Table.from_batches(list(_report_progress(batches, table, on_progress)), schema=batches.schema)
 
 
 def score_file(
@@ -49,36 +49,36 @@ def score_file(
     decision: str | None = None,
     threshold: float = 0.5,
     sensitive_features: Sequence[str] | None = None,
-    tell: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
 ) -> dict[str, int]:
-    """Write a table with one or two more columns; rows keep their order.
+    """Write a table with a column of scores, and one of decisions where asked for; rows keep their order.
 
     Parameters
     ----------
     model : TableModel
     table : FileTable
     open_output : callable
-        Takes a `pyarrow.Schema` and returns a context of a function that writes a `pyarrow.RecordBatch`; see
-        `fairtransport.tables.files.writers`.
+        Called with a `pyarrow.Schema`; returns a context manager whose value is a function that writes a
+        `pyarrow.RecordBatch`. See `fairtransport.tables.files.table_writer`.
     output : str, default "score"
         Name of the column of scores.
     decision : str, optional
-        Name of a column that is 1 where the score is above the threshold, 0 where not.
+        Name of a column that is 1 where the score is above the threshold and 0 elsewhere.
     threshold : float, default 0.5
     sensitive_features : sequence of str, optional
-        What the sensitive columns are called here; see `fairtransport.tabular.score_rows`.
-    tell : callable, optional
-        Takes the share of the table that is done.
+        Names of the sensitive columns in this table; see `fairtransport.tabular.score_rows`.
+    on_progress : callable, optional
+        Called with the share of the table that is done.
 
     Returns
     -------
     dict of str to int
-        ``rows`` and ``scored``, ``positive`` decisions where they are asked for, and the counts of `RowScores`.
+        ``rows`` and ``scored``, ``positive`` decisions with ``decision``, and the counts of `RowScores`.
     """
     arrow: Any = import_module("pyarrow")
     check_real(threshold, name="threshold", most=1.0)
-    given = dict(zip(model.sensitive_features, sensitive_features or model.sensitive_features, strict=False))
-    absent = [name for name in model.columns if name not in table.names and given.get(name) not in table.names]
+    names = dict(zip(model.sensitive_features, sensitive_features or model.sensitive_features, strict=False))
+    absent = [name for name in model.columns if name not in table.names and names.get(name) not in table.names]
     if absent:
         close = f" {suggest_names(absent[0], list(table.names))}" if len(absent) == 1 else ""
         raise ValueError(f"The file has no {say_columns(absent)}, which the model needs.{close}")
@@ -92,24 +92,24 @@ def score_file(
         schema = schema.append(arrow.field(decision, arrow.int8()))
     counts = {"rows": 0, "scored": 0, **({"positive": 0} if decision is not None else {})}
     with open_output(schema) as write:
-        for rows in _telling(batches, table, tell):
-            found = model.score_rows(arrow.Table.from_batches([rows]), sensitive_features=sensitive_features)
-            gone = np.isnan(found.scores)
-            added = [arrow.array(found.scores, mask=gone)]
-            counts["rows"] += gone.size
-            counts["scored"] += int(gone.size - np.count_nonzero(gone))
+        for rows in _report_progress(batches, table, on_progress):
+            result = model.score_rows(arrow.Table.from_batches([rows]), sensitive_features=sensitive_features)
+            missing = np.isnan(result.scores)
+            added = [arrow.array(result.scores, mask=missing)]
+            counts["rows"] += missing.size
+            counts["scored"] += int(missing.size - np.count_nonzero(missing))
             if decision is not None:
-                above = found.scores > threshold
+                above = result.scores > threshold
                 counts["positive"] += int(np.count_nonzero(above))
-                added.append(arrow.array(above.astype(np.int8), mask=gone))
-            for reason, cells in found.counts.items():
+                added.append(arrow.array(above.astype(np.int8), mask=missing))
+            for reason, cells in result.counts.items():
                 counts[reason] = counts.get(reason, 0) + cells
             write(arrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema))
     return counts
 
 
-def _telling(batches: Any, table: FileTable, tell: Callable[[float], None] | None) -> Iterator[Any]:
+def _report_progress(batches: Any, table: FileTable, on_progress: Callable[[float], None] | None) -> Iterator[Any]:
     for rows, _ in batches:
         yield rows
-        if tell is not None:
-            tell(table.share())
+        if on_progress is not None:
+            on_progress(table.share())

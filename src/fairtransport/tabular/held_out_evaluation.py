@@ -1,4 +1,4 @@
-"""Rows of raw tables that a model has not seen, and what it shows on them."""
+"""Evaluation of models of raw tables on held-out rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairtransport.metrics import (
     strong_demographic_disparity,
     strong_pairwise_disparity,
 )
-from fairtransport.tabular.value_parsing import read_table, words_of
+from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,21 +41,21 @@ _DISPARITIES = {
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What models show on rows that they have not seen.
+    """Errors and disparities of models on held-out rows.
 
     Parameters
     ----------
     rows, groups : int
-        How many.
+        Numbers of rows and of groups.
     unsure : int
-        Groups with fewer than 30 of the rows: what they show is mostly chance.
+        Groups with fewer than 30 of the rows, whose disparities are mostly noise.
     set_aside : dict of str to int
-        Rows that are not measured, by reason.
+        Rows that are not evaluated, by reason.
     figures : dict of str to dict
-        For each model: error_rate at 0.5, auc (None with one label only), strong_demographic_disparity and
-        strong_pairwise_disparity.
+        For each model: ``error_rate`` at the threshold 0.5, ``auc`` (None where only one label occurs), strong
+        demographic disparity (SDD), strong pairwise demographic disparity (SPDD) and rank disparity.
     floor : dict of str to float
-        What the two disparities of the last model are when groups are drawn by lot.
+        Noise floor of the disparities of the last model: their mean when group membership is permuted.
     """
 
     rows: int
@@ -69,28 +69,28 @@ class HeldOut:
 def split_table(
     table: Any, share: float, *, label: str, sensitive_features: Sequence[str], random_state: int = 0
 ) -> tuple[Any, Any]:
-    """Split a table into training and held-out rows, every group with its labels in proportion.
+    """Split a table into training and held-out rows, stratified by group and label.
 
     Parameters
     ----------
     table : table
         Of pandas, polars or pyarrow, or a dict of columns.
     share : float
-        Of the rows that are held out, above 0 and below 1.
+        Share of the rows that are held out, above 0 and at most 0.9.
     label, sensitive_features : str and sequence of str
-        Columns of the labels and of the groups.
+        Column of the labels, and columns of the groups.
     random_state : int, default 0
 
     Returns
     -------
     tuple of table
-        A group of a label keeps at least one row for training.
+        Training and held-out rows; each group keeps at least one training row of each of its labels.
     """
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
     cells: NDArray[np.int64] = np.zeros(len(columns[label]), dtype=np.int64)
     for name in (label, *sensitive_features):
-        words, codes = words_of(columns[name], name)
+        words, codes = encode_text(columns[name], name)
         cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
     rng = np.random.default_rng(random_state)
     order = rng.permutation(cells.size)
@@ -98,26 +98,26 @@ def split_table(
     sizes = np.bincount(cells)
     rank = np.arange(cells.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     taken = np.minimum(np.floor(share * sizes + rng.random(sizes.size)), sizes - 1)
-    held = np.sort(by_cell[rank < np.repeat(taken, sizes)])
-    kept = np.setdiff1d(np.arange(cells.size), held)
-    if held.size == 0:
+    held_out = np.sort(by_cell[rank < np.repeat(taken, sizes)])
+    kept = np.setdiff1d(np.arange(cells.size), held_out)
+    if held_out.size == 0:
         raise ValueError(
-            f"A share of {share:g} of {cells.size} rows holds none out; give more rows, or a larger share."
+            f"A share of {share:g} of {cells.size} rows is less than one row; give more rows, or a larger share."
         )
-    return take_rows(table, kept), take_rows(table, held)
+    return take_rows(table, kept), take_rows(table, held_out)
 
 
 def measure_models(models: dict[str, TableModel], table: Any, *, random_state: int = 0) -> HeldOut:
-    """Measure models of one table on rows that none of them has seen.
+    """Evaluate models of one table on held-out rows.
 
     Parameters
     ----------
     models : dict of str to TableModel
-        Trained with the same columns and on the same rows; the floor is that of the last.
+        Trained with the same columns and on the same rows; the noise floor is that of the last.
     table : table
         Raw rows with labels and groups.
     random_state : int, default 0
-        Of the shuffles.
+        Seed of the permutations.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     )
     known = models[last].known_groups
     groups = make_groups(sensitive)
-    if known is not None and (known.pooled or known.dropped):  # as they were in training
+    if known is not None and (known.pooled or known.dropped):  # small groups are treated as in training
         codes = known.encode(sensitive).codes
         compared = codes < len(known)
         groups = make_groups(codes[compared])
@@ -148,20 +148,20 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
     if len(groups) > 1:
         for name, metric in _DISPARITIES.items():
-            found = noise_floor(
+            noise = noise_floor(
                 metric, scored[last], sensitive_features=groups, n_shuffles=n_shuffles, random_state=random_state
             )
-            floor[name] = found.mean
+            floor[name] = noise.mean
     unsure = int(np.count_nonzero(groups.counts < UNSURE_BELOW))
     return HeldOut(positive.size, len(groups), unsure, set_aside, figures, floor)
 
 
 def _figures(scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Any) -> dict[str, float | None]:
     both = 0 < int(positive.sum()) < positive.size
-    found: dict[str, float | None] = {
+    figures: dict[str, float | None] = {
         "error_rate": error_rate(positive, scores),
         "auc": float(roc_auc_score(positive, scores)) if both else None,
     }
     for name, metric in _DISPARITIES.items():
-        found[name] = metric(scores, sensitive_features=groups) if len(groups) > 1 else None
-    return found
+        figures[name] = metric(scores, sensitive_features=groups) if len(groups) > 1 else None
+    return figures

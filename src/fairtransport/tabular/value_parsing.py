@@ -1,6 +1,6 @@
-"""Raw columns of tables -> words, numbers and days, however a file wrote them.
+"""Parsing of raw cells as text, numbers and dates.
 
-Text is cut at its ends; ``?``, ``NA``, ``null`` and their like are missing values. No error text holds a value.
+Text is stripped; ``?``, ``NA``, ``null`` and similar texts are missing values. No error message contains a value.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATE_PATTERNS",
-    "code_of",
-    "day_reader",
-    "days_of",
+    "date_parser",
+    "encode_text",
+    "has_date_type",
+    "has_leading_zeros",
+    "has_numeric_type",
     "is_nested",
-    "looks_coded",
-    "number_reader",
-    "numbers_of",
+    "normalize_text",
+    "number_parser",
+    "parse_dates",
+    "parse_numbers",
     "read_table",
-    "says_numbers",
-    "says_times",
-    "word_of",
-    "words_of",
+    "text_codes",
 ]
 
-#: Texts that mean a missing value, whatever their capital letters.
+#: Texts that mean a missing value, in upper or lower case.
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "-"})
-#: How dates are written; "" is ISO 8601. Where two fit, the first is taken.
+#: Formats of dates; "" is ISO 8601. Where several fit, the first is used.
 DATE_PATTERNS = ("", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
-_CODE = re.compile(r"[+-]?0\d")  # 01234 is a code, not a number
+_LEADING_ZERO = re.compile(r"[+-]?0\d")  # such as 01234
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECONDS = 86_400.0
+_SECONDS_PER_DAY = 86_400.0
 
 
 def read_table(table: Any) -> dict[str, Any]:
-    """Return a table of any library, a dict of columns, or a matrix, as columns by name."""
+    """Return the columns of a table of any library, a dict of columns, or a matrix, by name."""
     if isinstance(table, Mapping):
         columns = {str(name): _vector(column) for name, column in table.items()}
     else:
         try:
             frame = nw.from_native(table, pass_through=True)
         except nw.exceptions.DuplicateError:
-            raise ValueError("Two columns of the table are named alike; rename or drop one.") from None
+            raise ValueError("Two columns of the table have the same name; rename or drop one.") from None
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("The table is lazy; collect it first (.collect()).")
         if isinstance(frame, nw.DataFrame):
@@ -64,7 +64,7 @@ def read_table(table: Any) -> dict[str, Any]:
             columns = _columns_of_matrix(table)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
-        raise ValueError(f"The columns of the table have {len(lengths)} different lengths; give all the same.")
+        raise ValueError(f"The columns of the table have {len(lengths)} different lengths; they must have the same.")
     return columns
 
 
@@ -72,7 +72,7 @@ def _columns_of_matrix(table: Any) -> dict[str, Any]:
     matrix = np.asarray(table)
     if matrix.ndim != 2:
         raise ValueError(f"A table has two dimensions; this has {matrix.ndim}. Name its columns, or reshape it.")
-    return {f"x{place}": matrix[:, place] for place in range(matrix.shape[1])}
+    return {f"x{index}": matrix[:, index] for index in range(matrix.shape[1])}
 
 
 def _vector(column: Any) -> Any:
@@ -82,20 +82,20 @@ def _vector(column: Any) -> Any:
 
 
 def _series(column: Any) -> nw.Series[Any] | None:
-    found = nw.from_native(column, allow_series=True, series_only=True, pass_through=True)
-    return found if isinstance(found, nw.Series) else None
+    series = nw.from_native(column, allow_series=True, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
 
 
-def says_numbers(column: Any) -> bool:
-    """Whether the column's type is one of numbers."""
+def has_numeric_type(column: Any) -> bool:
+    """Return whether the type of a column is numeric."""
     series = _series(column)
     if series is None:
         return np.asarray(column).dtype.kind in "iuf"
     return series.dtype.is_numeric()
 
 
-def says_times(column: Any) -> bool:
-    """Whether the column's type is one of dates."""
+def has_date_type(column: Any) -> bool:
+    """Return whether the type of a column is a date or a datetime."""
     series = _series(column)
     if series is None:
         return np.asarray(column).dtype.kind == "M"
@@ -103,13 +103,13 @@ def says_times(column: Any) -> bool:
 
 
 def is_nested(column: Any) -> bool:
-    """Whether the column holds lists or records."""
+    """Return whether a column contains lists or records."""
     series = _series(column)
     return series is not None and series.dtype.is_nested()
 
 
-def word_of(value: Any) -> str | None:
-    """Return a cell as text: ``1`` and ``1.0`` are alike, so are ``True`` and ``" true"``; None when missing."""
+def normalize_text(value: Any) -> str | None:
+    """Return a cell as text, None when missing; ``1`` and ``1.0`` are the same, as are ``True`` and ``" true"``."""
     if value is None or isinstance(value, bool):
         return None if value is None else str(value).lower()
     if isinstance(value, float):
@@ -121,49 +121,49 @@ def word_of(value: Any) -> str | None:
     return folded if folded in {"true", "false"} else text
 
 
-def words_of(column: Any, name: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the distinct words of a column, in the order of the text, and each row's place; -1 is missing."""
+def encode_text(column: Any, name: str) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the distinct texts of a column in alphabetical order, and the index of each row's text; -1 is missing."""
     values, codes = distinct_values(column, name)
-    words = [*map(word_of, values)]
+    words = [*map(normalize_text, values)]
     known = sorted({word for word in words if word is not None})
-    return known, code_of(words, known, codes)
+    return known, text_codes(words, known, codes)
 
 
-def code_of(words: list[str | None], known: list[str], codes: NDArray[np.int64], *, unknown: int = -1) -> Any:
-    """Return each row's place among known words; -1 where it is missing, ``unknown`` where it is not known."""
-    places = {word: place for place, word in enumerate(known)}
-    table = [-1 if word is None else places.get(word, unknown) for word in words]
+def text_codes(words: list[str | None], known: list[str], codes: NDArray[np.int64], *, unknown: int = -1) -> Any:
+    """Return the index of each row's text in ``known``; -1 where it is missing, ``unknown`` where it is not there."""
+    indices = {word: index for index, word in enumerate(known)}
+    table = [-1 if word is None else indices.get(word, unknown) for word in words]
     return np.array([*table, -1], dtype=np.int64)[codes]
 
 
-def number_reader(decimal: str) -> Callable[[Any], float | None]:
-    """Return what reads a cell as a finite number: NaN when it is missing or infinite, None when it is no number."""
+def number_parser(decimal: str) -> Callable[[Any], float | None]:
+    """Return a function from a cell to a number: NaN when it is missing or infinite, None when it is not a number."""
 
     def read(value: Any) -> float | None:
         if isinstance(value, (bool, int, float)):
             return float(value) if math.isfinite(value) else math.nan
-        word = word_of(value)
+        word = normalize_text(value)
         if word is None:
             return math.nan
         try:
             number = float(word.replace(",", ".") if decimal == "," and "." not in word else word)
         except ValueError:
             return None
-        if "_" in word:  # Python's own way to write 1_000
+        if "_" in word:  # float() accepts 1_000
             return None
         return number if math.isfinite(number) else math.nan
 
     return read
 
 
-def day_reader(pattern: str) -> Callable[[Any], float | None]:
-    """Return what reads a cell as days since 1970: NaN when it is missing, None when it is no date of the pattern."""
+def date_parser(pattern: str) -> Callable[[Any], float | None]:
+    """Return a function from a cell to days since 1970: NaN when missing, None when it does not fit the format."""
 
     def read(value: Any) -> float | None:
         if isinstance(value, date):
             when = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
             return _days(when)
-        word = word_of(value)
+        word = normalize_text(value)
         if word is None:
             return math.nan
         if not pattern and not _ISO.match(word):
@@ -177,39 +177,39 @@ def day_reader(pattern: str) -> Callable[[Any], float | None]:
 
 
 def _days(when: datetime) -> float:
-    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return (aware - _EPOCH).total_seconds() / _SECONDS
+    in_utc = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return (in_utc - _EPOCH).total_seconds() / _SECONDS_PER_DAY
 
 
-def looks_coded(values: list[Any]) -> bool:
-    """Whether text has leading zeros: codes, not numbers."""
-    return any(isinstance(value, str) and _CODE.match(value.strip()) for value in values)
+def has_leading_zeros(values: list[Any]) -> bool:
+    """Return whether a text has leading zeros, as codes have and numbers have not."""
+    return any(isinstance(value, str) and _LEADING_ZERO.match(value.strip()) for value in values)
 
 
-def numbers_of(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], int]:
-    """Return a column as numbers, NaN where there is none, and how many cells held something else."""
-    if says_numbers(column):
+def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], int]:
+    """Return a column as numbers, NaN where missing, and the number of cells that are not numbers."""
+    if has_numeric_type(column):
         series = _series(column)
         floats = np.asarray(column if series is None else series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
         return np.where(np.isfinite(floats), floats, np.nan), 0
-    return _by_value(column, name, number_reader(decimal))
+    return _parse_distinct(column, name, number_parser(decimal))
 
 
-def days_of(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], int]:
-    """Return a column as days since 1970, NaN where there is none, and how many cells held something else."""
-    if not says_times(column):
-        return _by_value(column, name, day_reader(pattern))
+def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], int]:
+    """Return a column as days since 1970, NaN where missing, and the number of cells that are not dates."""
+    if not has_date_type(column):
+        return _parse_distinct(column, name, date_parser(pattern))
     series = _series(column)
     if series is None:
         raw = np.asarray(column).astype("M8[us]")
-        return np.where(np.isnat(raw), np.nan, raw.astype(np.int64) / (_SECONDS * 1e6)), 0
+        return np.where(np.isnat(raw), np.nan, raw.astype(np.int64) / (_SECONDS_PER_DAY * 1e6)), 0
     stamps = series.dt.timestamp("ms").cast(nw.Float64())
-    return np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS * 1e3), 0
+    return np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS_PER_DAY * 1e3), 0
 
 
-def _by_value(column: Any, name: str, read: Callable[[Any], float | None]) -> tuple[NDArray[np.float64], int]:
+def _parse_distinct(column: Any, name: str, read: Callable[[Any], float | None]) -> tuple[NDArray[np.float64], int]:
     values, codes = distinct_values(column, name)
-    read_values = [*map(read, values)]
-    odd = np.array([one is None for one in read_values] + [False])
-    table = np.array([math.nan if one is None else one for one in read_values] + [math.nan])
-    return table[codes], int(np.count_nonzero(odd[codes]))
+    parsed = [*map(read, values)]
+    unreadable = np.array([value is None for value in parsed] + [False])
+    table = np.array([math.nan if value is None else value for value in parsed] + [math.nan])
+    return table[codes], int(np.count_nonzero(unreadable[codes]))

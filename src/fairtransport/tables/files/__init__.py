@@ -1,4 +1,4 @@
-"""Files of tables, larger than memory or not: opened as one table, read by DuckDB, written part by part."""
+"""Tables in files that may be larger than memory: read by DuckDB, written in batches."""
 
 from fairtransport.tables.files._file_table import FileTable, open_files
 from fairtransport.tables.files.writers import check_output, table_writer

@@ -1,4 +1,4 @@
-"""The rows of files in their order, part by part."""
+"""Batches of the rows of files, in their order."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from fairtransport.tables.files._decompression_limit import UnpackingGuard
+    from fairtransport.tables.files._decompression_limit import DecompressionGuard
 
 __all__ = ["Batches"]
 
 
 class Batches:
-    """Rows in their order, part by part.
+    """Iterable of batches of rows, in their order.
 
     Parameters
     ----------
     reader : pyarrow.RecordBatchReader
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     used : sequence of str
-        Columns that are given on their own as well, numbers as floats.
-    guard : UnpackingGuard or None
-    plain_errors : callable
-        Makes a context in which errors of the engine are raised without what they quote.
+        Columns that are also returned separately, with numbers as floats.
+    guard : DecompressionGuard or None
+    redacted_errors : callable
+        Returns a context manager in which errors of the engine are raised without the values that they quote.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of the rows.
+        Schema of the rows.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class Batches:
         reader: Any,
         names: Sequence[str],
         used: Sequence[str],
-        guard: UnpackingGuard | None,
-        plain_errors: Callable[[], AbstractContextManager[None]],
+        guard: DecompressionGuard | None,
+        redacted_errors: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._reader, self._used, self._guard, self._plain_errors = reader, used, guard, plain_errors
-        held = [reader.schema.field(place).with_name(name) for place, name in enumerate(names)]
-        self.schema = load_extra("pyarrow").schema(held)
+        self._reader, self._used, self._guard, self._redacted_errors = reader, used, guard, redacted_errors
+        fields = [reader.schema.field(index).with_name(name) for index, name in enumerate(names)]
+        self.schema = load_extra("pyarrow").schema(fields)
 
     def __iter__(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Give the rows of each part, and the columns that were asked for on their own."""
+        """Yield the rows of each batch, and the columns that are returned separately."""
         size = len(self.schema)
         try:
             while True:
-                with self._plain_errors():
+                with self._redacted_errors():
                     batch = next(iter(self._reader), None)
                 if self._guard is not None:
                     self._guard.check(wait=batch is None)

@@ -1,7 +1,7 @@
-"""The head of a CSV file: its separator and the names of its columns.
+"""The header of a CSV file: its delimiter and the names of its columns.
 
-DuckDB could guess both, and guesses around damage: a ragged file may pass as a table of one column. So they are read
-here, and the engine is told; then a row that does not fit is an error with a line number.
+DuckDB could infer both, but tolerates malformed files: a ragged file may pass as a table of one column. With the header
+that is read here, a row that does not fit is an error with a line number.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 __all__ = ["ENCODINGS", "MOST_LINE", "Head", "first_bytes", "read_head"]
 
-#: Encodings that the engine reads, by what Python calls them.
+#: Encodings that the engine reads, and their names in Python.
 ENCODINGS = {"utf-8": "utf-8-sig", "latin-1": "latin-1", "utf-16": "utf-16"}
-#: Longest line, in bytes; the engine has the same limit.
+#: Largest length of a line in bytes, as in the engine.
 MOST_LINE = 2_000_000
 _DELIMITERS = (",", ";", "\t", "|")
-_LOOKED_AT = 1 << 17
+_SAMPLED_BYTES = 1 << 17
 _MOST_RECORDS = 50
 
 
 @dataclass(frozen=True)
 class Head:
-    """What stands at the beginning of a CSV file.
+    """Header of a CSV file.
 
     Parameters
     ----------
     names : tuple of str
     delimiter : str
     skipped : int
-        Empty lines before the names.
+        Number of empty lines before the names.
     """
 
     names: tuple[str, ...]
@@ -47,13 +47,13 @@ class Head:
 
 
 def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = "utf-8") -> Head:
-    """Read the names of the columns and find the separator: the one that cuts the first lines most evenly.
+    """Read the names of the columns and infer the delimiter: the one that splits the first lines most evenly.
 
     Parameters
     ----------
     file : FoundFile
     delimiter : str, optional
-        One sign; looked for among comma, semicolon, tab and bar when omitted.
+        One character; inferred among comma, semicolon, tab and vertical bar when omitted.
     encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
 
     Returns
@@ -62,26 +62,26 @@ def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = 
     """
     text = _first_text(file, encoding)
     lines = list(io.StringIO(text, newline=""))
-    skipped = next((place for place, line in enumerate(lines) if line.strip()), None)
+    skipped = next((index for index, line in enumerate(lines) if line.strip()), None)
     if skipped is None:
         raise ValueError(f"{file.path} has only empty lines.")
     body = lines[skipped:]
     if delimiter is None and file.tabbed:
         delimiter = "\t"
-    tried = (delimiter,) if delimiter is not None else _DELIMITERS
-    cuts = {sign: _records(body, sign) for sign in tried}
-    best = max(tried, key=lambda sign: _evenness(cuts[sign]))
-    return Head(tuple(name.strip() for name in cuts[best][0]), best, skipped)
+    candidates = (delimiter,) if delimiter is not None else _DELIMITERS
+    records = {character: _records(body, character) for character in candidates}
+    best = max(candidates, key=lambda character: _evenness(records[character]))
+    return Head(tuple(name.strip() for name in records[best][0]), best, skipped)
 
 
 def _first_text(file: FoundFile, encoding: str) -> str:
-    """Return the first lines as text, without a line that is cut off unless it is the only one."""
-    data = first_bytes(file, _LOOKED_AT)
+    """Return the first lines as text, without an incomplete last line."""
+    data = first_bytes(file, _SAMPLED_BYTES)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and encoding != "utf-16":
-        raise ValueError(f"{file.path} is UTF-16; say encoding='utf-16'.")
+        raise ValueError(f"{file.path} is UTF-16; use encoding='utf-16'.")
     if encoding != "utf-16" and b"\0" in data:
-        raise ValueError(f"{file.path} is no CSV file: it holds zero bytes.")
-    whole = len(data) < _LOOKED_AT
+        raise ValueError(f"{file.path} is not a CSV file: it contains zero bytes.")
+    whole = len(data) < _SAMPLED_BYTES
     decoder = codecs.getincrementaldecoder(ENCODINGS[encoding])(errors="strict")
     try:
         text = decoder.decode(data, final=whole)
@@ -92,34 +92,34 @@ def _first_text(file: FoundFile, encoding: str) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(
-            f"{file.path}, line {line}: the file is not {encoding.upper()}; say its encoding= "
+            f"{file.path}, line {line}: the file is not {encoding.upper()}; give its encoding= "
             f"({', '.join(ENCODINGS)}), or convert it."
         ) from None
     if whole:
         return text
     end = max(text.rfind("\n"), text.rfind("\r"))
     if end < 0:
-        raise ValueError(f"{file.path} is no CSV file: its first line does not end within {MOST_LINE:,} bytes.")
+        raise ValueError(f"{file.path} is not a CSV file: its first line does not end within {MOST_LINE:,} bytes.")
     return text[: end + 1]
 
 
 def first_bytes(file: FoundFile, size: int) -> bytes:
-    """Return the beginning of a file, unpacked."""
-    if file.packed is None:
+    """Return the first bytes of a file, decompressed."""
+    if file.compression is None:
         with file.path.open("rb") as plain:
             return plain.read(size)
     arrow: Any = load_extra("pyarrow")
     try:
-        with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.packed) as stream:
+        with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.compression) as stream:
             return bytes(stream.read(size))
     except (arrow.ArrowException, OSError):
-        raise ValueError(f"{file.path} is no {file.packed} file, or is cut off.") from None
+        raise ValueError(f"{file.path} is not a {file.compression} file, or is truncated.") from None
 
 
 def _records(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Cut the first lines into fields; the first record has the names."""
+    """Split the first lines into fields; the first record has the names."""
     records: list[list[str]] = []
-    with contextlib.suppress(csv.Error):  # a field of more than 128 KiB; the engine will say where
+    with contextlib.suppress(csv.Error):  # the engine reports fields of more than 128 KiB
         for record in csv.reader(lines, delimiter=delimiter):
             if record:
                 records.append(record)
@@ -129,7 +129,7 @@ def _records(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def _evenness(records: list[list[str]]) -> tuple[float, int]:
-    """Return the share of records with as many fields as the names, if there are two, and how many these are."""
+    """Return the share of records with as many fields as there are names, and the number of names."""
     n_names = len(records[0])
     even = sum(len(record) == n_names for record in records) / len(records)
     return (even if n_names > 1 else 0.0), n_names

@@ -1,4 +1,4 @@
-"""CSV and JSON lines: text, in which columns hold what we say they hold."""
+"""Layouts of CSV and JSON lines files, whose columns have no types of their own."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["CsvOptions", "csv_layouts", "json_layouts"]
 
 _LINES = "format = 'newline_delimited'"
-_LOOKED_AT = 1 << 16
+_SAMPLED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """What a CSV file does not say about itself.
+    """Options of CSV files that the files themselves do not state.
 
     Parameters
     ----------
     delimiter : str or None
-        Found when None.
+        Inferred when None.
     encoding : str
     null : tuple of str
-        Texts that mean a missing value, besides nothing at all.
+        Texts that mean a missing value, besides the empty text.
     decimal : str
-        The sign before decimals.
+        Decimal separator.
     """
 
     delimiter: str | None = None
@@ -43,7 +43,7 @@ class CsvOptions:
     decimal: str = "."
 
     def dialect(self, head: Head) -> str:
-        """Return what the engine is to know, as SQL."""
+        """Return the options as arguments of ``read_csv`` in SQL."""
         return (
             f"header = true, skip = {head.skipped}, delim = {literal(head.delimiter)}, quote = '\"', escape = '\"', "
             f"strict_mode = true, nullstr = {literals(('', *self.null))}, encoding = {literal(self.encoding)}, "
@@ -53,65 +53,66 @@ class CsvOptions:
 
 @dataclass(frozen=True, eq=False)
 class _Csv(Layout):
-    """The engine calls columns c0, c1 and so on: it does not tell names apart that differ in case only."""
+    """CSV files; the engine names columns c0, c1, ..., since it ignores the case of names."""
 
     dialect: str
     connection: Any
 
     typed = False
 
-    def source(self, wanted: Mapping[int, str | None]) -> str:
-        columns = _struct((name, wanted.get(place) or "VARCHAR") for place, name in enumerate(self.engine_names))
+    def source(self, types: Mapping[int, str | None]) -> str:
+        columns = _struct((name, types.get(index) or "VARCHAR") for index, name in enumerate(self.engine_names))
         return f"read_csv({paths_of(self.files)}, auto_detect = false, columns = {columns}, {self.dialect})"
 
     def guess(self) -> tuple[str, ...]:
-        looked = (
+        sample = (
             f"read_csv({paths_of(self.files[:1])}, names = {literals(self.engine_names)}, {self.dialect}, "
             f"sample_size = {SAMPLE}, auto_type_candidates = ['BIGINT', 'DOUBLE', 'VARCHAR'])"
         )
-        return describe(self.connection, looked)[1]
+        return describe(self.connection, sample)[1]
 
 
 def csv_layouts(files: Sequence[FoundFile], connection: Any, options: CsvOptions) -> Iterator[Layout]:
-    """Read the first line of each file."""
+    """Yield the layouts of CSV files, from their first lines."""
 
-    def look(file: FoundFile) -> Head:
+    def inspect(file: FoundFile) -> Head:
         return read_head(file, delimiter=options.delimiter, encoding=options.encoding)
 
-    for head, alike in runs(files, look):
-        own = tuple(f"c{place}" for place in range(len(head.names)))
-        yield _Csv(alike, head.names, own, ("VARCHAR",) * len(own), options.dialect(head), connection)
+    for head, same_files in runs(files, inspect):
+        engine_names = tuple(f"c{index}" for index in range(len(head.names)))
+        types = ("VARCHAR",) * len(engine_names)
+        yield _Csv(same_files, head.names, engine_names, types, options.dialect(head), connection)
 
 
 @dataclass(frozen=True, eq=False)
 class _Json(Layout):
     typed = False
 
-    def source(self, wanted: Mapping[int, str | None]) -> str:
-        columns = _struct((self.names[place], kind or self.types[place]) for place, kind in wanted.items())
+    def source(self, types: Mapping[int, str | None]) -> str:
+        columns = _struct((self.names[index], kind or self.types[index]) for index, kind in types.items())
         return f"read_json({paths_of(self.files)}, {_LINES}, columns = {columns})"
 
 
 def json_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
-    """Look at the first objects of each file."""
+    """Yield the layouts of JSON lines files, from their first objects."""
 
-    def look(file: FoundFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def inspect(file: FoundFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
         _check_keys(file)
         return describe(connection, f"read_json({paths_of([file])}, {_LINES}, sample_size = {SAMPLE})")
 
-    for (names, types), alike in runs(files, look):
-        yield _Json(alike, names, names, types)
+    for (names, types), same_files in runs(files, inspect):
+        yield _Json(same_files, names, names, types)
 
 
 def _check_keys(file: FoundFile) -> None:
-    """Raise when the first objects have keys that differ in case only: the engine renames one, and reads nothing."""
+    """Raise when the first objects have keys that differ only in case, since the engine reads only one of them."""
     keys: set[str] = set()
-    for line in first_bytes(file, _LOOKED_AT).splitlines():
-        with contextlib.suppress(ValueError, RecursionError):  # broken, or too deep: the engine says so
-            found = json.loads(line)
-            keys.update(found if isinstance(found, dict) else ())
+    for line in first_bytes(file, _SAMPLED_BYTES).splitlines():
+        with contextlib.suppress(ValueError, RecursionError):  # the engine reports malformed lines
+            record = json.loads(line)
+            keys.update(record if isinstance(record, dict) else ())
     if len({key.casefold() for key in keys}) < len(keys):
-        raise ValueError(f"{file.path} has names that differ in capital letters only; rename one.")
+        raise ValueError(f"{file.path} has names that differ only in case; rename one.")
 
 
 def _struct(pairs: Iterable[tuple[str, str]]) -> str:

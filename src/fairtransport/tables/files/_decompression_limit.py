@@ -1,7 +1,8 @@
-"""Packed files that unpack to more than anybody means: a limit, watched while the engine reads.
+"""A limit on the decompressed size of files, checked while the engine reads.
 
-The engine unpacks as a stream, so such a file costs neither memory nor disk, but it may cost days. Nothing in its head
-says so truthfully. A second reader, which only counts, runs beside the engine and is several times as fast as it.
+The engine decompresses as a stream, so a decompression bomb costs neither memory nor disk, but it may take days, and
+its header need not state its size. A second reader, which only counts bytes, runs in parallel and is several times
+faster.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ if TYPE_CHECKING:
 
     from fairtransport.tables.files.paths import FoundFile
 
-__all__ = ["ALWAYS_ALLOWED", "MOST_EXPANSION", "UnpackingGuard"]
+__all__ = ["ALWAYS_ALLOWED", "MOST_EXPANSION", "DecompressionGuard"]
 
-#: A file may unpack to this many times its size.
+#: Largest allowed ratio of decompressed to compressed size.
 MOST_EXPANSION = 200.0
-#: Bytes that every file may unpack to, whatever its size.
+#: Decompressed bytes that are always allowed.
 ALWAYS_ALLOWED = 1 << 30
 
-_DEFLATE = 1032  # no gzip file unpacks to more times its size
+_MOST_GZIP = 1032  # largest ratio that gzip can reach
 _CHUNK = 1 << 20
 _POLL = 0.1
 
 
-class UnpackingGuard:
-    """Unpacks files in a thread of its own, throws the bytes away and counts them.
+class DecompressionGuard:
+    """Thread that decompresses files and counts the bytes.
 
     Parameters
     ----------
     files : sequence of FoundFile
     most : float
-        Refuse a file when its first part, of more than `ALWAYS_ALLOWED` bytes, is more than ``most`` times what it was
-        unpacked from.
+        Refuse a file of which some leading part decompresses to more than `ALWAYS_ALLOWED` bytes and to more than
+        ``most`` times its size.
     """
 
     def __init__(self, files: Sequence[FoundFile], most: float = MOST_EXPANSION) -> None:
@@ -46,19 +47,19 @@ class UnpackingGuard:
         self._stopped = threading.Event()
         self._ended = threading.Event()
         if self._files:
-            threading.Thread(target=self._read, daemon=True, name="unpacking guard").start()
+            threading.Thread(target=self._read, daemon=True, name="decompression guard").start()
         else:
             self._ended.set()
 
     def check(self, *, wait: bool) -> None:
-        """Raise what has been found; with ``wait``, when all files have been counted."""
+        """Raise where a file exceeded the limit; with ``wait``, after all files have been counted."""
         while wait and not self._ended.wait(_POLL):
             pass
         if self.error is not None:
             raise self.error
 
     def stop(self) -> None:
-        """Stop counting; what has been found stays."""
+        """Stop counting."""
         self._stopped.set()
         self._ended.wait()
 
@@ -72,28 +73,28 @@ class UnpackingGuard:
 
     def _read_file(self, file: FoundFile) -> None:
         arrow: Any = load_extra("pyarrow")
-        unpacked = 0
+        n_bytes = 0
         try:
-            with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.packed) as stream:
+            with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.compression) as stream:
                 while not self._stopped.is_set():
                     size = stream.read_buffer(_CHUNK).size
-                    unpacked += size
+                    n_bytes += size
                     if size == 0:
                         return
-                    if unpacked > ALWAYS_ALLOWED and unpacked > self.most * raw.tell():
+                    if n_bytes > ALWAYS_ALLOWED and n_bytes > self.most * raw.tell():
                         self.error = ValueError(
-                            f"{file.path} unpacks to more than {self.most:g} times its size and more than "
-                            f"{ALWAYS_ALLOWED / 2**30:.3g} GiB; that is the mark of a file made to do harm. If it is "
-                            "sound, raise max_expansion=."
+                            f"{file.path} decompresses to more than {self.most:g} times its size and more than "
+                            f"{ALWAYS_ALLOWED / 2**30:.3g} GiB, as a file made to do harm would. If you trust it, "
+                            "raise max_expansion=."
                         )
                         return
-        except (arrow.ArrowException, OSError):  # damaged: the engine says so
+        except (arrow.ArrowException, OSError):  # the engine reports damaged files
             return
 
 
 def _can_exceed(file: FoundFile, most: float) -> bool:
-    if file.packed is None:
+    if file.compression is None:
         return False
-    if file.packed != "gzip":
+    if file.compression != "gzip":
         return True
-    return most < _DEFLATE and file.path.stat().st_size * _DEFLATE > ALWAYS_ALLOWED
+    return most < _MOST_GZIP and file.path.stat().st_size * _MOST_GZIP > ALWAYS_ALLOWED

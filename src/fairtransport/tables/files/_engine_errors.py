@@ -1,7 +1,7 @@
-"""What the engine says when a file is damaged, without what it quotes.
+"""Errors of the engine about malformed files, without the values that they quote.
 
-DuckDB's errors show the line that it could not read. Here only the kind of the error, the file, the line's number and
-the column's name are kept, and each only where it is one that we know.
+Errors of DuckDB show the line that it could not read. Here only the kind of the error, the file, the line number and
+the name of the column are kept.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
     from fairtransport.tables.files.paths import FoundFile
 
-__all__ = ["plain_error"]
+__all__ = ["redacted_error"]
 
 _CSV_LINE = re.compile(r"\A[\w ]+ Error: CSV Error on Line: (\d+)\n")
 _CSV_COLUMN = re.compile(r'^Error when converting column "c(\d+)"\.', re.MULTILINE)
 _JSON_LINE = re.compile(r"(?:at byte \d+ )?in line (\d+):")
 
 
-def plain_error(
+def redacted_error(
     error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
 ) -> Exception:
-    """Return an error that may be shown in place of the engine's.
+    """Return an error without quoted values, to raise in place of one of the engine.
 
     Parameters
     ----------
     error : Exception
-        Of DuckDB or pyarrow.
+        Raised by DuckDB or pyarrow.
     files : sequence of FoundFile
-        Those that were read.
+        The files that were read.
     names_of : callable
-        From a CSV file to the names of its columns, in order.
+        Returns the names of the columns of a CSV file, in order.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def plain_error(
     text = str(error)
     duckdb: Any = load_extra("duckdb")
     if isinstance(error, (duckdb.OutOfMemoryException, MemoryError)) or "Out of Memory" in text[:60]:
-        return OSError(errno.ENOMEM, "The engine needs more memory than it may have; raise memory=")
+        return OSError(errno.ENOMEM, "The engine needs more memory than its limit; raise memory=")
     if "No space left" in text or "max_temp_directory_size" in text:
         return OSError(errno.ENOSPC, "The disk for temporary files is full")
     line = _CSV_LINE.match(text)
@@ -58,9 +58,9 @@ def plain_error(
     for opening in ("Malformed JSON", "JSON transform error"):
         for file in files:
             start = f'Invalid Input Error: {opening} in file "{file.path}", '
-            found = _JSON_LINE.match(text[len(start) :]) if text.startswith(start) else None
-            if found is not None:
-                return _json_error(file, int(found[1]), broken=opening == "Malformed JSON")
+            match = _JSON_LINE.match(text[len(start) :]) if text.startswith(start) else None
+            if match is not None:
+                return _json_error(file, int(match[1]), malformed=opening == "Malformed JSON")
     return _other_error(text, files)
 
 
@@ -69,40 +69,40 @@ def _csv_error(
 ) -> ValueError:
     file = _last_named(text, files)
     where = f"line {line}" if file is None else f"{file.path}, line {line}"
-    told = text[text.find("\nOriginal Line:") :]
-    column = _CSV_COLUMN.search(told)
+    details = text[text.find("\nOriginal Line:") :]
+    column = _CSV_COLUMN.search(details)
     if column is not None:
         names = [] if file is None else names_of(file)
-        place = int(column[1])
-        named = f"column {names[place]!r}" if place < len(names) else "a column"
+        index = int(column[1])
+        named = f"column {names[index]!r}" if index < len(names) else "a column"
         return ValueError(
-            f"{where}: {named} holds something that is no number there. If it marks a missing value, say so with "
-            "null=; if numbers have a decimal comma, with decimal=','; otherwise name another column."
+            f"{where}: {named} contains something that is not a number. If it marks a missing value, give it with "
+            "null=; if numbers have a decimal comma, use decimal=','; otherwise name another column."
         )
-    if "Invalid unicode" in told:
-        return ValueError(f"{where}: the file is not UTF-8; say its encoding=, or convert it.")
-    if "unterminated quote" in told or "quote should be followed" in told:
-        return ValueError(f"{where}: a quotation mark has no partner, or signs follow the closing one.")
-    if "Maximum line size" in told:
+    if "Invalid unicode" in details:
+        return ValueError(f"{where}: the file is not UTF-8; give its encoding=, or convert it.")
+    if "unterminated quote" in details or "quote should be followed" in details:
+        return ValueError(f"{where}: a quotation mark is not closed, or characters follow the closing one.")
+    if "Maximum line size" in details:
         return ValueError(f"{where}: the line is longer than {MOST_LINE:,} bytes.")
-    if "Expected Number of Columns" in told:
+    if "Expected Number of Columns" in details:
         n_names = None if file is None else len(names_of(file))
-        many = "the number of fields" if n_names is None else f"the {n_names} fields"
-        return ValueError(f"{where}: the row does not have {many} that the first line has.")
+        expected = "the number of fields" if n_names is None else f"the {n_names} fields"
+        return ValueError(f"{where}: the row does not have {expected} that the first line has.")
     return ValueError(f"{where}: the row could not be read.")
 
 
-def _json_error(file: FoundFile, line: int, *, broken: bool) -> ValueError:
-    if not broken:
+def _json_error(file: FoundFile, line: int, *, malformed: bool) -> ValueError:
+    if not malformed:
         return ValueError(
-            f"{file.path}, line {line}: a value is not of the kind that its column holds, or a name is there twice."
+            f"{file.path}, line {line}: a value does not have the type of its column, or a name occurs twice."
         )
-    return ValueError(f"{file.path}, line {_broken_line(file, line)}: this is no JSON object on a line of its own.")
+    return ValueError(f"{file.path}, line {_malformed_line(file, line)}: the line is not a JSON object.")
 
 
-def _broken_line(file: FoundFile, line: int) -> int:
-    """Return the line's number. The engine counts broken lines from 1 or from 2, depending on its version."""
-    if file.packed is not None:
+def _malformed_line(file: FoundFile, line: int) -> int:
+    """Return the line number; the engine counts malformed lines from 1 or from 2, depending on its version."""
+    if file.compression is not None:
         return line
     with file.path.open("rb") as lines:
         before = next(islice(lines, line - 2, None), b"{}") if line > 1 else b"{}"
@@ -121,13 +121,15 @@ def _other_error(text: str, files: Sequence[FoundFile]) -> ValueError:
         named = str(file.path)
     if "invalid state" in text:
         return ValueError(f"{named} cannot be read as CSV: line ends or quotation marks are mixed.")
-    return ValueError(f"{named} cannot be read: it is damaged, cut off, or not of the format that its name says.")
+    return ValueError(
+        f"{named} cannot be read: it is damaged, truncated, or not of the format that its extension says."
+    )
 
 
 def _last_named(text: str, files: Sequence[FoundFile]) -> FoundFile | None:
-    """Return the file that the text names last: the engine ends with it, after what it quotes."""
+    """Return the file that the text names last: the engine names it after the values that it quotes."""
     if len(files) == 1:
         return files[0]
-    places = [(text.rfind(str(file.path)), len(str(file.path)), file) for file in files]
-    place, _, file = max(places, key=lambda entry: entry[:2])
-    return file if place >= 0 else None
+    positions = [(text.rfind(str(file.path)), len(str(file.path)), file) for file in files]
+    position, _, file = max(positions, key=lambda entry: entry[:2])
+    return file if position >= 0 else None

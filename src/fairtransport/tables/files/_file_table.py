@@ -1,4 +1,4 @@
-"""Files of tables, opened as one table that may be larger than memory."""
+"""Several files as one table, which may be larger than memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fairtransport._validation import check_choice, check_real
 from fairtransport.tables.files._batches import Batches
 from fairtransport.tables.files._csv_head import ENCODINGS
 from fairtransport.tables.files._csv_json import CsvOptions, csv_layouts, json_layouts
-from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, UnpackingGuard
-from fairtransport.tables.files._engine_errors import plain_error
+from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, DecompressionGuard
+from fairtransport.tables.files._engine_errors import redacted_error
 from fairtransport.tables.files._layouts import kind_of
 from fairtransport.tables.files._parquet_feather import feather_layouts, parquet_layouts
 from fairtransport.tables.files._schema_check import check_all, check_used
@@ -37,7 +37,7 @@ T = TypeVar("T")
 def open_files(
     names: Sequence[str | os.PathLike[str]],
     *,
-    format: str | None = None,  # noqa: A002 - the word that users have for it
+    format: str | None = None,  # noqa: A002 - the common name
     delimiter: str | None = None,
     encoding: str = "utf-8",
     null: Sequence[str] = (),
@@ -46,29 +46,29 @@ def open_files(
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
-    r"""Open files as one table; only their heads are read yet.
+    r"""Open files as one table; only their headers are read.
 
     Parameters
     ----------
     names : sequence of path
         CSV, Parquet, Feather (Arrow IPC) or JSON lines, all of one format; patterns such as ``scores/*.parquet``. CSV
-        and JSON lines may be packed: ``.gz`` and ``.zst``.
+        and JSON lines may be compressed: ``.gz`` and ``.zst``.
     format : {"csv", "parquet", "feather", "jsonl"}, optional
-        By the ends of the names when omitted.
+        Inferred from the extensions when omitted.
     delimiter : str, optional
-        Of CSV files; comma, semicolon, tab or bar are found when omitted.
+        Delimiter of CSV files; one of comma, semicolon, tab and vertical bar is inferred when omitted.
     encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
-        Of CSV files.
+        Encoding of CSV files.
     null : sequence of str
-        Texts of CSV files that mean a missing value, besides nothing at all.
+        Texts of CSV files that mean a missing value, besides the empty text.
     decimal : {".", ","}, default "."
-        The sign before decimals in CSV files.
+        Decimal separator of CSV files.
     max_expansion : float, default 200
-        A packed file that unpacks to more than this many times its size, and to more than 1 GiB, is refused.
+        A compressed file that decompresses to more than this many times its size, and to more than 1 GiB, is refused.
     memory : str, default "2GiB"
-        What the engine may keep in memory; beyond that it uses a temporary folder.
+        Memory limit of the engine, which writes to a temporary folder beyond it.
     threads : int, optional
-        Of the engine; one a core when omitted.
+        Threads of the engine; one for each core when omitted.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def open_files(
     Raises
     ------
     OSError, ValueError
-        The texts hold names of files and columns, numbers of lines and counts, never a value.
+        The messages contain names of files and columns, line numbers and counts, never a value.
 
     Examples
     --------
@@ -98,7 +98,9 @@ def open_files(
     check_choice(decimal, (".", ","), name="decimal")
     check_real(max_expansion, name="max_expansion", least=1.0)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter must be one sign, and neither a quotation mark nor a line end; got {delimiter!r}.")
+        raise ValueError(
+            f"delimiter must be one character, and neither a quotation mark nor a line end; got {delimiter!r}."
+        )
     files = find_files(names, format=format)
     engine = Engine(memory=memory, threads=threads)
     try:
@@ -114,20 +116,20 @@ class FileTable:
     Attributes
     ----------
     names : tuple of str
-        Of the columns, as the first file has them.
+        Names of the columns in the first file.
     """
 
     def __init__(self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float) -> None:
         self._engine, self._files, self._max_expansion = engine, files, max_expansion
         self._layouts: list[Layout] = []
-        self._checked = False  # whether all files have been unpacked once
+        self._checked = False  # whether all files have been decompressed once
         make: dict[str, Callable[[], Iterator[Layout]]] = {
             "csv": lambda: csv_layouts(files, engine.connection, csv),
             "jsonl": lambda: json_layouts(files, engine.connection),
             "parquet": lambda: parquet_layouts(files, engine.connection),
             "feather": lambda: feather_layouts(files, engine.connection),
         }
-        with self._plain_errors():
+        with self._redacted_errors():
             self._layouts = list(make[files[0].format]())
         self.names = self._layouts[0].names
 
@@ -138,50 +140,50 @@ class FileTable:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files, and of the engine's temporary folder."""
+        """Close the files and remove the temporary folder of the engine."""
         self._layouts.clear()
         self._engine.close()
 
     # ---------------------------------------------------------------------------------------------------- columns
 
     def split(self, value: str | Sequence[str]) -> list[str]:
-        """Return names that were given as one text: ``"race,sex"`` is two, unless there is such a column."""
-        given = [value] if isinstance(value, str) else list(value)
+        """Split names at commas: ``"race,sex"`` is two names, unless there is a column of that name."""
+        texts = [value] if isinstance(value, str) else list(value)
         names: list[str] = []
-        for text in given:
+        for text in texts:
             names += [text] if text in self.names else [part.strip() for part in text.split(",")]
         return names
 
     def check(self, columns: Columns) -> None:
-        """Raise when a column is not there once, in every file, with the same kind of values."""
+        """Raise unless every file has each column once, with the same kind of values."""
         check_used(self._layouts, columns)
 
     def check_new(self, name: str) -> None:
-        """Raise when a column has this name already."""
-        taken = next((one for one in self.names if one.casefold() == name.casefold()), None)
+        """Raise when the table already has a column of this name."""
+        taken = next((known for known in self.names if known.casefold() == name.casefold()), None)
         if taken is not None:
             raise ValueError(f"The table has a column {taken!r} already; name another with output=.")
 
     def kinds(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return what columns hold, in a word each."""
+        """Return the kind of values of columns, as one word each."""
         return tuple(map(self._layouts[0].kind, names))
 
     def read_label(self, columns: Columns, text: str) -> Any:
-        """Return a label that was given as text, as the column of labels has it: a number, True or False, or text."""
+        """Return a label as a value of the column of labels: a number, True or False, or text."""
         if columns.label is None:
-            raise ValueError("A positive label needs a column of labels.")
+            raise ValueError("A positive label requires a column of labels.")
         self.check(columns)
-        with self._plain_errors():
+        with self._redacted_errors():
             kind = kind_of(guessed_type(self._layouts, columns.label))
         if kind == "numbers":
             try:
                 number = float(text)
             except ValueError:
-                raise ValueError(f"Column {columns.label!r} holds numbers, and pos_label is none.") from None
+                raise ValueError(f"Column {columns.label!r} contains numbers, and pos_label is not a number.") from None
             return int(number) if number.is_integer() else number
         if kind == "BOOLEAN":
             if text.lower() not in {"true", "false"}:
-                raise ValueError(f"Column {columns.label!r} holds true and false, and pos_label is neither.")
+                raise ValueError(f"Column {columns.label!r} contains true and false, and pos_label is neither.")
             return text.lower() == "true"
         return text
 
@@ -198,22 +200,22 @@ class FileTable:
         meanwhile: Callable[[], object] | None = None,
         **options: Any,
     ) -> T:
-        """Call ``work`` with a lazy table of these columns, and with their names.
+        """Call ``work`` with a lazy table of these columns and with their names.
 
         Parameters
         ----------
         work : callable
-            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, and ``score``,
-            ``sensitive_features``, ``label``, ``strata`` and ``weight`` where they are named.
+            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table and those of
+            ``score``, ``sensitive_features``, ``label``, ``strata`` and ``weight`` that ``columns`` names.
         columns : Columns
         title : str
-            What the bar says.
+            Title of the progress bar.
         show : bool, default False
-            Show a bar when it takes more than two seconds; for terminals.
+            Show a progress bar after two seconds.
         as_text : bool, default False
-            Read the sensitive columns as text, whatever they hold.
+            Read the sensitive columns as text, whatever their types.
         meanwhile : callable, optional
-            Is called while the engine works: to load what is needed next, or to check what may be checked late.
+            Called while the engine works, for example to import modules.
         **options
             Further options of ``work``.
 
@@ -223,11 +225,11 @@ class FileTable:
             What ``work`` returns.
         """
         self.check(columns)
-        with self._plain_errors():
+        with self._redacted_errors():
             query = query_used(self._layouts, columns, as_text=as_text)
             frame = self._engine.connection.sql(query)
             named = {name: value for name, value in vars(columns).items() if value}
-            guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
+            guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)
             result = self._engine.run(
                 lambda: work(frame, **named, **options),
                 title=title,
@@ -240,21 +242,21 @@ class FileTable:
         return result
 
     def share(self) -> float:
-        """Return how much of the files has been read, from 0 to 1, while they are read."""
+        """Return the share of the files that has been read, from 0 to 1."""
         parts = [layout.share() for layout in self._layouts]
         return self._engine.progress() if None in parts else sum(part or 0.0 for part in parts) / len(parts)
 
     def batches(self, columns: Columns | None = None, *, as_text: bool = False, guess: bool = False) -> Batches:
-        """Return all rows in their order, part by part, with all columns.
+        """Return all rows in their order, in batches, with all columns.
 
         Parameters
         ----------
         columns : Columns, optional
-            Those that are needed on their own; see `Batches`.
+            Columns that are also returned separately; see `Batches`.
         as_text : bool, default False
-            Give the sensitive columns as text, whatever they hold.
+            Return the sensitive columns as text, whatever their types.
         guess : bool, default False
-            Let the engine guess what the other columns of CSV files hold; they are text otherwise.
+            Let the engine infer the types of the other columns of CSV files; otherwise they are text.
 
         Returns
         -------
@@ -263,21 +265,21 @@ class FileTable:
         if columns is not None:
             self.check(columns)
         check_all(self._layouts, columns)
-        with self._plain_errors():
+        with self._redacted_errors():
             query = query_all(self._layouts, columns, as_text=as_text, guess=guess)
             reader = self._engine.connection.sql(query).to_arrow_reader(_BATCH)
-        guard = None if self._checked else UnpackingGuard(self._files, self._max_expansion)
+        guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)
         return Batches(
-            reader, self.names, list(columns or ()), guard, lambda: self._plain_errors(OSError, RuntimeError)
+            reader, self.names, list(columns or ()), guard, lambda: self._redacted_errors(OSError, RuntimeError)
         )
 
     @contextmanager
-    def _plain_errors(self, *more: type[Exception]) -> Iterator[None]:
-        """Raise errors of the engine without what they quote."""
+    def _redacted_errors(self, *more: type[Exception]) -> Iterator[None]:
+        """Raise errors of the engine without the values that they quote."""
         try:
             yield
         except (load_extra("duckdb").Error, load_extra("pyarrow").ArrowException, *more) as error:
-            raise plain_error(error, self._files, self._names_of) from None
+            raise redacted_error(error, self._files, self._names_of) from None
 
     def _names_of(self, file: FoundFile) -> Sequence[str]:
         return next((layout.names for layout in self._layouts if file in layout.files), ())

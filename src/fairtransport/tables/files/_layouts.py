@@ -1,4 +1,4 @@
-"""Files that are alike, as one source of the engine: their columns, and the SQL that reads them.
+"""Layouts: files with the same columns, and the SQL that reads them.
 
 Names of files and columns enter SQL only through `quoted` and `literal`.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SAMPLE", "Layout", "describe", "kind_of", "literal", "literals", "paths_of", "quoted", "runs"]
 
-#: Rows that types are guessed from, in formats that do not tell them.
+#: Number of rows from which types are inferred, in formats that do not store them.
 SAMPLE = 20_480
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BIGNUM")
@@ -31,11 +31,11 @@ class Layout:
     ----------
     files : tuple of FoundFile
     names : tuple of str
-        Of the columns, as the files have them.
+        Names of the columns in the files.
     engine_names : tuple of str
-        What the engine calls them.
+        Names of the columns in the engine.
     types : tuple of str
-        The engine's types.
+        Types of the columns in the engine.
     """
 
     files: tuple[FoundFile, ...]
@@ -43,49 +43,49 @@ class Layout:
     engine_names: tuple[str, ...]
     types: tuple[str, ...]
 
-    #: Whether the files themselves say what their columns hold.
+    #: Whether the files store the types of their columns.
     typed = True
 
     def kind(self, name: str) -> str:
-        """Return what a column holds, in a word."""
+        """Return the kind of values of a column, as one word."""
         return kind_of(self.types[self.names.index(name)])
 
-    def source(self, wanted: Mapping[int, str | None]) -> str:
-        """Return the SQL of a table with, at least, the columns at these places, of these types (None: their own)."""
+    def source(self, types: Mapping[int, str | None]) -> str:
+        """Return the SQL of a table with at least the columns at these indices, of these types (None: unchanged)."""
         raise NotImplementedError
 
     def guess(self) -> tuple[str, ...]:
-        """Return the types of the columns, by the first rows where the files do not say them."""
+        """Return the types of the columns, inferred from the first rows where the files do not store them."""
         return self.types
 
     def share(self) -> float | None:
-        """Return how much of the running scan is done; None where the engine knows it."""
+        """Return the share of the running scan that is done; None where the engine reports it."""
         return None
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text as SQL."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def literals(texts: Iterable[str]) -> str:
-    """Return a list of texts as SQL."""
+    """Return texts as an SQL list."""
     return f"[{', '.join(map(literal, texts))}]"
 
 
 def paths_of(files: Iterable[FoundFile]) -> str:
-    """Return files as SQL. The engine takes every name for a pattern, so the signs of patterns are masked."""
+    """Return files as an SQL list; pattern characters are escaped, since the engine treats names as patterns."""
     names = (str(file.path) for file in files)
     return literals(glob.escape(name) if glob.has_magic(name) else name for name in names)
 
 
 def kind_of(type_name: str) -> str:
-    """Return what a type of the engine holds, in a word.
+    """Return the kind of values of a type of the engine, as one word.
 
     Examples
     --------
@@ -98,13 +98,15 @@ def kind_of(type_name: str) -> str:
     return "text" if word in {"VARCHAR", "ENUM"} else type_name
 
 
-def runs(files: Sequence[FoundFile], look: Callable[[FoundFile], Any]) -> Iterator[tuple[Any, tuple[FoundFile, ...]]]:
-    """Put neighbours together that look alike. Others may not pass each other, for the order of the rows."""
-    for seen, pairs in groupby(((look(file), file) for file in files), key=lambda pair: pair[0]):
-        yield seen, tuple(file for _, file in pairs)
+def runs(
+    files: Sequence[FoundFile], inspect: Callable[[FoundFile], Any]
+) -> Iterator[tuple[Any, tuple[FoundFile, ...]]]:
+    """Yield runs of consecutive files with the same properties; the order of the files is kept."""
+    for properties, pairs in groupby(((inspect(file), file) for file in files), key=lambda pair: pair[0]):
+        yield properties, tuple(file for _, file in pairs)
 
 
 def describe(connection: Any, source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names and types that the engine sees."""
+    """Return the names and types of the columns of a source in the engine."""
     rows = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 - quoted
     return tuple(row[0] for row in rows), tuple(row[1] for row in rows)

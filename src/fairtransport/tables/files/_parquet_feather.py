@@ -1,4 +1,4 @@
-"""Parquet and Feather: files that say what their columns hold."""
+"""Layouts of Parquet and Feather files, which store the types of their columns."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["feather_layouts", "parquet_layouts"]
 
 @dataclass(frozen=True, eq=False)
 class _Parquet(Layout):
-    def source(self, wanted: Mapping[int, str | None]) -> str:  # noqa: ARG002 - the engine reads what is selected
+    def source(self, types: Mapping[int, str | None]) -> str:  # noqa: ARG002 - the engine reads only what is selected
         return _scan(self.files)
 
 
 def parquet_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
-    """Read the end of each file."""
+    """Yield the layouts of Parquet files, from their footers."""
     arrow, parquet = load_extra("pyarrow"), load_extra("pyarrow.parquet")
 
-    def look(file: FoundFile) -> Any:
+    def inspect(file: FoundFile) -> Any:
         try:
             return parquet.read_schema(str(file.path)).remove_metadata()
         except (arrow.ArrowException, OSError):
-            raise ValueError(f"{file.path} is no Parquet file, or is cut off: it does not end as one does.") from None
+            raise ValueError(f"{file.path} is not a Parquet file, or is truncated: it has no footer.") from None
 
-    for schema, alike in runs(files, look):
-        yield _Parquet(alike, tuple(schema.names), *describe(connection, _scan(alike)))
+    for schema, same_files in runs(files, inspect):
+        yield _Parquet(same_files, tuple(schema.names), *describe(connection, _scan(same_files)))
 
 
 def _scan(files: Sequence[FoundFile]) -> str:
@@ -42,15 +42,15 @@ def _scan(files: Sequence[FoundFile]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Feather(Layout):
-    """The engine does not read Feather; it is given Arrow streams."""
+    """Feather files, which the engine reads as Arrow streams."""
 
     schema: Any
     connection: Any
     label: str
     streams: list[_Stream] = field(default_factory=list)
 
-    def source(self, wanted: Mapping[int, str | None]) -> str:
-        stream = _Stream(self.files, self.schema, list(wanted))
+    def source(self, types: Mapping[int, str | None]) -> str:
+        stream = _Stream(self.files, self.schema, list(types))
         name = f"{self.label}_{len(self.streams)}"
         self.connection.register(name, stream)
         self.streams.append(stream)
@@ -61,43 +61,43 @@ class _Feather(Layout):
 
 
 def feather_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout]:
-    """Read the end of each file."""
+    """Yield the layouts of Feather files, from their footers."""
     arrow = load_extra("pyarrow")
 
-    def look(file: FoundFile) -> Any:
+    def inspect(file: FoundFile) -> Any:
         try:
             with arrow.OSFile(str(file.path)) as raw:
                 return arrow.ipc.open_file(raw).schema.remove_metadata()
         except (arrow.ArrowException, OSError):
             raise ValueError(
-                f"{file.path} is no Feather file (Arrow IPC, version 2), or is cut off: it does not end as one does."
+                f"{file.path} is not a Feather file (Arrow IPC, version 2), or is truncated: it has no footer."
             ) from None
 
-    for number, (schema, alike) in enumerate(runs(files, look)):
+    for number, (schema, same_files) in enumerate(runs(files, inspect)):
         label = f"feather_{number}"
-        connection.register(label, _named_by_place(schema, range(len(schema))).empty_table())
-        own, types = describe(connection, label)
+        connection.register(label, _named_by_index(schema, range(len(schema))).empty_table())
+        engine_names, types = describe(connection, label)
         connection.unregister(label)
-        yield _Feather(alike, tuple(schema.names), own, types, schema, connection, label)
+        yield _Feather(same_files, tuple(schema.names), engine_names, types, schema, connection, label)
 
 
-def _named_by_place(schema: Any, places: Sequence[int]) -> Any:
-    """Call columns c0, c1 and so on: the engine does not tell names apart that differ in case only."""
-    return load_extra("pyarrow").schema([schema.field(place).with_name(f"c{place}") for place in places])
+def _named_by_index(schema: Any, indices: Sequence[int]) -> Any:
+    """Rename columns to c0, c1, ..., since the engine ignores the case of names."""
+    return load_extra("pyarrow").schema([schema.field(index).with_name(f"c{index}") for index in indices])
 
 
 class _Stream:
-    """Some columns of Feather files as an Arrow stream, which the engine may open as often as it likes."""
+    """Columns of Feather files as an Arrow stream that can be opened repeatedly."""
 
-    def __init__(self, files: Sequence[FoundFile], schema: Any, places: list[int]) -> None:
+    def __init__(self, files: Sequence[FoundFile], schema: Any, indices: list[int]) -> None:
         paths = [str(file.path) for file in files]
         self._dataset = load_extra("pyarrow.dataset").dataset(paths, format="feather", schema=schema)
-        self._places = places
-        self._schema = _named_by_place(schema, places)
+        self._indices = indices
+        self._schema = _named_by_index(schema, indices)
         self._done = self._total = 0
 
     def share(self) -> float:
-        """Return the share of the rows that the last one to open it has read."""
+        """Return the share of the rows that the last reader has read."""
         return self._done / self._total if self._total else 0.0
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -108,8 +108,8 @@ class _Stream:
 
     def _batches(self) -> Iterator[Any]:
         column = load_extra("pyarrow.compute").field
-        chosen = {f"c{place}": column(place) for place in self._places}
+        chosen = {f"c{index}": column(index) for index in self._indices}
         for batch in self._dataset.to_batches(columns=chosen):
-            batch.validate(full=True)  # engines trust offsets and lengths: a damaged file would end the process
+            batch.validate(full=True)  # engines trust offsets: a damaged file could crash the process
             self._done += batch.num_rows
             yield batch

@@ -1,7 +1,7 @@
-"""DuckDB with bounded memory: queries run in a thread, so that Ctrl-C stops them and a bar shows how far they are.
+"""DuckDB with bounded memory: queries run in a thread, so that Ctrl-C stops them and a bar shows their progress.
 
-Why DuckDB: it scans CSV, JSON lines and Parquet as a stream on all cores, in the order of the rows where that matters,
-spills to disk instead of growing, names the line of a damaged row, and says how far a query is.
+DuckDB streams CSV, JSON lines and Parquet on all cores, in the order of the rows where that matters, spills to disk
+beyond its memory limit, reports the line of a malformed row, and reports its progress.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from fairtransport._progress import progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.tables.files._decompression_limit import UnpackingGuard
+    from fairtransport.tables.files._decompression_limit import DecompressionGuard
 
 __all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 
-#: Most that the engine keeps in memory before it writes to a temporary folder.
+#: Memory limit of the engine, which writes to a temporary folder beyond it.
 DEFAULT_MEMORY = "2GiB"
 
-#: Seconds without a bar.
+#: Seconds before a progress bar appears.
 QUIET = 2.0
 
 _STEPS = 1000
 _POLL = 0.05
-_PATIENCE = 10.0  # seconds that a stopped query has to end
+_STOP_TIMEOUT = 10.0  # seconds
 
 T = TypeVar("T")
 
 
 class Engine:
-    """A DuckDB connection of our own, with its temporary folder.
+    """A DuckDB connection with its temporary folder.
 
     Parameters
     ----------
     memory : str
         Such as ``"2GiB"``.
     threads : int, optional
-        One a core when omitted.
+        One for each core when omitted.
     """
 
     def __init__(self, *, memory: str = DEFAULT_MEMORY, threads: int | None = None) -> None:
@@ -52,9 +52,9 @@ class Engine:
         settings: dict[str, Any] = {
             "memory_limit": memory,
             "temp_directory": self._folder.name,
-            "autoinstall_known_extensions": "false",  # nothing is fetched
+            "autoinstall_known_extensions": "false",  # no downloads
             "autoload_known_extensions": "false",
-            "python_enable_replacements": "false",  # a name in a query is never a Python variable
+            "python_enable_replacements": "false",  # names in queries never refer to Python variables
         }
         if threads is not None:
             settings["threads"] = str(threads)
@@ -68,12 +68,12 @@ class Engine:
 
     def close(self) -> None:
         """Close the connection and remove the temporary folder."""
-        with contextlib.suppress(load_extra("duckdb").Error):  # busy: a query that did not stop in time
+        with contextlib.suppress(load_extra("duckdb").Error):  # a query did not stop in time
             self.connection.close()
         self._folder.cleanup()
 
     def progress(self) -> float:
-        """Return the share of the running query that is done; 0 when it is not known."""
+        """Return the share of the running query that is done; 0 when it is unknown."""
         try:
             return max(0.0, float(self.connection.query_progress())) / 100
         except (load_extra("duckdb").Error, RuntimeError):
@@ -85,30 +85,30 @@ class Engine:
         *,
         title: str,
         show: bool,
-        guard: UnpackingGuard | None = None,
+        guard: DecompressionGuard | None = None,
         share: Callable[[], float],
         meanwhile: Callable[[], object] | None = None,
     ) -> T:
-        """Run work that queries, in a thread.
+        """Run queries in a thread.
 
         Parameters
         ----------
         work : callable
         title : str
-            What the bar says, on work of more than two seconds.
+            Title of the progress bar, which appears after two seconds.
         show : bool
-            Whether there is a terminal for the bar.
-        guard : UnpackingGuard, optional
+            Whether to show the progress bar.
+        guard : DecompressionGuard, optional
             Its error stops the query and is raised.
         share : callable
-            Says how much is done.
+            Returns the share that is done.
         meanwhile : callable, optional
-            Is called in this thread while the other one works; what it raises stops the query.
+            Called in this thread while the other one works; an exception that it raises stops the query.
 
         Returns
         -------
         object
-            What ``work`` returned; what it raised is raised here.
+            The result of ``work``; an exception that it raises is raised here.
         """
         task = _Task(work)
         with progress(title, _STEPS, show=show, after=QUIET) as bar:
@@ -134,16 +134,16 @@ class Engine:
         return task.result
 
     def _interrupt(self, task: _Task) -> None:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _STOP_TIMEOUT
         while task.busy and time.monotonic() < end:
-            self.connection.interrupt()  # it may be between two queries, so again and again
+            self.connection.interrupt()  # repeatedly, since it may be between two queries
             task.wait(_POLL)
 
 
 class _Task(threading.Thread):
-    """A thread that keeps what its work returned or raised.
+    """A thread that stores the result or the exception of its work.
 
-    It says itself whether it is busy: Python takes a thread for ended when Ctrl-C is pressed during its ``join``.
+    It records itself whether it is busy, since Python regards a thread as ended after Ctrl-C during ``join``.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:

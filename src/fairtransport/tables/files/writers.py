@@ -1,4 +1,4 @@
-"""A table written part by part, in the format that the file's name says; never half a file."""
+"""Writers of tables in batches; a file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ __all__ = ["check_output", "stream_writer", "table_writer"]
 
 
 def check_output(path: str | os.PathLike[str]) -> str:
-    """Return the format that a name stands for: csv, parquet, feather or jsonl; others raise.
+    """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise.
 
     Examples
     --------
     >>> check_output("repaired.csv.gz")
     'csv'
     """
-    suffix, packed = split_suffixes(Path(path))
+    suffix, compression = split_suffixes(Path(path))
     known = FORMATS.get(suffix)
-    if known is None or (packed is not None and known not in {"csv", "jsonl"}):
+    if known is None or (compression is not None and known not in {"csv", "jsonl"}):
         raise ValueError(
-            f"{path}: no format that can be written, by its name; {', '.join(FORMATS)} can, and .gz or .zst behind "
-            "those of text."
+            f"{path}: no format that can be written; known extensions are {', '.join(FORMATS)}, those of text files "
+            "also with .gz or .zst."
         )
     return known
 
 
 @contextlib.contextmanager
 def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Write a table part by part to a file that appears when all is written.
+    """Open a file to write a table in batches; it appears when all is written.
 
     Parameters
     ----------
     path : path
-        Its end says the format; CSV and JSON lines may be packed (``.gz``, ``.zst``).
+        Its extension determines the format; CSV and JSON lines may be compressed (``.gz``, ``.zst``).
     schema : pyarrow.Schema
 
     Yields
     ------
     callable
-        Takes the next `pyarrow.RecordBatch`.
+        Writes the next `pyarrow.RecordBatch`.
     """
-    goal, known = Path(path), check_output(path)
+    target, known = Path(path), check_output(path)
     arrow = load_extra("pyarrow")
-    with replacing(goal) as draft, contextlib.ExitStack() as stack, _plain_errors(goal, known):
+    with replacing(target) as draft, contextlib.ExitStack() as stack, _redacted_errors(target, known):
         sink = stack.enter_context(arrow.OSFile(str(draft), "wb"))
-        packed = split_suffixes(goal)[1]
-        if packed is not None:
-            sink = stack.enter_context(arrow.CompressedOutputStream(sink, packed))
-        yield _WRITERS[known](stack, sink, schema, goal)
+        compression = split_suffixes(target)[1]
+        if compression is not None:
+            sink = stack.enter_context(arrow.CompressedOutputStream(sink, compression))
+        yield _WRITERS[known](stack, sink, schema, target)
 
 
 @contextlib.contextmanager
 def stream_writer(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Write a table part by part to an open file, such as standard output, as csv or jsonl.
+    """Write a table in batches to an open file, such as standard output, as csv or jsonl.
 
     Parameters
     ----------
@@ -75,30 +75,30 @@ def stream_writer(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[
     Yields
     ------
     callable
-        Takes the next `pyarrow.RecordBatch`.
+        Writes the next `pyarrow.RecordBatch`.
     """
     check_choice(known, _TEXT, name="format")
-    with contextlib.ExitStack() as stack, _plain_errors("standard output", known):
+    with contextlib.ExitStack() as stack, _redacted_errors("standard output", known):
         yield _WRITERS[known](stack, file, schema, Path(f"-.{known}"))
 
 
 @contextlib.contextmanager
-def _plain_errors(goal: object, known: str) -> Iterator[None]:
-    """Raise errors of the libraries that write without what they quote."""
+def _redacted_errors(target: object, known: str) -> Iterator[None]:
+    """Raise errors of the libraries that write, without the values that they quote."""
     arrow = load_extra("pyarrow")
     errors = (arrow.ArrowException, *((load_extra("polars").exceptions.PolarsError,) if known in _TEXT else ()))
     try:
         yield
     except errors:
         raise ValueError(
-            f"{goal}: a column cannot be written as {known}. Lists and records go into .parquet."
+            f"{target}: a column cannot be written as {known}. Lists and records can be written as .parquet."
         ) from None
 
 
 def _parquet(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Callable[[Any], None]:
     floating = load_extra("pyarrow").types.is_floating
-    words = [column.name for column in schema if not floating(column.type)]  # a dictionary of floats is lost work
-    writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd", use_dictionary=words)
+    encoded = [column.name for column in schema if not floating(column.type)]  # dictionaries of floats do not pay
+    writer = load_extra("pyarrow.parquet").ParquetWriter(sink, schema, compression="zstd", use_dictionary=encoded)
     return stack.enter_context(writer).write_batch
 
 
