@@ -37,7 +37,7 @@ def test_metrics_are_those_of_the_scores(small):
         )
 
 
-def test_says_how_it_was_made(small):
+def test_records_its_settings(small):
     comparison, _ = small
     assert comparison.target.size == 4096
     assert comparison.settings["Seed"] == "3"

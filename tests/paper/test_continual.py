@@ -1,4 +1,4 @@
-"""Figure 4's jump, as an operator meets it: batches of 100 rows without labels."""
+"""The shift of Figure 4 in batches of 100 rows without labels."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ BATCH, BATCHES, KEPT = 100, 60, 10_000
     ],
     ids=["COT", "COT, the paper's", "DOT", "DOT, the paper's"],
 )
-def test_a_jump_is_followed_within_60_batches(initial_model, wass1, kind, options, seed):
+def test_a_shift_is_corrected_within_60_batches(initial_model, wass1, kind, options, seed):
     split, rng = adult_by_sex(), np.random.default_rng(seed)
     sex, sex_kept = split.sensitive_train["sex"], split.sensitive_test["sex"]
     if "solver" in options:

@@ -20,16 +20,16 @@ def split():
 
 def outcome(split, change=lambda X: X, seeds=(0,), batch_size=None, **options):
     """Mean error and disparity on test rows over some seeds."""
-    found = []
+    metrics = []
     for seed in seeds:
         solver = "lbfgs" if batch_size is None else SgdSettings(batch_size=batch_size, random_state=seed)
         model = ContinuousTransportClassifier(solver=solver, **options)
         model.fit(change(split.X_train), split.y_train, sensitive_features=split.groups_train)
         scores = model.predict_proba(change(split.X_test))[:, 1]
-        found.append(
+        metrics.append(
             (error_rate(split.y_test, scores), strong_pairwise_disparity(scores, sensitive_features=split.groups_test))
         )
-    return np.mean(found, axis=0)
+    return np.mean(metrics, axis=0)
 
 
 @pytest.fixture(scope="module")

@@ -15,17 +15,17 @@ def made_up(quick, wass1=None, error=None, start=0.314):
     """Results as the paper has them, unless ``wass1`` or ``error`` says otherwise of a part's settings."""
     results = {}
     for part in figure2.parts(quick=quick):
-        own = part.settings
-        usual = WASS1[own["method"]].get(own["batch_size"], 0.03)
-        found = (wass1 or (lambda _, usual: usual))(own, usual) + 0.001 * own["seed"]
-        wrong = (error or (lambda _, usual: usual))(own, ERROR[own["method"]]) + 0.001 * own["seed"]
-        update = np.arange(0, own["n_updates"] + 1, own["every"], dtype=float)
-        fall = np.exp(-8 * update / own["n_updates"])
+        settings = part.settings
+        usual = WASS1[settings["method"]].get(settings["batch_size"], 0.03)
+        level = (wass1 or (lambda _, usual: usual))(settings, usual) + 0.001 * settings["seed"]
+        wrong = (error or (lambda _, usual: usual))(settings, ERROR[settings["method"]]) + 0.001 * settings["seed"]
+        update = np.arange(0, settings["n_updates"] + 1, settings["every"], dtype=float)
+        fall = np.exp(-8 * update / settings["n_updates"])
         results[part.name] = {
             "update": update,
-            "wass1": found + (start - found) * fall,
+            "wass1": level + (start - level) * fall,
             "error": wrong + (0.1475 - wrong) * fall,
-            "final_wass1": np.array(found),
+            "final_wass1": np.array(level),
             "final_error": np.array(wrong),
         }
     return results
@@ -36,7 +36,7 @@ def verdicts(finding, word):
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_parts_have_distinct_names_and_tell_everything(quick):
+def test_parts_have_distinct_names_and_complete_settings(quick):
     parts = figure2.parts(quick=quick)
     assert len({part.name for part in parts}) == len({part.digest for part in parts}) == len(parts)
     for part in parts:
@@ -58,8 +58,8 @@ def test_parts_have_distinct_names_and_tell_everything(quick):
 def test_both_methods_have_the_same_budget_at_every_batch_size():
     budgets = {}
     for part in figure2.parts(quick=False):
-        own = part.settings
-        budgets.setdefault(own["batch_size"], set()).add((own["n_updates"], own["parameter_step"]))
+        settings = part.settings
+        budgets.setdefault(settings["batch_size"], set()).add((settings["n_updates"], settings["parameter_step"]))
     assert sorted(budgets) == [5, 10, 20, 50, 100, 200, 500, 1000]
     assert all(len(budget) == 1 for budget in budgets.values())
     assert {n for batch in (10, 20) for n, _ in budgets[batch]} == {100_000}  # as in the paper
@@ -75,9 +75,12 @@ def test_results_like_the_papers_agree_with_it(quick):
 
 
 def test_one_seed_out_of_line_makes_the_small_batches_differ():
-    def wass1(own, usual):
+    def wass1(settings, usual):
         return (
-            0.2 if (own["method"], own["batch_size"], own["seed"], own["target"]) == ("COT", 10, 1, "Male") else usual
+            0.2
+            if (settings["method"], settings["batch_size"], settings["seed"], settings["target"])
+            == ("COT", 10, 1, "Male")
+            else usual
         )
 
     finding = figure2.assemble(made_up(True, wass1), quick=True)
@@ -85,18 +88,20 @@ def test_one_seed_out_of_line_makes_the_small_batches_differ():
     assert verdicts(finding, "Sex only: with small") == ["differs"]
 
 
-def test_large_batches_that_differ_are_told():
-    def wass1(own, usual):
-        return 0.06 if own["method"] == "DOT" and own["batch_size"] == 1000 else usual
+def test_large_batches_that_differ_are_reported():
+    def wass1(settings, usual):
+        return 0.06 if settings["method"] == "DOT" and settings["batch_size"] == 1000 else usual
 
     finding = figure2.assemble(made_up(False, wass1), quick=False)
     assert verdicts(finding, "large batches") == ["differs", "differs"]
 
 
 def test_error_is_judged_at_both_batch_sizes():
-    def error(own, usual):
+    def error(settings, usual):
         return (
-            {"COT": 0.2, "DOT": 0.18}[own["method"]] if own["batch_size"] == 20 and len(own["columns"]) == 2 else usual
+            {"COT": 0.2, "DOT": 0.18}[settings["method"]]
+            if settings["batch_size"] == 20 and len(settings["columns"]) == 2
+            else usual
         )
 
     finding = figure2.assemble(made_up(True, error=error), quick=True)
@@ -109,9 +114,9 @@ def test_the_star_is_judged_against_table_1():
     assert verdicts(finding, "magenta star") == ["differs"]
 
 
-def test_the_picture_has_the_papers_panels_with_axes_in_words():
-    (picture,) = figure2.assemble(made_up(False), quick=False).figures.values()
-    left, right, below_left, below_right = picture.axes
+def test_the_figure_has_the_papers_panels_with_axis_labels():
+    (figure,) = figure2.assemble(made_up(False), quick=False).figures.values()
+    left, right, below_left, below_right = figure.axes
     for axis in (left, right):
         assert axis.get_xlabel().startswith("Batch size")
         assert axis.get_xscale() == "log"
@@ -131,13 +136,13 @@ def test_the_picture_has_the_papers_panels_with_axes_in_words():
     assert [axis.get_xlabel() for axis in (below_left, below_right)] == ["Updates, in thousands"] * 2
     assert "Wass1" in below_left.get_ylabel()
     assert "Err-.5" in below_right.get_ylabel()
-    # Told apart without colour: no two lines share dashes, marker and its filling.
+    # Distinct without colour: no two lines share dashes, marker and its filling.
     looks = {(line.get_linestyle(), line.get_marker(), line.get_markerfacecolor()) for line in below_left.lines}
     assert len(looks) == len(below_left.lines) == 4
     assert max(below_left.lines[0].get_xdata()) == 100
 
 
-def test_tables_hold_the_numbers_behind_the_picture():
+def test_tables_have_the_numbers_behind_the_figure():
     finding = figure2.assemble(made_up(False), quick=False)
     table = finding.tables["figure2"]
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
@@ -190,9 +195,9 @@ def test_the_papers_headline_on_adult():
         and part.settings["target"] == "barycenter"
         and part.settings["batch_size"] in (10, 1000)
     ]
-    found = run_parts(chosen, n_jobs=2)
-    wass1 = {name.removeprefix("figure2-race-sex-"): float(result["final_wass1"]) for name, result in found.items()}
-    error = {name.removeprefix("figure2-race-sex-"): float(result["final_error"]) for name, result in found.items()}
+    results = run_parts(chosen, n_jobs=2)
+    wass1 = {name.removeprefix("figure2-race-sex-"): float(result["final_wass1"]) for name, result in results.items()}
+    error = {name.removeprefix("figure2-race-sex-"): float(result["final_error"]) for name, result in results.items()}
     assert wass1["COT-batch10-seed0"] <= 0.035
     assert wass1["DOT-batch10-seed0"] >= 3 * wass1["COT-batch10-seed0"]
     assert error["COT-batch10-seed0"] <= error["DOT-batch10-seed0"] - 0.010

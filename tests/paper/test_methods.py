@@ -58,10 +58,10 @@ def test_paper_is_without_anchor_and_anchor_keeps_its_loop(problem, dataset):
     assert np.isinf(made["DOT"].parity_weight)
     assert np.isinf(made["COT (paper)"].parity_weight)
     weight = 8.0 if dataset.startswith("Communities") else 2.5
-    own = {"solver": SgdSettings(random_state=3), "parity_weight": weight}  # whose target is the paper's barycenter
+    shared = {"solver": SgdSettings(random_state=3), "parity_weight": weight}  # whose target is the paper's barycenter
     for method, default in {
-        "DOT (anchor)": DiscreteTransportClassifier(problem.model, **own),
-        "COT (anchor)": ContinuousTransportClassifier(problem.model, **own),
+        "DOT (anchor)": DiscreteTransportClassifier(problem.model, **shared),
+        "COT (anchor)": ContinuousTransportClassifier(problem.model, **shared),
     }.items():
         assert made[method].get_params() == default.get_params()
 
@@ -74,7 +74,7 @@ def test_quick_is_a_tenth(problem):
     assert full.solver.n_updates == SETTINGS["German"]["COT (paper)"]["solver"].n_updates
 
 
-def test_measures_against_the_target_aimed_at(problem):
+def test_measures_to_the_target_of_the_method(problem):
     for method in ("DPP", "DPP (W2)"):
         fit = fit_method(method, problem)
         groups = problem.split.groups_test

@@ -31,7 +31,7 @@ def test_sums_of_the_printed_columns():
     }
 
 
-def test_nobody_can_change_them():
+def test_the_published_figures_are_read_only():
     with pytest.raises(TypeError):
         PUBLISHED["Adult"]["LR"]["SDD"] = 0.0  # type: ignore[index]
 

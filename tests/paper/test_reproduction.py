@@ -8,7 +8,7 @@ from fairtransport.paper.finding import Claim, Finding, Table
 
 
 class Item:
-    """Stands in for a figure's module."""
+    """A stand-in for a figure's module."""
 
     calls = 0
 
@@ -66,7 +66,7 @@ def test_page_is_self_contained_and_inert(item, tmp_path):
     assert "Quick run" in page
 
 
-def test_summary_tells_every_claim(item, tmp_path):
+def test_summary_lists_every_claim(item, tmp_path):
     reproduction.reproduce(["figure1"], tmp_path)
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "| Figure 1 | holds | 1.0 | 2.0 | ✓ agrees |" in summary

@@ -1,4 +1,4 @@
-"""The operator's figures on Adult: a jump is heard and followed, and quiet months stay quiet."""
+"""The adjuster on Adult: a shift raises an alarm and is corrected, and a constant stream raises few alarms."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def adjust(adjuster, rows):
     ],
     ids=["COT", "COT, the paper's", "DOT"],
 )
-def test_a_jump_is_heard_and_followed_within_60_batches(initial_model, wass1, kind, options, seed):
+def test_a_shift_raises_an_alarm_and_is_corrected_within_60_batches(initial_model, wass1, kind, options, seed):
     split, rng = adult_by_sex(), np.random.default_rng(seed)
     sex, sex_kept = split.sensitive_train["sex"], split.sensitive_test["sex"]
     model, before = fitted(initial_model, kind, seed, rng, **options)
@@ -58,7 +58,7 @@ def test_a_jump_is_heard_and_followed_within_60_batches(initial_model, wass1, ki
     assert reports[-1].moved < 0.5
 
 
-def test_constant_rates_ring_no_oftener_than_stated(initial_model):
+def test_constant_rates_raise_no_more_alarms_than_stated(initial_model):
     """10,000 batches at the stated rate of .001: at most ten alarms are expected."""
     rng = np.random.default_rng(0)
     model, rows = fitted(initial_model, ft.DiscreteTransportClassifier, 0, rng)
@@ -66,5 +66,5 @@ def test_constant_rates_ring_no_oftener_than_stated(initial_model):
     for _ in range(10_000):
         report = adjust(adjuster, rng.choice(rows, BATCH))
     assert adjuster.alarms <= 10
-    assert report.moved < 0.25  # months of quiet take the model nowhere
+    assert report.moved < 0.25  # a constant stream does not change the model
     assert report.agreement > 0.95

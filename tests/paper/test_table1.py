@@ -43,7 +43,7 @@ def test_figures_are_those_of_the_methods(german):
             assert row.spread == pytest.approx(np.std(values, ddof=1))
 
 
-def test_published_and_floor_stand_beside(german):
+def test_rows_have_the_published_figure_and_the_noise_floor(german):
     row = german.value("German", "COT (anchor)", "SPDD")
     assert row.published == 0.027
     assert 0.01 < row.floor < 0.06
@@ -84,7 +84,7 @@ def test_all_data_sets_by_default(monkeypatch):
     assert asked == [20, (10, "crossed"), (10, "each")]
 
 
-def test_binned_adult_stands_beside_the_same_figures(monkeypatch):
+def test_binned_adult_has_the_same_published_figures(monkeypatch):
     asked = []
     monkeypatch.setattr(table1, "adult_split", lambda encoding: asked.append(encoding) or german_splits(1)[0])
     monkeypatch.setattr(table1, "TABLE_METHODS", ("LR", "DPP"))
@@ -160,11 +160,11 @@ def test_beyond_the_paper(method, mean, spread, n, published, beyond):
     assert Table1Row("Adult", method, "Err-.5", mean, spread, n, published, None).beyond is beyond
 
 
-def test_csv_and_json_hold_every_digit(table):
+def test_csv_and_json_have_every_digit(table):
     lines = list(csv.DictReader(io.StringIO(table.to_csv())))
-    told = json.loads(table.to_json())
-    assert told["quick"] is False
-    for row, line, entry in zip(table.rows, lines, told["rows"], strict=True):
+    content = json.loads(table.to_json())
+    assert content["quick"] is False
+    for row, line, entry in zip(table.rows, lines, content["rows"], strict=True):
         assert (line["dataset"], line["method"], line["metric"]) == (row.dataset, row.method, row.metric)
         assert (float(line["mean"]), int(line["n"])) == (row.mean, row.n)
         assert line["floor"] == ("" if row.floor is None else str(row.floor))

@@ -28,6 +28,11 @@ __all__ = ["ITEMS", "Reproduction", "reproduce"]
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
 """What can be reproduced, in the order of the page; each is a module of this package."""
 
+_ABBREVIATIONS = (
+    "Methods: logistic regression (LR), discrete optimal transport (DOT), demographic parity post-processing (DPP) and "
+    "continuous optimal transport (COT). Metrics: error rate at threshold .5 (Err-.5), Wasserstein-1 distance to the "
+    "target (Wass1), strong demographic disparity (SDD) and strong pairwise demographic disparity (SPDD)."
+)
 _MARKS = {"agrees": "✓", "better": "▲", "differs": "≠"}
 
 
@@ -120,7 +125,7 @@ def _write(findings: Sequence[Finding], home: Path, *, quick: bool) -> tuple[Pat
 
 def summary(findings: Sequence[Finding], *, quick: bool) -> str:
     """Return the findings in Markdown."""
-    lines = ["# The paper, checked", "", _tally(findings)]
+    lines = ["# The paper, checked", "", _tally(findings), "", _ABBREVIATIONS]
     if quick:
         lines += ["", "**Quick run: fewer updates and seeds; the figures are rough.**"]
     lines += ["", "| where | claim, in our words | paper | ours | verdict |", "| --- | --- | --- | --- | --- |"]
@@ -151,6 +156,7 @@ def _page(findings: Sequence[Finding], images: dict[str, bytes], *, quick: bool)
     page: str = environment.get_template("reproduction.html").render(
         title="Fairness with Continuous Optimal Transport, checked",
         tally=_tally(findings),
+        abbreviations=_ABBREVIATIONS,
         quick=quick,
         marks=_MARKS,
         findings=[_shown(finding, images) for finding in findings],
