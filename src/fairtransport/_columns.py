@@ -1,6 +1,6 @@
-"""Columns of any table library, read and coded: distinct values and each row's place among them.
+"""Columns of any table library, factorised: distinct values and the code of each row.
 
-No error text holds a value: only names of columns and counts.
+Error messages contain names of columns and counts, never a value.
 """
 
 from __future__ import annotations
@@ -36,24 +36,26 @@ __all__ = [
 ]
 
 Coded: TypeAlias = tuple[list[Any], NDArray[Any]]
-"""Distinct values, and each row's place among them, in the shortest unsigned type that holds their number."""
+"""Distinct values, and each row's index among them, in the smallest unsigned type that can represent their number."""
 
-_MOST_CODED = 4096  # distinct values that `code_words` tells apart; its table has twice as many places
-_MOST_CROSSED = 1 << 20  # combinations of two columns that get a table
+_MAX_CODED = 4096  # distinct values of `code_words`; its hash table has twice as many slots
+_MAX_CROSSED = 1 << 20  # combinations of two columns for which a lookup table is used
 _TABLE_BITS = 13
 _GOLDEN, _ONE, _HALF, _REST = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 1, 32, 64 - _TABLE_BITS))
 
 
 def short_type(n_codes: int) -> np.dtype[Any]:
-    """Return the shortest unsigned type that holds codes up to ``n_codes``, which stands for none."""
+    """Return the smallest unsigned type for codes up to ``n_codes``, which denotes no group."""
     return np.min_scalar_type(n_codes)
 
 
 def say_columns(columns: Collection[str]) -> str:
+    """Return the names of columns for an error message: ``"columns 'race', 'sex'"``."""
     return f"column{'s' if len(columns) > 1 else ''} {', '.join(map(repr, columns))}"
 
 
 def check_number(n_groups: int, columns: Collection[str], max_groups: float) -> None:
+    """Raise ValueError when there are more than ``max_groups`` groups."""
     if n_groups > max_groups:
         raise ValueError(
             f"sensitive_features has {n_groups} groups in {say_columns(columns)}; max_groups is {max_groups}. If a "
@@ -62,33 +64,33 @@ def check_number(n_groups: int, columns: Collection[str], max_groups: float) -> 
 
 
 def code_column(column: Any, name: str, max_groups: float) -> Coded:
-    """Sort the values that occur in a column (missing is None and last) and place each row among them."""
+    """Return the sorted distinct values of a column (missing is None and last) and the code of each row."""
     try:
         raw, codes = _factorize(nw.to_native(column, pass_through=True))
-        plain = [*map(plain_value, raw), None]  # code -1, missing, is the last one
+        plain = [*map(plain_value, raw), None]  # indexed by code -1, missing
         used = count_codes(codes, len(plain)).tolist()
         values = {value for value, size in zip(plain, used, strict=True) if size}
     except TypeError:
-        raise TypeError(f"Column {name!r} holds lists or other values that cannot be compared as groups.") from None
+        raise TypeError(f"Column {name!r} contains lists or other values that cannot be compared as groups.") from None
     check_number(len(values), [name], max_groups)
-    ordered = sorted(values, key=_order)
-    place = {value: position for position, value in enumerate(ordered)}
-    places = np.array([place.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
-    return ordered, recode(codes, places)
+    ordered = sorted(values, key=_sort_key)
+    index = {value: i for i, value in enumerate(ordered)}
+    table = np.array([index.get(value, 0) for value in plain], dtype=short_type(len(ordered)))
+    return ordered, recode(codes, table)
 
 
 def distinct_values(column: Any, name: str) -> Coded:
-    """Find the distinct values of a column, in any order, and each row's place among them; -1 or a None is missing."""
+    """Return the distinct values of a column, in any order, and the code of each row; -1 or None is missing."""
     try:
         raw, codes = _factorize(nw.to_native(column, pass_through=True))
         return [*map(plain_value, raw)], codes.astype(np.int64, copy=False)
     except (TypeError, ValueError, NotImplementedError):
-        raise TypeError(f"Column {name!r} holds lists or other values that cannot be compared.") from None
+        raise TypeError(f"Column {name!r} contains lists or other values that cannot be compared.") from None
 
 
 def _factorize(column: Any) -> Coded:
-    """Find the distinct values, in any order, and each row's place among them (-1: missing), by library."""
-    if hasattr(column, "factorize"):  # pandas and its kin
+    """Return the distinct values, in any order, and the code of each row (-1: missing), with the column's library."""
+    if hasattr(column, "factorize"):  # pandas and compatible libraries
         codes, values = column.factorize()
         return values.tolist(), np.asarray(codes, dtype=np.int64)
     if hasattr(column, "dictionary_encode"):  # pyarrow
@@ -102,10 +104,10 @@ def _factorize(column: Any) -> Coded:
 
 
 def _arrow_codes(indices: Any) -> NDArray[np.int32]:
-    """Return indices as an array, -1 for missing ones."""
+    """Return indices as an array, with -1 for missing values."""
     if indices.null_count:
         return indices.cast("int32").fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.asarray(np.from_dlpack(indices.cast("int32")), dtype=np.int32)  # the other way loads pandas
+    return np.asarray(np.from_dlpack(indices.cast("int32")), dtype=np.int32)  # to_numpy would import pandas
 
 
 def _factorize_series(series: nw.Series[Any]) -> Coded:
@@ -121,8 +123,8 @@ def _factorize_series(series: nw.Series[Any]) -> Coded:
     values = series.drop_nulls().unique().to_list()
     if not values:
         return [], np.full(len(series), -1, dtype=np.int32)
-    places = series.replace_strict(values, range(len(values)), return_dtype=nw.Int32)
-    return values, places.fill_null(-1).to_numpy()
+    indices = series.replace_strict(values, range(len(values)), return_dtype=nw.Int32)
+    return values, indices.fill_null(-1).to_numpy()
 
 
 def _factorize_array(array: NDArray[Any]) -> Coded:
@@ -132,24 +134,24 @@ def _factorize_array(array: NDArray[Any]) -> Coded:
         codes = np.fromiter(map(seen.__getitem__, array), dtype=np.int64, count=array.size)
         return list(seen), codes
     if kind in "mM":
-        array = array.astype(f"{kind}8[us]")  # the finest that Python's own types hold
+        array = array.astype(f"{kind}8[us]")  # the resolution of Python's datetime
     firsts, codes = _first_rows(array)
     return array[firsts].tolist(), codes
 
 
 def _first_rows(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Find a row of each distinct value, and each row's place among them."""
+    """Return the index of one row of each distinct value, and the code of each row."""
     codes = np.empty(array.size, dtype=np.uint16)
     words = _words(array)
     firsts = code_words(words[:, 0], codes) if words.shape[1] == 1 else code_rows(words, codes)
-    if firsts.size > _MOST_CODED:
+    if firsts.size > _MAX_CODED:
         _, firsts, long_codes = np.unique(array, return_index=True, return_inverse=True)
         return firsts, long_codes
     return firsts, codes
 
 
 def _words(array: NDArray[Any]) -> NDArray[Any]:
-    """View a vector as one row of unsigned numbers for each entry: equal rows are equal entries."""
+    """Return a view of a vector as one row of unsigned integers for each entry."""
     size = array.dtype.itemsize
     width = next((width for width in (8, 4, 2) if size % width == 0), 1)
     if size == 0:  # empty text
@@ -159,59 +161,59 @@ def _words(array: NDArray[Any]) -> NDArray[Any]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Code unsigned numbers in the order in which they first appear, by a table of hashes, into ``codes``.
+    """Code unsigned integers in the order of their first occurrence, with a hash table, into ``codes``.
 
-    Returns the place where each code appears first. More than 4096 of them mean that the pass gave up there.
+    Returns the index of the first occurrence of each code. The pass stops when there are more than 4096.
     """
-    firsts = np.empty(_MOST_CODED + 1, np.int64)
+    firsts = np.empty(_MAX_CODED + 1, np.int64)
     keys, table = np.zeros(1 << _TABLE_BITS, words.dtype), np.zeros(1 << _TABLE_BITS, np.uint16)  # codes from 1 on
-    n_found, last_place = 0, np.uint64(table.shape[0] - 1)
+    n_codes, last_slot = 0, np.uint64(table.shape[0] - 1)
     for i in range(words.shape[0]):
-        place = (np.uint64(words[i]) * _GOLDEN) >> _REST
-        while table[place] == 0 or keys[place] != words[i]:
-            if table[place] == 0:
-                firsts[n_found] = i
-                n_found += 1
-                if n_found > _MOST_CODED:
+        slot = (np.uint64(words[i]) * _GOLDEN) >> _REST
+        while table[slot] == 0 or keys[slot] != words[i]:
+            if table[slot] == 0:
+                firsts[n_codes] = i
+                n_codes += 1
+                if n_codes > _MAX_CODED:
                     return firsts
-                keys[place], table[place] = words[i], n_found
+                keys[slot], table[slot] = words[i], n_codes
             else:
-                place = (place + _ONE) & last_place
-        codes[i] = table[place] - 1
-    return firsts[:n_found]
+                slot = (slot + _ONE) & last_slot
+        codes[i] = table[slot] - 1
+    return firsts[:n_codes]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Do what `code_words` does, for the rows of a matrix."""
-    firsts = np.empty(_MOST_CODED + 1, np.int64)
+    """Code the rows of a matrix, as `code_words` does for a vector."""
+    firsts = np.empty(_MAX_CODED + 1, np.int64)
     table = np.zeros(1 << _TABLE_BITS, np.uint16)
-    n_found, last_place = 0, np.uint64(table.shape[0] - 1)
+    n_codes, last_slot = 0, np.uint64(table.shape[0] - 1)
     for i in range(words.shape[0]):
-        place = np.uint64(0)
+        slot = np.uint64(0)
         for j in range(words.shape[1]):
-            place = (place ^ (place >> _HALF) ^ np.uint64(words[i, j])) * _GOLDEN
-        place >>= _REST
+            slot = (slot ^ (slot >> _HALF) ^ np.uint64(words[i, j])) * _GOLDEN
+        slot >>= _REST
         same = False
         while not same:
-            if table[place] == 0:
-                firsts[n_found] = i
-                n_found += 1
-                if n_found > _MOST_CODED:
+            if table[slot] == 0:
+                firsts[n_codes] = i
+                n_codes += 1
+                if n_codes > _MAX_CODED:
                     return firsts
-                table[place] = n_found
-            same, first = True, firsts[table[place] - 1]
+                table[slot] = n_codes
+            same, first = True, firsts[table[slot] - 1]
             for j in range(words.shape[1]):
                 same &= words[i, j] == words[first, j]
             if not same:
-                place = (place + _ONE) & last_place
-        codes[i] = table[place] - 1
-    return firsts[:n_found]
+                slot = (slot + _ONE) & last_slot
+        codes[i] = table[slot] - 1
+    return firsts[:n_codes]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
-    """Count how often each code occurs; -1 is counted as the last."""
+    """Return the number of occurrences of each code; -1 is counted as the last."""
     counts = np.zeros(n_codes, np.int64)
     for code in codes:
         counts[code] += 1
@@ -220,20 +222,20 @@ def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def recode(codes: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
-    """Do what ``table[codes]`` does, without NumPy's copy of the codes as long integers."""
-    places = np.empty(codes.shape[0], table.dtype)
+    """Return ``table[codes]``, without NumPy's conversion of the codes to 64-bit integers."""
+    recoded = np.empty(codes.shape[0], table.dtype)
     for i in range(codes.shape[0]):
-        places[i] = table[codes[i]]
-    return places
+        recoded[i] = table[codes[i]]
+    return recoded
 
 
 def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Find the pairs of codes that occur, each as ``code * n_other + other``, and each row's place among them."""
+    """Return the pairs of codes that occur, each as ``code * n_other + other``, and the index of each row's pair."""
     n_pairs = (int(codes.max()) + 1) * n_other
-    pairs = codes.astype(np.int64 if n_pairs > _MOST_CROSSED else np.int32) * n_other + other
-    if n_pairs > _MOST_CROSSED:
-        present, places = np.unique(pairs, return_inverse=True)
-        return present, places.astype(short_type(present.size))
+    pairs = codes.astype(np.int64 if n_pairs > _MAX_CROSSED else np.int32) * n_other + other
+    if n_pairs > _MAX_CROSSED:
+        present, indices = np.unique(pairs, return_inverse=True)
+        return present, indices.astype(short_type(present.size))
     present = np.flatnonzero(count_codes(pairs, n_pairs))
     table = np.zeros(n_pairs, dtype=short_type(present.size))
     table[present] = np.arange(present.size)
@@ -241,13 +243,13 @@ def cross_codes(codes: NDArray[Any], other: NDArray[Any], n_other: int) -> tuple
 
 
 def plain_value(value: Any) -> Any:
-    """Turn NumPy's scalars into Python's own, and every kind of missing value into None."""
+    """Return a NumPy scalar as a Python scalar, and any missing value as None."""
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
         return None
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _sort_key(value: Any) -> tuple[int, float, str]:
     if value is None:
         return 3, 0, ""
     if isinstance(value, (int, float)):
@@ -256,11 +258,12 @@ def _order(value: Any) -> tuple[int, float, str]:
 
 
 def default_names(n_columns: int) -> tuple[str, ...]:
+    """Return the names of columns that have none."""
     return tuple(f"sensitive_feature_{number}" for number in range(n_columns))
 
 
 def read_columns(data: Any) -> dict[str, Any]:
-    """Read any input as named columns of one length, each a NumPy vector or a table library's column."""
+    """Return any input as named columns of equal length, each a NumPy vector or a column of a table library."""
     if isinstance(data, Mapping):
         columns = _by_name((name, _read_vector(name, column)) for name, column in data.items())
     else:
@@ -269,8 +272,8 @@ def read_columns(data: Any) -> dict[str, Any]:
     if lengths <= {0}:
         raise ValueError("sensitive_features is empty; at least one column and one row are needed.")
     if len(lengths) > 1:
-        told = ", ".join(f"{name!r}: {len(column)}" for name, column in columns.items())
-        raise ValueError(f"The columns of sensitive_features must have equally many rows; they have {told}.")
+        sizes = ", ".join(f"{name!r}: {len(column)}" for name, column in columns.items())
+        raise ValueError(f"The columns of sensitive_features must have the same number of rows; they have {sizes}.")
     return columns
 
 
@@ -294,7 +297,7 @@ def _columns_of(data: Any) -> dict[str, Any]:
     try:
         data = nw.from_native(data, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise ValueError("Two columns of sensitive_features are named alike; rename or drop one.") from None
+        raise ValueError("Two columns of sensitive_features have the same name; rename or drop one.") from None
     if isinstance(data, nw.LazyFrame):
         raise TypeError("sensitive_features is a lazy table; collect its sensitive columns first (.collect()).")
     if isinstance(data, nw.DataFrame):
@@ -320,14 +323,14 @@ def _read_array(data: Any) -> NDArray[Any]:
             kind = type(data).__name__
             raise TypeError(f"sensitive_features must be a table, an array, a list or a dict of columns; got {kind}.")
         return np.asarray(data)
-    # A list keeps each value's own type, which NumPy would not: to it [1, "a"] is text.
+    # Keep the type of each value of a list: NumPy would convert [1, "a"] to text.
     widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in data}
     if len(widths) > 1:
-        raise ValueError(f"The rows of sensitive_features have {len(widths)} different lengths; give all the same.")
+        raise ValueError(f"The rows of sensitive_features have {len(widths)} different lengths; they must be equal.")
     if widths <= {-1}:
         return np.fromiter(data, dtype=object, count=len(data))
     if any(isinstance(value, (list, tuple, np.ndarray)) for value in data[0]):
-        raise ValueError("sensitive_features must have one or two dimensions; its rows hold lists.")
+        raise ValueError("sensitive_features must have one or two dimensions; its rows contain lists.")
     array = np.empty((len(data), widths.pop()), dtype=object)
     for j in range(array.shape[1]):
         array[:, j] = np.fromiter((row[j] for row in data), dtype=object, count=len(data))

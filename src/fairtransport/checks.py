@@ -1,7 +1,6 @@
-"""What a fair estimator owes its users, as checks that anybody can run on theirs.
+"""Checks of fair classifiers, in addition to scikit-learn's estimator checks.
 
-scikit-learn's checks know nothing of groups. These do: they train on made-up people of two groups, one of which scores
-higher, and look at what the estimator does with them.
+Every check trains the estimator on synthetic rows of two groups, one of which has higher scores.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["FAIR_CHECKS", "check_fair_estimator"]
 
-_SECRET = "a-group-that-nobody-has-seen"  # noqa: S105 - no password: a text that must not come up in an error
+_UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class _Rows:
     X: NDArray[np.float64]
     y: NDArray[np.int64]
     group: NDArray[Any]
 
     @classmethod
-    def make(cls, n: int, seed: int) -> _People:
+    def make(cls, n: int, seed: int) -> _Rows:
         rng = np.random.default_rng(seed)
         group = np.array(["a", "b"])[rng.integers(2, size=n)]
         X = rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.2, 0.0, 0.0]
@@ -44,59 +43,66 @@ class _People:
 
 
 class _Fitted:
-    """A clone, fitted, with the groups passed at prediction where the estimator wants them."""
+    """A fitted clone of an estimator, called with groups at prediction if it needs them."""
 
-    def __init__(self, estimator: Any, people: _People, **options: Any) -> None:
+    def __init__(self, estimator: Any, rows: _Rows, **options: Any) -> None:
         self.model = clone(estimator)
         if "random_state" in self.model.get_params():
             self.model.set_params(random_state=0)
-        self.model.fit(people.X, people.y, **{"sensitive_features": people.group, **options})
-        self.needs_groups = needs_groups(self.model, people.X, sensitive_features=people.group)
+        options = {"sensitive_features": rows.group, **options}
+        self.model.fit(rows.X, rows.y, **options)
+        self.needs_groups = needs_groups(self.model, rows.X, sensitive_features=options["sensitive_features"])
 
     def scores(self, X: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64]:
-        """Probabilities of class 1."""
-        given = {"sensitive_features": group} if self.needs_groups else {}
-        return np.asarray(self.model.predict_proba(X, **given))[:, 1]
+        """Return the probabilities of class 1."""
+        options = {"sensitive_features": group} if self.needs_groups else {}
+        return np.asarray(self.model.predict_proba(X, **options))[:, 1]
 
 
 def check_fair_estimator(estimator: Any, *, tolerance: float = 0.02, seed: int = 0) -> dict[str, str]:
-    """Check that a fair classifier does what people may expect of one.
+    """Check that a fair classifier behaves as users expect.
 
     Parameters
     ----------
     estimator : classifier
-        Not fitted, with ``fit(X, y, sensitive_features=, sample_weight=)`` and
-        ``predict_proba(X)`` or ``predict_proba(X, sensitive_features=)``.
+        An unfitted classifier with ``fit(X, y, sensitive_features=, sample_weight=)`` and ``predict_proba(X)`` or
+        ``predict_proba(X, sensitive_features=)``.
     tolerance : float, default=0.02
-        Mean change of scores that an estimator which draws rows by chance may show where nothing should change: under
-        other names of the groups, and with weights in place of copies.
+        Largest mean change of scores of a randomised estimator where nothing should change: when groups are renamed,
+        and when copies of rows are replaced by weights.
     seed : int, default=0
-        Of the made-up people.
+        Seed of the synthetic rows.
 
     Returns
     -------
     dict of str to str
-        Each check and what was seen.
+        The result of each check.
 
     Raises
     ------
     AssertionError
-        At the first check that fails; the text says what was expected.
+        At the first check that fails.
+
+    See Also
+    --------
+    sklearn.utils.estimator_checks.check_estimator : Checks of any estimator.
 
     Notes
     -----
-    *Row independence*: a row's score does not depend on who else is in the batch. *Purity*: equal calls give equal
-    results, and neither data nor model are changed by predicting. *Unseen groups*: where groups are needed at
-    prediction, an unknown one raises ValueError, and its value is not in the text. *Names*: other names of the groups
-    change nothing. *Weights*: weight 2 is two copies. *Parity*: groups are closer on new rows than those of a logistic
-    regression.
+    - *Row independence*: the score of a row does not depend on the other rows of the batch.
+    - *Purity*: equal calls return equal results, and prediction changes neither data nor model.
+    - *Unseen groups*: where groups are needed at prediction, an unknown one raises ValueError, whose message does not
+      contain its value.
+    - *Names of groups*: renaming the groups does not change scores.
+    - *Weights*: a weight of 2 is equivalent to two copies of a row.
+    - *Parity*: the disparity of new rows is below that of a logistic regression.
 
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> import fairtransport as ft
-    >>> told = check_fair_estimator(ft.QuantileRepairClassifier(LogisticRegression()))
-    >>> sorted(told)
+    >>> results = check_fair_estimator(ft.QuantileRepairClassifier(LogisticRegression()))
+    >>> sorted(results)
     ['names of groups', 'parity', 'purity', 'row independence', 'unseen groups', 'weights']
     """
     allowed = check_real(tolerance, name="tolerance")
@@ -104,87 +110,90 @@ def check_fair_estimator(estimator: Any, *, tolerance: float = 0.02, seed: int =
 
 
 def _row_independence(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001 - one call for all checks
-    people, new = _People.make(800, seed), _People.make(200, seed + 1)
-    fitted = _Fitted(estimator, people)
+    rows, new = _Rows.make(800, seed), _Rows.make(200, seed + 1)
+    fitted = _Fitted(estimator, rows)
     together = fitted.scores(new.X, new.group)
     order = np.random.default_rng(seed).permutation(200)
-    _demand(
+    _require(
         np.allclose(fitted.scores(new.X[order], new.group[order]), together[order], rtol=0, atol=1e-10),
         "scores change with the order of the rows",
     )
     alone = np.concatenate([fitted.scores(new.X[i : i + 1], new.group[i : i + 1]) for i in range(25)])
-    _demand(np.allclose(alone, together[:25], rtol=0, atol=1e-10), "a row's score depends on who else is in the batch")
-    return "25 rows alone, and 200 in another order, score as in one batch"
+    _require(
+        np.allclose(alone, together[:25], rtol=0, atol=1e-10),
+        "the score of a row depends on the other rows of the batch",
+    )
+    return "scores of 25 single rows and of 200 reordered rows are those of one batch"
 
 
 def _purity(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    people = _People.make(800, seed)
-    before = copy.deepcopy(people)
-    fitted = _Fitted(estimator, people)
+    rows = _Rows.make(800, seed)
+    before = copy.deepcopy(rows)
+    fitted = _Fitted(estimator, rows)
     state = joblib.hash(vars(fitted.model))
-    first, second = fitted.scores(people.X, people.group), fitted.scores(people.X, people.group)
-    _demand(np.array_equal(first, second), "two equal calls of predict_proba give different scores")
+    first, second = fitted.scores(rows.X, rows.group), fitted.scores(rows.X, rows.group)
+    _require(np.array_equal(first, second), "two equal calls of predict_proba give different scores")
     for name in ("X", "y", "group"):
-        _demand(np.array_equal(getattr(people, name), getattr(before, name)), f"{name} was changed")
-    _demand(joblib.hash(vars(fitted.model)) == state, "predicting changes the model")
-    again = _Fitted(estimator, people).scores(people.X, people.group)
-    _demand(np.array_equal(first, again), "two equal fits (random_state=0 where there is one) give different scores")
-    return "equal calls and equal fits give equal scores; data and model stay as they are"
+        _require(np.array_equal(getattr(rows, name), getattr(before, name)), f"{name} was changed")
+    _require(joblib.hash(vars(fitted.model)) == state, "predicting changes the model")
+    again = _Fitted(estimator, rows).scores(rows.X, rows.group)
+    _require(np.array_equal(first, again), "two equal fits (random_state=0 where there is one) give different scores")
+    return "equal calls and equal fits give equal scores; data and model do not change"
 
 
 def _unseen_groups(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    people = _People.make(800, seed)
-    fitted = _Fitted(estimator, people)
+    rows = _Rows.make(800, seed)
+    fitted = _Fitted(estimator, rows)
     if not fitted.needs_groups:
         return "groups are not needed at prediction"
-    strange = np.array([_SECRET] * len(people.X), dtype=object)
+    unseen = np.array([_UNSEEN] * len(rows.X), dtype=object)
     try:
-        fitted.scores(people.X, strange)
+        fitted.scores(rows.X, unseen)
     except ValueError as error:
-        _demand(_SECRET not in str(error), "the error about an unknown group tells its value")
+        _require(_UNSEEN not in str(error), "the error about an unknown group contains its value")
         return "an unknown group raises ValueError, without its value"
-    raise AssertionError("A group that was not seen in fit is scored in silence; it must raise ValueError.")
+    raise AssertionError("A group that was not seen in fit is scored without an error; it must raise ValueError.")
 
 
 def _names_of_groups(estimator: Any, tolerance: float, seed: int) -> str:
-    people = _People.make(800, seed)
-    other = np.where(people.group == "a", "z", "m")  # other names, and in another order
-    plain = _Fitted(estimator, people).scores(people.X, people.group)
-    renamed = _Fitted(estimator, people, sensitive_features=other).scores(people.X, other)
-    return _close(plain, renamed, tolerance, "other names of the groups change scores")
+    rows = _Rows.make(800, seed)
+    other = np.where(rows.group == "a", "z", "m")  # renamed, with the order reversed
+    plain = _Fitted(estimator, rows).scores(rows.X, rows.group)
+    renamed = _Fitted(estimator, rows, sensitive_features=other).scores(rows.X, other)
+    return _close(plain, renamed, tolerance, "renaming the groups changes scores")
 
 
 def _weights(estimator: Any, tolerance: float, seed: int) -> str:
-    people = _People.make(500, seed)
-    times = np.random.default_rng(seed).integers(1, 3, size=len(people.y))
-    copies = np.repeat(np.arange(len(people.y)), times)
-    repeated = _People(people.X[copies], people.y[copies], people.group[copies])
-    weighted = _Fitted(estimator, people, sample_weight=times.astype(np.float64)).scores(people.X, people.group)
-    copied = _Fitted(estimator, repeated).scores(people.X, people.group)
-    return _close(weighted, copied, tolerance, "weight 2 is not two copies")
+    rows = _Rows.make(500, seed)
+    times = np.random.default_rng(seed).integers(1, 3, size=len(rows.y))
+    copies = np.repeat(np.arange(len(rows.y)), times)
+    repeated = _Rows(rows.X[copies], rows.y[copies], rows.group[copies])
+    weighted = _Fitted(estimator, rows, sample_weight=times.astype(np.float64)).scores(rows.X, rows.group)
+    copied = _Fitted(estimator, repeated).scores(rows.X, rows.group)
+    return _close(weighted, copied, tolerance, "a weight of 2 is not equivalent to two copies")
 
 
 def _parity(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    people, new = _People.make(2000, seed), _People.make(4000, seed + 1)
-    plain = LogisticRegression().fit(people.X, people.y).predict_proba(new.X)[:, 1]
-    fair = _Fitted(estimator, people).scores(new.X, new.group)
+    rows, new = _Rows.make(2000, seed), _Rows.make(4000, seed + 1)
+    plain = LogisticRegression().fit(rows.X, rows.y).predict_proba(new.X)[:, 1]
+    fair = _Fitted(estimator, rows).scores(new.X, new.group)
     before, after = (strong_pairwise_disparity(s, sensitive_features=new.group) for s in (plain, fair))
-    _demand(after < 0.7 * before, f"disparity of new rows is {after:.3f}; a logistic regression has {before:.3f}")
+    _require(after < 0.7 * before, f"disparity of new rows is {after:.3f}; a logistic regression has {before:.3f}")
     return f"disparity of new rows {after:.3f}; logistic regression {before:.3f}"
 
 
-def _close(one: NDArray[np.float64], other: NDArray[np.float64], tolerance: float, told: str) -> str:
+def _close(one: NDArray[np.float64], other: NDArray[np.float64], tolerance: float, message: str) -> str:
     change = float(np.abs(one - other).mean())
-    _demand(change <= tolerance, f"{told}, by {change:.3f} on average; {tolerance:g} is allowed")
+    _require(change <= tolerance, f"{message}, by {change:.3f} on average; {tolerance:g} is allowed")
     return f"mean change of scores {change:.1e}"
 
 
-def _demand(holds: Any, told: str) -> None:
-    if not holds:
-        raise AssertionError(f"{told[0].upper()}{told[1:]}.")
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise AssertionError(f"{message[0].upper()}{message[1:]}.")
 
 
-#: The checks by name; each takes the estimator, the tolerance and a seed, and returns what was seen.
+#: The checks by name: functions of the estimator, the tolerance and a seed that return the result as text.
 FAIR_CHECKS: dict[str, Callable[[Any, float, int], str]] = {
     "row independence": _row_independence,
     "purity": _purity,

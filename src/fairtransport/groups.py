@@ -1,7 +1,7 @@
-"""Sensitive columns of any table library -> groups: labels, names and row lists.
+"""Sensitive columns of any table library -> groups: labels, names and rows.
 
-A group value is a column's value; several columns are crossed (``grouping="crossed"``) or taken one by one
-(``grouping="each"``, where a row belongs to one group of every column). No error text holds a group's value.
+Several columns are crossed (``grouping="crossed"``) or used one by one (``grouping="each"``, where a row belongs to one
+group of every column). Error messages never contain the value of a group.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ GroupLabel: TypeAlias = Hashable
 """A column's value (str, int, float, bool; None when missing) or a tuple of such values."""
 
 SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
-"""What :meth:`Groups.settle` can do with groups of few rows."""
+"""The treatments of small groups by :meth:`Groups.settle`."""
 
 MIN_GROUP_SIZE = 30
 """The default size below which a group is small."""
 
 SMALL_GROUPS = "(small groups)"
-"""Label and name of the group that small groups are pooled into."""
+"""Label and name of the group into which small groups are pooled."""
 
-_SETTLED = ("pooled", "dropped", "pools")  # fields of Groups that say what became of small groups
+_SETTLED = ("pooled", "dropped", "pools")  # the fields of Groups that describe the treatment of small groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Groups:
-    """The groups of a table's rows, as :func:`make_groups` builds them.
+    """The groups of the rows of a table, as returned by :func:`make_groups`.
 
     Parameters
     ----------
@@ -63,24 +63,28 @@ class Groups:
         ``grouping="each"``. Sorted by the first column's values, then the second's, and so on: numbers and
         booleans by size, then text, then anything else by its text, missing last.
     names : tuple of str
-        The labels for people: ``"Female"``, ``"Black, Female"`` or ``"race=Black"``; all different.
+        The labels as text: ``"Female"``, ``"Black, Female"`` or ``"race=Black"``; all different.
     memberships : tuple of arrays of unsigned integers
-        Each row's position in ``labels``, or ``len(labels)`` where it is in none: one array, or, with
+        The index in ``labels`` of each row's group, or ``len(labels)`` where it belongs to none: one array, or, with
         ``grouping="each"``, one for each column.
     columns : tuple of str
         Names of the sensitive columns; ``"sensitive_feature_0"`` and so on when they have none.
     grouping, missing : str
-        As given to :func:`make_groups`.
+        As in :func:`make_groups`.
     pooled : tuple, default=()
-        Labels of the groups that :meth:`settle` has joined.
+        Labels of the groups that :meth:`settle` has pooled.
     dropped : tuple, default=()
-        Labels of the groups that :meth:`settle` has dissolved: their rows are in no group.
+        Labels of the groups that :meth:`settle` has dropped: their rows belong to no group.
     pools : tuple, default=()
-        Labels of the groups that hold the ``pooled`` ones: one, or one for each column where ``grouping="each"``.
+        Labels of the groups that contain the ``pooled`` ones: one, or one for each column where ``grouping="each"``.
 
     Notes
     -----
-    Values are the same when Python says that they are equal: ``1``, ``1.0`` and ``True`` are one group.
+    Values that compare equal in Python belong to the same group: ``1``, ``1.0`` and ``True`` are one group.
+
+    See Also
+    --------
+    make_groups : Make groups from sensitive columns.
 
     Examples
     --------
@@ -104,38 +108,38 @@ class Groups:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __repr__(self) -> str:  # sizes and columns only: a repr ends up in logs
-        told = f"{len(self)} groups of {self.n_rows} rows"
-        return f"Groups({told}, columns={self.columns}, grouping={self.grouping!r})"
+    def __repr__(self) -> str:  # may appear in logs, so without values
+        sizes = f"{len(self)} groups of {self.n_rows} rows"
+        return f"Groups({sizes}, columns={self.columns}, grouping={self.grouping!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Groups):
             return NotImplemented
-        if self._made_as() != other._made_as() or self.n_rows != other.n_rows:
+        if self._definition() != other._definition() or self.n_rows != other.n_rows:
             return False
         return all(map(np.array_equal, self.memberships, other.memberships))
 
-    def _made_as(self) -> tuple[Any, ...]:
+    def _definition(self) -> tuple[Any, ...]:
         settled = (self.pooled, self.dropped, self.pools)
         return (self.labels, self.columns, self.grouping, self.missing, settled)
 
-    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+    __hash__ = None  # type: ignore[assignment]  # contains arrays
 
     @property
     def n_rows(self) -> int:
-        """How many rows the table has."""
+        """Number of rows of the table."""
         return self.memberships[0].size
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
+        """Number of rows of each group: ``make_groups(["F", "M", "F"]).counts`` is ``[2, 1]``."""
         counts: NDArray[np.int64] = sum(count_codes(codes, len(self) + 1) for codes in self.memberships)[:-1]
         counts.flags.writeable = False
         return counts
 
     @cached_property
     def rows(self) -> tuple[NDArray[np.int64], ...]:
-        """The ascending row positions of each group, made when they are first asked for."""
+        """The ascending row indices of each group, computed on first access."""
         parts = [_rows_of(codes, len(self)) for codes in self.memberships]
         if len(parts) == 1:
             return tuple(parts[0])
@@ -148,13 +152,13 @@ class Groups:
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """Each row's position in ``labels``; overlapping groups have no such thing and raise."""
+        """The index in ``labels`` of each row's group; overlapping groups raise ValueError."""
         if self.overlapping:
-            raise ValueError("With grouping='each' a row belongs to several groups and has no one code; use rows.")
+            raise ValueError("With grouping='each' a row belongs to several groups and has no single code; use rows.")
         return self.memberships[0].astype(np.int64)
 
     def index_of(self, label: GroupLabel) -> int:
-        """Return the position of a group, given its label or its name.
+        """Return the index of a group with this label or name.
 
         Examples
         --------
@@ -171,40 +175,40 @@ class Groups:
         )
 
     def encode(self, sensitive_features: Any) -> Groups:
-        """Return the same groups for new rows; a group without new rows keeps its place, with no rows.
+        """Return the same groups for new rows; groups without new rows are kept, with no rows.
 
-        Columns are matched by name where both tables have names (others are ignored), by position where not.
-        A value, or in crossed groups a combination, that these groups do not know raises ValueError.
+        Columns are matched by name where both tables have names (further columns are ignored), otherwise by position.
+        Unknown values, or in crossed groups unknown combinations of values, raise ValueError.
 
         Examples
         --------
         >>> make_groups(["F", "M", "F"]).encode(["M", "M"]).counts.tolist()
         [0, 2]
         """
-        given = self._read(sensitive_features)
-        known, memberships = self._known(given), given.memberships
-        if given.labels != self.labels or given.pools != self.pools:
-            codes_of_given = [known.get(label, len(self)) for label in given.labels]
-            table = np.array([*codes_of_given, len(self)], dtype=short_type(len(self)))
-            memberships = tuple(recode(codes, table) for codes in given.memberships)
-        unknown = [label not in known for label in given.labels]
-        strays = np.array([*unknown, not given.dropped or given.dropped != self.dropped])
-        unseen = int(np.count_nonzero(np.any([strays[codes] for codes in given.memberships], axis=0)))
+        new = self._read(sensitive_features)
+        known, memberships = self._known(new), new.memberships
+        if new.labels != self.labels or new.pools != self.pools:
+            codes_of_labels = [known.get(label, len(self)) for label in new.labels]
+            table = np.array([*codes_of_labels, len(self)], dtype=short_type(len(self)))
+            memberships = tuple(recode(codes, table) for codes in new.memberships)
+        unknown = [label not in known for label in new.labels]
+        strays = np.array([*unknown, not new.dropped or new.dropped != self.dropped])
+        unseen = int(np.count_nonzero(np.any([strays[codes] for codes in new.memberships], axis=0)))
         if unseen:
-            owners = self._owners(label for label in given.labels if label not in known)
+            owners = self._owners(label for label in new.labels if label not in known)
             raise ValueError(
-                f"sensitive_features has {unseen} of {given.n_rows} rows whose value, or combination of "
-                f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop them, "
-                "write values as the known ones are (spelling, type), or make groups from data that has them."
+                f"sensitive_features has {unseen} of {new.n_rows} rows whose value, or combination of "
+                f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop these rows, correct "
+                "the spelling or type of their values, or make groups from data that includes them."
             )
         return replace(self, memberships=memberships)
 
-    def _known(self, given: Groups) -> dict[GroupLabel, int]:
-        """Map every label that rows may have to its code here; a value spelled like a pool is not the pool."""
-        own = {label: code for code, label in enumerate(self.labels)}
-        known = {label: code for label, code in own.items() if label not in self.pools or label in given.pools}
+    def _known(self, new: Groups) -> dict[GroupLabel, int]:
+        """Return the code of every label that new rows may have; a value spelled like a pool is not the pool."""
+        code_of = {label: code for code, label in enumerate(self.labels)}
+        known = {label: code for label, code in code_of.items() if label not in self.pools or label in new.pools}
         for label in self.pooled:
-            known[label] = own.get(_pool_of(label, self.pools, self.grouping), len(self))
+            known[label] = code_of.get(_pool_of(label, self.pools, self.grouping), len(self))
         return known | dict.fromkeys(self.dropped, len(self))
 
     def settle(self, small_groups: str, min_group_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
@@ -213,11 +217,11 @@ class Groups:
         Parameters
         ----------
         small_groups : {"keep", "pool", "drop"}
-            ``"keep"`` returns these groups. ``"pool"`` joins the small groups, even a single one, into one group
-            called "(small groups)", which comes last; where ``grouping="each"``, into one for each column.
-            ``"drop"`` takes their rows out of all groups: their membership is ``len(labels)``.
+            ``"keep"`` returns these groups. ``"pool"`` merges the small groups, even a single one, into one group
+            called "(small groups)", which comes last; with ``grouping="each"``, into one for each column.
+            ``"drop"`` removes their rows from all groups: their membership is ``len(labels)``.
         min_group_size : int, default=30
-            A group with fewer rows is small.
+            Groups with fewer rows are small.
         sizes : array-like of shape (n_groups,), optional
             Sizes to compare with ``min_group_size``, such as effective sizes or rows of positive weight; ``counts``
             when omitted.
@@ -225,8 +229,8 @@ class Groups:
         Returns
         -------
         Groups
-            With ``pooled``, ``dropped`` and ``pools``, which :meth:`encode` applies to new rows, too. Fewer than two
-            groups may be left; :meth:`require` checks that.
+            With ``pooled``, ``dropped`` and ``pools``, which :meth:`encode` also applies to new rows. Fewer than two
+            groups may be left; see :meth:`require`.
 
         Examples
         --------
@@ -275,24 +279,24 @@ class Groups:
         )
 
     def _pools_for(self, joined: list[GroupLabel]) -> tuple[GroupLabel, ...]:
-        """Return the labels of the pools, the present ones first, each unlike the label of any group."""
+        """Return the labels of the pools, existing ones first, each different from the label of any group."""
         taken = {*self.labels, *self.pooled, *self.dropped}
-        words = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
+        candidates = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
         if self.grouping == "each":
-            served = {pool[0] for pool in self.pools}  # type: ignore[index]
-            needed = {label[0] for label in joined} - served  # type: ignore[index]
-            offers: list[list[GroupLabel]] = [
-                [(name, word) for word in words] for name in self.columns if name in needed
+            existing = {pool[0] for pool in self.pools}  # type: ignore[index]
+            needed = {label[0] for label in joined} - existing  # type: ignore[index]
+            options: list[list[GroupLabel]] = [
+                [(name, text) for text in candidates] for name in self.columns if name in needed
             ]
         elif self.pools:
-            offers = []
+            options = []
         else:
             width = len(self.columns)
-            offers = [[(word,) * width if width > 1 else word for word in words]]
-        return (*self.pools, *(next(label for label in labels if label not in taken) for labels in offers))
+            options = [[(text,) * width if width > 1 else text for text in candidates]]
+        return (*self.pools, *(next(label for label in labels if label not in taken) for labels in options))
 
     def adopt(self, sensitive_features: Any, *, max_groups: int = 1000) -> Groups:
-        """Return these groups for new rows, as `encode` does, and behind them those that only the new rows have.
+        """Return these groups for new rows, as `encode` does, followed by groups that only the new rows have.
 
         Examples
         --------
@@ -300,48 +304,57 @@ class Groups:
         >>> wider.labels, wider.counts.tolist()
         (('F', 'M', 'A'), [0, 1, 1])
         """
-        given = self._read(sensitive_features)
-        known = self._known(given)
-        new = [label for label in given.labels if label not in known]
-        if not new:
-            return self.encode(given)
-        if not {*new}.isdisjoint(self.pools):
+        new = self._read(sensitive_features)
+        known = self._known(new)
+        unknown = [label for label in new.labels if label not in known]
+        if not unknown:
+            return self.encode(new)
+        if not {*unknown}.isdisjoint(self.pools):
             raise ValueError(
                 f"A new value of {say_columns(self.columns)} is spelled like the name of the pooled small groups; "
                 "rename it."
             )
-        labels = (*self.labels, *new)
+        labels = (*self.labels, *unknown)
         check_number(len(labels), self.columns, max_groups)
-        return replace(self, labels=labels, names=_names(labels, self.grouping, self.pools)).encode(given)
+        return replace(self, labels=labels, names=_names(labels, self.grouping, self.pools)).encode(new)
 
     def _read(self, sensitive_features: Any) -> Groups:
-        """Make groups of new rows in the way that these were made."""
-        given = sensitive_features
-        if not isinstance(given, Groups):
-            columns = self._match(read_columns(given))
+        """Return the groups of new rows, made with the same options."""
+        new = sensitive_features
+        if not isinstance(new, Groups):
+            columns = self._match(read_columns(new))
             return _build(columns, grouping=self.grouping, missing=self.missing, max_groups=math.inf)
-        if (given.columns, given.grouping) != (self.columns, self.grouping):
-            raise ValueError(f"The groups given are {given!r}; they cannot be matched with {self!r}.")
-        return given
+        if (new.columns, new.grouping) != (self.columns, self.grouping):
+            raise ValueError(f"sensitive_features is {new!r}, which cannot be matched with {self!r}.")
+        return new
 
-    def _match(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Put the columns given into the order of ``self.columns``, under these names."""
-        nameless = any(tuple(names) == default_names(len(names)) for names in (self.columns, given))
-        if nameless and len(given) == len(self.columns):
-            return dict(zip(self.columns, given.values(), strict=True))
-        if nameless or not set(self.columns) <= set(given):
-            raise ValueError(f"sensitive_features must have {say_columns(self.columns)}; it has {say_columns(given)}.")
-        return {name: given[name] for name in self.columns}
+    def _match(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """Return columns in the order of ``self.columns``, with these names."""
+        nameless = any(tuple(names) == default_names(len(names)) for names in (self.columns, columns))
+        if nameless and len(columns) == len(self.columns):
+            return dict(zip(self.columns, columns.values(), strict=True))
+        if nameless or not set(self.columns) <= set(columns):
+            raise ValueError(
+                f"sensitive_features must have {say_columns(self.columns)}; it has {say_columns(columns)}."
+            )
+        return {name: columns[name] for name in self.columns}
 
     def _owners(self, labels: Iterable[Any]) -> list[str]:
-        """Name the columns that make these labels."""
+        """Return the names of the columns of these labels."""
         owners = {label[0] for label in labels} if self.grouping == "each" else set(self.columns)
         return [name for name in self.columns if name in owners]
 
     def select(self, mask_or_rows: ArrayLike) -> Groups:
-        """Return the groups of some rows, renumbered: new row i is old row ``mask_or_rows[i]``; labels stay.
+        """Return the groups of some rows; the labels stay the same.
 
-        A boolean mask keeps rows in their order; row positions may come in any order, and repeat (bootstrap).
+        Parameters
+        ----------
+        mask_or_rows : array-like
+            A boolean mask, or row indices in any order, which may repeat.
+
+        Returns
+        -------
+        Groups
 
         Examples
         --------
@@ -351,7 +364,7 @@ class Groups:
         """
         chosen = np.asarray(mask_or_rows)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "biu" and chosen.size):
-            raise TypeError("mask_or_rows must be a vector of booleans or of row positions (whole numbers).")
+            raise TypeError("mask_or_rows must be a vector of booleans or of row indices (integers).")
         if chosen.dtype.kind == "b":
             if chosen.size != self.n_rows:
                 raise ValueError(f"The mask has {chosen.size} entries, but there are {self.n_rows} rows.")
@@ -360,7 +373,7 @@ class Groups:
         return replace(self, memberships=tuple(codes[chosen] for codes in self.memberships))
 
     def shuffled(self, rng: np.random.Generator) -> Groups:
-        """Return groups of the same sizes and overlaps whose rows are drawn by chance, for noise floors.
+        """Return the groups with their rows permuted, which keeps sizes and overlaps.
 
         Examples
         --------
@@ -386,18 +399,18 @@ class Groups:
         if filled < at_least:
             raise ValueError(
                 f"The rows fall into {filled} group(s) of {say_columns(self.columns)}; at least {at_least} needed. "
-                "Give rows of more groups, or another column."
+                "Use rows of more groups, or another column."
             )
         if small:
             owners = self._owners([self.labels[int(counts.argmin())]])
             raise ValueError(
                 f"A group of {say_columns(owners)} has size {counts.min()}, below min_size={min_size}; {small} of "
-                f"{len(self)} groups are so small. Merge them into larger groups, set a smaller min_size=, "
+                f"{len(self)} groups are that small. Merge them into larger groups, set a smaller min_size=, "
                 "or drop their rows."
             )
 
     def to_spec(self) -> dict[str, Any]:
-        """Return what :meth:`encode` needs, and no row, as a dict that JSON can hold.
+        """Return the definition of the groups, without rows, as a dict that JSON can represent.
 
         Examples
         --------
@@ -413,8 +426,8 @@ class Groups:
             finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
             if not finite and value is not None:
                 raise TypeError(
-                    f"Groups of {say_columns(self.columns)} cannot be stored: among the values is a "
-                    f"{type(value).__name__}, not text, finite number or boolean; turn it into text first."
+                    f"Groups of {say_columns(self.columns)} cannot be stored: a value is of type "
+                    f"{type(value).__name__}, not text, a finite number or a boolean; convert it to text first."
                 )
         spec = {"labels": lists["labels"], "columns": list(self.columns)}
         settled = {name: lists[name] for name in _SETTLED if lists[name]}
@@ -422,7 +435,7 @@ class Groups:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Return groups without rows from what :meth:`to_spec` gave; :meth:`encode` gives them rows.
+        """Return groups without rows from the dict of :meth:`to_spec`; use :meth:`encode` to add rows.
 
         Examples
         --------
@@ -483,22 +496,27 @@ def make_groups(
     ----------
     sensitive_features : column or table
         A pandas, polars or pyarrow column or table; a NumPy vector or matrix; a list of values or of rows;
-        a dict of columns. A :class:`Groups` comes back as it is, whatever ``grouping`` and ``missing`` say.
+        a dict of columns. A :class:`Groups` is returned unchanged, regardless of ``grouping`` and ``missing``.
     grouping : {"crossed", "each"}, default="crossed"
-        Cross several columns, or make every value of every column a group of its own, so that groups overlap.
+        Whether to cross several columns, or to make every value of every column a group, so that groups overlap.
     missing : {"error", "group"}, default="error"
-        Refuse missing values (None, NaN, NaT, NA), or make them a group: label None, name "missing".
+        Whether missing values (None, NaN, NaT, NA) raise ValueError or form a group: label None, name "missing".
     min_size : int, default=1
-        The fewest rows that a group may have.
+        Smallest number of rows of a group.
     at_least : int, default=1
-        The fewest groups that there may be.
+        Smallest number of groups.
     max_groups : int, default=1000
-        The most groups that there may be; more are the mark of an identifier or of a continuous column.
+        Largest number of groups. More usually mean that a column is an identifier or continuous.
 
     Returns
     -------
     Groups
-        Labels, names and row lists. Unused categories of a categorical column are no groups.
+        Labels, names and rows. Unused categories of a categorical column are not groups.
+
+    See Also
+    --------
+    Groups.encode : The same groups for new rows.
+    Groups.settle : Pool or drop small groups.
 
     Examples
     --------
@@ -532,9 +550,9 @@ def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: 
         if None in values
     }
     if gaps and missing == "error":
-        told = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
+        counts = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
         raise ValueError(
-            f"sensitive_features has missing values in {told}. Drop these rows, fill the values, or make "
+            f"sensitive_features has missing values in {counts}. Drop these rows, fill the values, or make "
             'them a group of their own with missing="group".'
         )
     if grouping == "crossed":
@@ -550,7 +568,7 @@ def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: 
 
 
 def _cross(coded: list[Coded]) -> Coded:
-    """Cross the columns: the combinations that occur, in the order of their values, and each row's place."""
+    """Return the combinations of values that occur, in the order of the values, and the code of each row."""
     if len(coded) == 1:
         return coded[0]
     values, codes = coded[0]
@@ -563,7 +581,7 @@ def _cross(coded: list[Coded]) -> Coded:
 
 
 def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
-    order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy sorts short integers by radix
+    order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
 
 
@@ -576,8 +594,8 @@ def _names(labels: Sequence[Any], grouping: str, pools: Collection[Any] = ()) ->
             name = f"{label[0]}={_show(label[1])}"
         else:
             name = ", ".join(map(_show, label)) if isinstance(label, tuple) else _show(label)
-        tries = (name if number == 1 else f"{name} ({number})" for number in count(1))  # 1 and "1" look alike
-        names[next(attempt for attempt in tries if attempt not in names)] = None
+        candidates = (name if number == 1 else f"{name} ({number})" for number in count(1))  # 1 and "1" look alike
+        names[next(text for text in candidates if text not in names)] = None
     return tuple(names)
 
 
