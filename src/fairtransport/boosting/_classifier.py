@@ -20,7 +20,7 @@ from fairtransport.boosting._group_probabilities import estimate_group_probabili
 from fairtransport.boosting._objective import KINDS, TransportObjective, make_distance, measure_unit
 from fairtransport.boosting._target import fixed_target
 from fairtransport.boosting._training_data import TrainingData, check_eval_set, check_training_data
-from fairtransport.criteria import EACH_OTHER, demographic_parity
+from fairtransport.criteria import EACH_OTHER, compares_each_other, demographic_parity
 from fairtransport.groups import Groups
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.transport.logistic import sigmoid
@@ -240,7 +240,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             X, y, sensitive_features, sample_weight, repair=self.repair_amount > 0.0, grouping=self.grouping,
             missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
         )  # fmt: skip
-        if not self._each_other:  # an invalid target raises before anything is trained
+        if not compares_each_other(self.target):  # an invalid target raises before anything is trained
             fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
         rows.weights = library.absorb_class_weights(estimator, classes, rows.labels, rows.weights)
         spec = rows.groups.to_spec()
@@ -319,7 +319,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         model.fit(rows.X, rows.labels, sample_weight=rows.weights)
         scores = sigmoid(library.margins(model, rows.X))
         target = None
-        if not self._each_other:
+        if not compares_each_other(self.target):
             target = fixed_target(self.target, scores, rows.groups, rows.weights)
         distance = make_distance(self.kind, **self._dual_options)
         unit, comparisons = measure_unit(
@@ -362,10 +362,6 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             self.outcome_ = f"the groups of a plain model differ no more than by chance; {self.outcome_}"
 
     # ---------------------------------------------------------------- checks
-
-    @property
-    def _each_other(self) -> bool:
-        return isinstance(self.target, str) and self.target == EACH_OTHER
 
     def _check_parameters(self) -> None:
         check_real(self.parity_weight, name="parity_weight")

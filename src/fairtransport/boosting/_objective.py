@@ -10,7 +10,7 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
 from fairtransport.boosting._binned_rows import GroupedRows, check_group_probabilities
 from fairtransport.boosting._target import fixed_target
-from fairtransport.criteria import EACH_OTHER, demographic_parity, weigh_by_reliability
+from fairtransport.criteria import EACH_OTHER, compares_each_other, demographic_parity, weigh_by_reliability
 from fairtransport.groups import Groups, make_groups
 from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty, TransportPenalty
 from fairtransport.penalties.binned import BinnedPenalty
@@ -218,7 +218,7 @@ class TransportObjective:
         self.comparisons = comparisons
         if (comparisons is None) != (unit is None):
             raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
-        if comparisons is None and not self._each_other:  # an invalid target raises before anything is trained
+        if comparisons is None and not compares_each_other(target):  # an invalid target raises before training
             fixed_target(target, np.full(self.groups.n_rows, 0.5), self.groups, None)
         self._distance = make_distance(
             kind,
@@ -233,10 +233,6 @@ class TransportObjective:
             probabilities = check_group_probabilities(group_probabilities, self.groups)
         self._rows = GroupedRows(self.groups, probabilities)
         self.reset()
-
-    @property
-    def _each_other(self) -> bool:
-        return isinstance(self.target, str) and self.target == EACH_OTHER
 
     def reset(self) -> None:
         """Discard all rounds, for a new training."""
@@ -315,7 +311,9 @@ class TransportObjective:
         """Measure the unit if it was not passed, and resolve the comparisons."""
         comparisons = self.comparisons
         if comparisons is None:
-            target = None if self._each_other else fixed_target(self.target, scores, self.groups, weights)
+            target = None
+            if not compares_each_other(self.target):
+                target = fixed_target(self.target, scores, self.groups, weights)
             self.unit_, comparisons = measure_unit(
                 self._distance, labels, scores, groups=self.groups, weights=weights, target=target
             )

@@ -5,7 +5,15 @@ No learner knows criteria; each knows `fairtransport.penalties.Comparisons`.
 
 from __future__ import annotations
 
-from fairtransport.criteria._demographic_parity import EACH_OTHER, demographic_parity
+from fairtransport.criteria._demographic_parity import demographic_parity
 from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
+from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
 
-__all__ = ["EACH_OTHER", "chance_distances", "demographic_parity", "weigh_by_reliability"]
+__all__ = [
+    "EACH_OTHER",
+    "chance_distances",
+    "compares_each_other",
+    "demographic_parity",
+    "resolve_group_target",
+    "weigh_by_reliability",
+]

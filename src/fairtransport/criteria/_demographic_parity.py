@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["EACH_OTHER", "demographic_parity"]
-
-#: The target that is none: groups are compared with each other.
-EACH_OTHER = "each_other"
+__all__ = ["demographic_parity"]
 
 # The number of pairs grows with the square of the number of groups. Beyond this many, each group is compared with
 # everyone, which asks for the same thing at parity.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from fairtransport.transport.coupled import area_below, coupled_distance, coupled_pull, place_of, running_area
+from fairtransport.transport.coupled import area_below, coupled_distance, coupled_gradient, level_index, running_area
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,11 +28,11 @@ class Coupling(nn.Module):
         points, partner = rows.scores[:, None], batch.pairing.partner[batch.cells]
         below, upto = _cumulative_shares(batch.compared, points, partner)
         levels = torch.stack(torch.broadcast_tensors(low, high, torch.clip(upto, low, high)))
-        index = place_of(levels, size)
+        index = level_index(levels, size)
         flat_index = partner * size + index
         values, running = batch.compared.flatten()[flat_index], running_area(batch.compared).flatten()[flat_index]
         areas = area_below(levels, index, size, values=values, running=running)
-        slope, distance = coupled_pull(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
+        slope, distance = coupled_gradient(low, high, below, upto), coupled_distance(points, low, high, upto, areas)
         return batch.sum_over_partners(slope * count, distance * count)
 
 

@@ -12,10 +12,10 @@ from fairtransport.transport.dual import (
     DualProblem,
     DualState,
     ascend_all_pairs,
+    conjugate_argument,
     dual_values,
     evaluate,
     point_slope,
-    tension,
 )
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import get_regularizer
@@ -160,7 +160,7 @@ class Duals(nn.Module):
         problem = self.problem
         f, f_slope = (dual_values(coefficients, psi) for psi in problem.features.value_and_slope(points))
         difference = points[:, None, None] - other
-        v = tension(problem.strength, torch.abs(difference), f[..., None], h)
+        v = conjugate_argument(problem.strength, torch.abs(difference), f[..., None], h)
         alpha, conjugate = problem.regularizer.alpha_and_conjugate(v)
         slopes = point_slope(alpha.mean(-1), f_slope, (alpha * torch.sign(difference)).mean(-1))
         return slopes, f - problem.strength * conjugate.mean(-1)

@@ -60,7 +60,7 @@ class Pairing(nn.Module):
             self.register_buffer(name, value.contiguous(), persistent=False)
 
     def ready(self, seen: Tensor) -> Tensor:
-        """Return whether both sides of each problem have rows, (n_problems,); ``seen`` tells it of the cells."""
+        """Return whether both sides of each problem have rows, (n_problems,); ``seen`` is True for cells with rows."""
         return seen[self.ends].all(0) if self.each_other else seen
 
 

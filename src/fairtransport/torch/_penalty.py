@@ -11,7 +11,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
-from fairtransport.criteria import EACH_OTHER, weigh_by_reliability
+from fairtransport.criteria import EACH_OTHER, compares_each_other, weigh_by_reliability
 from fairtransport.penalties import Comparisons, DiscretePenalty
 from fairtransport.penalties.unit import information_of_features
 from fairtransport.torch._cells import SortedRows, cell_offsets, odd_numbers
@@ -192,7 +192,7 @@ class TransportPenalty(nn.Module):
         interval = target_update_interval
         if interval is not None:
             interval = check_count(interval, name="target_update_interval")
-        each_other = isinstance(target, str) and target == EACH_OTHER
+        each_other = compares_each_other(target)
         self.pairing = self._make_pairing(each_other=each_other)
         self.memory = SampleMemory(self._n_cells, size) if size else None
         self.target = None if each_other else Target(target, self.labels, self.n_strata, _N_QUANTILES[kind], interval)
