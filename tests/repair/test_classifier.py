@@ -388,11 +388,11 @@ WRONG_FIT = {
 
 @pytest.mark.parametrize("case", WRONG_FIT)
 def test_what_fit_refuses_and_tells(case):
-    options, given_data, kind, told = WRONG_FIT[case]
+    options, given_data, kind, message = WRONG_FIT[case]
     X, y, group = world(100)
     data = {"X": X, "y": y, "sensitive_features": np.where(group == "f", "canary", "m"), **given_data}
     model = QuantileRepairClassifier(**{"estimator": LogisticRegression(), **options})
-    with pytest.raises(kind, match=re.escape(told)) as caught:
+    with pytest.raises(kind, match=re.escape(message)) as caught:
         model.fit(**data)
     assert "canary" not in str(caught.value)
     assert not hasattr(model, "estimator_")

@@ -46,10 +46,10 @@ def test_without_forgetting_it_is_fit_within_the_resolution(target):
     stream(endless, scores, group, [1000, 1, 999, 18_000])
     inner = (scores > 0.05) & (scores < 0.95)  # where every bin has rows
     found = endless.transform(scores, sensitive_features=group)
-    wanted = exact.transform(scores, sensitive_features=group)
+    expected = exact.transform(scores, sensitive_features=group)
     # Score and image move by two bins and one; the maps are at most about twice as steep as the identity here.
-    assert np.abs(found - wanted)[inner].max() < 6 * BIN
-    assert np.abs(found - wanted).mean() < 2 * BIN
+    assert np.abs(found - expected)[inner].max() < 6 * BIN
+    assert np.abs(found - expected).mean() < 2 * BIN
     assert endless.group_sizes_.tolist() == exact.group_sizes_.tolist()
 
 
@@ -242,3 +242,27 @@ def test_starts_of_a_classifier():
         ft.QuantileRepairClassifier(LogisticRegression()).partial_fit(X, sensitive_features=group)
     first.set_params(new_groups="adopt").partial_fit(X[:2], sensitive_features=["a", "c"])
     assert first.repair_.groups_.labels == ("a", "b", "c")
+
+
+# ----------------------------------------------------------------------------------------------------------- the state
+
+
+def test_a_state_is_not_changed_by_its_update_and_partial_fit_is_that_update():
+    scores, group = scores_of(600)
+    repair = ft.QuantileRepair(half_life=200).fit(scores[:400], sensitive_features=group[:400])
+    state = repair.online_state()
+    masses = state.histograms.masses.copy()
+    later = state.update(scores[400:], sensitive_features=group[400:])
+    np.testing.assert_array_equal(state.histograms.masses, masses)
+    resumed = ft.QuantileRepair(half_life=200).fit(scores[:400], sensitive_features=group[:400]).resume(later)
+    assert_same_repair(resumed, repair.partial_fit(scores[400:], sensitive_features=group[400:]))
+
+
+def test_groups_added_to_a_state_start_like_the_target():
+    scores, group = scores_of(400)
+    state = ft.QuantileRepair().fit(scores, sensitive_features=group).online_state()
+    wider = state.add_groups(state.maps.groups.adopt(["c"]))
+    grid = state.histograms.grid
+    counts = np.bincount(grid.places(state.maps.target), minlength=grid.n_nodes)
+    np.testing.assert_allclose(wider.histograms.by_group[2], counts * (10 / counts.sum()))
+    assert wider.maps.own_map.tolist() == [True, True, False]

@@ -1,4 +1,4 @@
-"""QuantileRepair: equal distributions, one fixed monotone map for each group, and nobody's score in an error."""
+"""QuantileRepair: equal distributions, one fixed monotone map for each group, and no score in an error message."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def population(n, seed=0):
 # ------------------------------------------------------------------------------------------- what it does
 
 
-def test_by_hand():
+def test_maps_of_a_worked_example():
     # Group a has levels 1/2 and 1 at .2 and .4; b has 1/4 to 1 at .5, .6, .8, 1.
     # Their barycenter (middle of two quantile functions) is .35, .4, .6, .7 at levels 1/4 to 1.
     scores, group = [0.4, 0.5, 0.2, 0.6, 1.0, 0.8], ["a", "b", "a", "b", "b", "b"]
@@ -446,9 +446,9 @@ def tells_nobody(message):
 
 @pytest.mark.parametrize("case", WRONG_FIT)
 def test_what_fit_refuses_and_tells(case):
-    options, given_data, kind, told = WRONG_FIT[case]
+    options, given_data, kind, message = WRONG_FIT[case]
     data = {"scores": SCORES, "sensitive_features": GROUP, **given_data}
-    with pytest.raises(kind, match=re.escape(told)) as caught:
+    with pytest.raises(kind, match=re.escape(message)) as caught:
         QuantileRepair(**{"min_group_size": 1, **options}).fit(**data)
     if "amount" not in case:
         assert tells_nobody(str(caught.value))
@@ -457,13 +457,13 @@ def test_what_fit_refuses_and_tells(case):
 @pytest.mark.parametrize("case", WRONG_TRANSFORM)
 def test_what_transform_refuses_and_tells(case):
     repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
-    given_data, told = WRONG_TRANSFORM[case]
-    with pytest.raises(ValueError, match=re.escape(told)) as caught:
+    given_data, message = WRONG_TRANSFORM[case]
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         repair.transform(**{"scores": SCORES, "sensitive_features": GROUP, **given_data})
     assert tells_nobody(str(caught.value))
 
 
-def test_the_repr_of_a_fitted_repair_tells_nobody():
+def test_the_repr_of_a_fitted_repair_contains_no_data():
     repair = QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
     assert tells_nobody(repr(repair) + str(repair) + repr(repair.groups_))
 

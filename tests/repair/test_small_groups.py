@@ -1,4 +1,4 @@
-"""Repair of groups with few rows: no map is made from their own rows, and the fitted repair says so."""
+"""Repair of groups with few rows: none gets a map of its own, and the fitted repair says so."""
 
 from __future__ import annotations
 

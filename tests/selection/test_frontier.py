@@ -1,4 +1,4 @@
-"""The trade-off curve: honest figures, clear rules of choice, every group in every fold."""
+"""The trade-off curve: held-out metrics, the choice of a point, every group in every fold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
 from fairtransport._sklearn.folds import make_folds
-from fairtransport._sklearn.group_awareness import describe_group_features
+from fairtransport._sklearn.group_awareness import describe_group_features, needs_groups
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
@@ -103,7 +103,7 @@ def made(error, apart, values=(0.0, 1.0, 10.0), parameter="parity_weight", **cha
 # ------------------------------------------------------------------------------------------- the figures
 
 
-def test_every_figure_is_the_held_out_one():
+def test_every_metric_is_measured_on_held_out_rows():
     rows = np.random.default_rng(1).permutation(Y.size)
     splits = [(rows[100:], rows[:100]), (rows[:250], rows[250:])]
     curve = frontier(cv=splits, amounts=[0, 0.5, 1], threshold=0.4)
@@ -191,7 +191,7 @@ def test_the_start_of_the_curve_is_the_initial_model():
 
 
 @pytest.mark.parametrize("target", ["barycenter", "barycenter_w2", "pooled", "secret_m", np.linspace(0.1, 0.9, 50)])
-def test_the_disparity_to_the_target_is_to_the_estimators_own(target):
+def test_the_wasserstein_disparity_uses_the_target_of_the_estimator(target):
     # Full repair carries every group to the target, so what is left is the noise of 200 held-out rows.
     curve = frontier(clone(REPAIR).set_params(target=target), cv=2, amounts=[0, 1])
     assert curve.mean("wasserstein_disparity")[1] < 0.15
@@ -281,7 +281,7 @@ def test_another_disparity():
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3)), min_size=1, max_size=6),
     st.floats(0, 3),
 )
-def test_what_is_found_keeps_the_limit(points, limit):
+def test_the_chosen_point_satisfies_the_limit(points, limit):
     error, apart = zip(*points, strict=True)
     curve = made(error, apart, range(len(points)))
     for limits, metric in (
@@ -436,7 +436,7 @@ def test_features_that_tell_the_group():
     assert "exactly" in describe_group_features(gaps[:, None], groups)
 
 
-def test_one_of_two_crossed_columns_among_the_features_is_found():
+def test_one_of_two_crossed_columns_among_the_features_is_detected():
     rng = np.random.default_rng(0)
     race, sex = rng.integers(2, size=200), rng.integers(2, size=200)
     for grouping in ("crossed", "each"):
@@ -487,7 +487,7 @@ def test_a_group_and_label_rarer_than_the_folds_is_no_obstacle():
     assert frontier(features=X, y=y, groups=groups, cv=5, amounts=[0, 1]).n_folds == 5
 
 
-def test_a_group_smaller_than_the_folds_is_told_by_its_size():
+def test_a_group_smaller_than_the_folds_raises_with_its_size():
     groups = np.where(np.arange(Y.size) < 3, "secret_few", G)
     with pytest.raises(
         ValueError, match=r"has 3 rows, fewer than the 5 folds; 1 of 3 groups.*Use cv=3 or fewer"
@@ -499,7 +499,7 @@ def test_a_group_smaller_than_the_folds_is_told_by_its_size():
         frontier(Untrainable(), groups=groups)
 
 
-def test_splits_of_ones_own_need_every_group_and_both_labels():
+def test_custom_splits_need_every_group_and_both_labels():
     with pytest.raises(ValueError, match=r"Fold 1 of 1 has no held-out rows of 1 of 2 groups of column") as caught:
         frontier(Untrainable(), cv=[(np.arange(Y.size), np.flatnonzero(G == "secret_f"))])
     assert "secret" not in str(caught.value)
@@ -571,8 +571,8 @@ def test_a_pipeline_from_text_to_parity():
         curve = frontier(model, frame, cv=2, parity_weights=[0, 3])
         assert curve.parameter == "continuoustransportclassifier__parity_weight"
         assert curve.situation == situation
-        told = {"sensitive_features": G} if group_specific else {}
-        assert curve.choose(max_error=0.9).predict_proba(frame, **told).shape == (Y.size, 2)
+        options = {"sensitive_features": G} if group_specific else {}
+        assert curve.choose(max_error=0.9).predict_proba(frame, **options).shape == (Y.size, 2)
         assert max(map(len, str(curve).splitlines())) <= 100
 
 
@@ -629,7 +629,7 @@ def test_labels_may_be_words():
         ({"sample_weight": -np.ones(400)}, "negative"),
     ],
 )
-def test_bad_input_is_told_before_anything_is_trained(options, match):
+def test_bad_input_raises_before_any_training(options, match):
     with pytest.raises(ValueError, match=match):
         frontier(Untrainable(), **options)
 
@@ -659,7 +659,7 @@ def test_an_error_says_in_which_fold_and_at_which_value():
     assert caught.value.__notes__ == ["With parity_weight=3.", "Raised in fold 1 of 2."]
 
 
-def test_what_did_not_settle_is_told_once():
+def test_convergence_warnings_are_issued_once():
     with pytest.warns(ConvergenceWarning, match=r"did not settle \(One of 4 such warnings.\)") as caught:
         curve = frontier(Shrinking(warn_at=3.0), cv=4, parity_weights=[0, 3])
     assert len(caught) == 1
@@ -684,7 +684,7 @@ def test_a_frontier_reads_well():
     assert [line.index("0.") for line in lines[5:]] == [lines[4].index("error")] * 3
 
 
-def test_bars_are_shown_when_asked(capfd):
+def test_progress_bars_are_shown_with_verbose(capfd):
     frontier(cv=2, amounts=[0, 1], verbose=True)
     assert "trade-off in 2 folds: 100% 4/4" in capfd.readouterr().err
     frontier(cv=2, amounts=[0, 1])
@@ -693,3 +693,29 @@ def test_bars_are_shown_when_asked(capfd):
 
 def test_disparities_are_those_of_the_metrics_package():
     assert set(DISPARITIES) == {*disparities([0.0, 1.0], sensitive_features=["a", "b"]), "rank_disparity"}
+
+
+# ------------------------------------------------------------------------------------------------------ group awareness
+
+
+class _Shifted(ClassifierMixin, BaseEstimator):
+    """A classifier of another library whose scores depend on the groups by ``shift``."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def predict_proba(self, X, sensitive_features=None):
+        scores = np.full(len(X), 0.5) + self.shift * (sensitive_features is not None)
+        return np.column_stack((1 - scores, scores))
+
+
+def test_one_rule_says_whether_a_model_needs_groups():
+    plain = LogisticRegression().fit(X, Y)
+    assert not needs_groups(plain)
+    assert needs_groups(QuantileRepairClassifier(plain).fit(X, Y, sensitive_features=G))
+    for group_specific in (False, True):
+        model = DiscreteTransportClassifier(plain, parity_weight=0.1, group_specific=group_specific)
+        assert needs_groups(model.fit(X, Y, sensitive_features=G)) == group_specific
+    assert needs_groups(_Shifted())  # it takes groups, and nothing says that it ignores them
+    assert not needs_groups(_Shifted(), X, sensitive_features=G)
+    assert needs_groups(_Shifted(0.1), X, sensitive_features=G)

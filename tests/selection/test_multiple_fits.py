@@ -1,4 +1,4 @@
-"""Many runs at once: the same models as one by one, and one clear end whatever happens."""
+"""Parallel fits: the same models as in sequence, errors, warnings and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_fitted_initial_model_is_shared_and_stays_as_it_is():
     assert np.array_equal(start.coef_, coef)
 
 
-def test_a_pipeline_hands_groups_and_weights_to_its_last_step():
+def test_a_pipeline_passes_groups_and_weights_to_its_last_step():
     model = make_pipeline(StandardScaler(), DiscreteTransportClassifier(parity_weight=0.1))
     (fitted,) = fit_many([model], sample_weight=np.ones(Y.size))
     assert fitted[-1].groups_.labels == ("f", "m")
@@ -130,8 +130,8 @@ def test_runs_see_the_callers_settings_of_scikit_learn():
 
 def test_one_bar_for_all(capfd):
     models = fit_many([Fake(seed=k, verbose=k == 1) for k in range(4)], verbose=True)
-    told = capfd.readouterr().err
-    assert "fitting 4 models: 100% 4/4" in told
+    output = capfd.readouterr().err
+    assert "fitting 4 models: 100% 4/4" in output
     assert [model.seen_[4] for model in models] == [False] * 4
     assert [model.verbose for model in models] == [False, True, False, False]
 
@@ -144,7 +144,7 @@ def fail(model):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-def test_an_error_says_which_run_and_shows_nobodys_group(n_jobs):
+def test_an_error_names_the_fit_and_contains_no_group_value(n_jobs):
     models = [Fake(fail if k == 2 else None, seed=k, target="f" if k else np.array([0.25])) for k in range(4)]
     with pytest.raises(ValueError, match="no luck") as caught:
         fit_many(models, n_jobs=n_jobs)
@@ -155,7 +155,7 @@ def test_an_error_says_which_run_and_shows_nobodys_group(n_jobs):
     assert "verbose" not in note  # the same in all
 
 
-def test_runs_of_other_kinds_are_told_apart_by_class():
+def test_fits_of_different_classes_are_named_by_class():
     models = [Fake(), LogisticRegression()]
     with pytest.raises(TypeError, match="takes no sensitive_features") as caught:
         fit_many(models)
@@ -163,7 +163,7 @@ def test_runs_of_other_kinds_are_told_apart_by_class():
 
 
 def linger(model):
-    """Run until told to stop."""
+    """Run until stopped."""
     try:
         model.started_ = True
         deadline = time.monotonic() + 30
@@ -241,11 +241,11 @@ def test_warnings_come_once_with_their_number():
     before = list(warnings.filters)
     with pytest.warns() as caught:
         fit_many([Fake(warn, seed=k) for k in range(5)] + [Fake(warn_once, seed=9)], n_jobs=3)
-    told = {str(warning.message): warning.category for warning in caught}
+    categories = {str(warning.message): warning.category for warning in caught}
     assert len(caught) == 2
-    assert told["only one"] is UserWarning
-    (many,) = (text for text in told if "(One of 5 such warnings.)" in text)
-    assert told[many] is ConvergenceWarning
+    assert categories["only one"] is UserWarning
+    (many,) = (text for text in categories if "(One of 5 such warnings.)" in text)
+    assert categories[many] is ConvergenceWarning
     assert warnings.filters == before
 
 

@@ -1,4 +1,4 @@
-"""Tables audited where they are: the same figures on every engine, those of the rows, and what is refused."""
+"""Audits of tables: the same figures on every engine as from the rows; invalid tables are refused."""
 
 from __future__ import annotations
 

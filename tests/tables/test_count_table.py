@@ -1,4 +1,4 @@
-"""A group-by on the engine gives the counts that NumPy gives; what is missing is told; what cannot be is refused."""
+"""Counts of a table on any engine equal those of NumPy; missing values are counted by reason."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ROWS = st.tuples(
 
 
 @given(st.lists(ROWS, min_size=1, max_size=30), st.integers(1, 40))
-def test_whatever_is_missing_every_row_is_counted_or_told(rows, n_bins):
+def test_every_row_is_counted_or_set_aside(rows, n_bins):
     scores, groups, labels = (list(column) for column in zip(*rows, strict=True))
     kept = [(s, g, y) for s, g, y in rows if s is not None and s == s and g is not None and y is not None]
     types = {"s": pa.float64(), "g": pa.string(), "y": pa.bool_()}
@@ -106,7 +106,7 @@ def test_whatever_is_missing_every_row_is_counted_or_told(rows, n_bins):
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0), (-3.0, 0.5)])
-def test_every_engine_finds_the_places_of_numpy(to_table, score_range):
+def test_every_engine_computes_the_nodes_of_numpy(to_table, score_range):
     """Nodes, their neighbours among the floats, and numbers between; the ends of the range belong to it."""
     low, high = score_range
     nodes = low + (high - low) * np.arange(101) / 100
@@ -257,14 +257,14 @@ def test_a_score_of_text(to_table):
 
 
 def test_an_identifier_is_stopped_early(to_table):
-    """100,000 groups: told with their number, from the first rows, before the group-by; on Dask, of one part."""
+    """100,000 groups: refused with their number, from the first rows, before the group-by; on Dask, of one part."""
     n = 100_000
     table = to_table({"s": np.full(n, 0.5), "g": np.arange(n), "h": np.arange(n) % 150, "i": np.arange(n) % 151})
-    told = 33334 if nw.from_native(table).implementation.is_dask() else n
-    refused(table, ValueError, f"sensitive_features has at least {told} groups in column 'g'; max_groups is 200")
-    refused(table, ValueError, f"strata has at least {told} strata in column 'g'", sensitive_features="h", strata="g")
+    n_seen = 33334 if nw.from_native(table).implementation.is_dask() else n
+    refused(table, ValueError, f"sensitive_features has at least {n_seen} groups in column 'g'; max_groups is 200")
+    refused(table, ValueError, f"strata has at least {n_seen} strata in column 'g'", sensitive_features="h", strata="g")
     refused(table, ValueError, "at least 22650 groups in columns 'h', 'i'", sensitive_features=["h", "i"])
-    refused(table, ValueError, f"'g' has at least {told} different labels", sensitive_features="h", label="g")
+    refused(table, ValueError, f"'g' has at least {n_seen} different labels", sensitive_features="h", label="g")
 
 
 def test_the_limit_is_exact(to_table):
@@ -283,7 +283,7 @@ def test_the_limit_is_exact(to_table):
     refused(table, ValueError, "sensitive_features has 12 groups in column 'g'; max", missing="group", max_groups=11)
 
 
-def test_identifiers_after_the_first_rows_are_told_too(monkeypatch, to_table):
+def test_identifiers_after_the_first_rows_are_refused_too(monkeypatch, to_table):
     monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 5)
     table = to_table({"s": np.full(40, 0.5), "g": np.maximum(np.arange(40) - 9, 0)})
     refused(table, ValueError, "sensitive_features has 31 groups in column 'g'; max_groups is 10", max_groups=10)

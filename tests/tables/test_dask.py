@@ -1,4 +1,4 @@
-"""Dask without a cluster: what its tables have and others have not. tests/engines has the cluster."""
+"""Dask tables without a cluster: partitions, index and divisions. tests/engines has the cluster."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_groups_of_any_kind_of_column(kind):
     "groups", [[False, True, None], [1, 2, None], [1.5, 2.5, np.nan], ["x", "y", None], [1, "a", None]]
 )
 def test_object_columns_hold_values_of_any_type(groups):
-    """Dask makes text of such columns unless it is told not to; then they compare as they are."""
+    """Dask makes text of such columns unless configured otherwise; then they compare as they are."""
     frame = pd.DataFrame({"s": [0.0, 0.5, 0.25] * 4, "g": pd.Series(groups * 4, dtype=object)})
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_pandas(frame, npartitions=3)

@@ -1,4 +1,4 @@
-"""Tables in files: the same counts as in memory, in every format; what is damaged is refused without being quoted."""
+"""Tables in files: the same counts as in memory, in every format; damaged files are refused without quoting them."""
 
 from __future__ import annotations
 
@@ -649,9 +649,9 @@ def test_lists_and_dates_survive(tmp_path):
 
 def test_a_quote_that_is_not_closed_shows_no_rows(tmp_path):
     (tmp_path / "open.csv").write_text('"s,g\n0.5,a\n0.25,CANARY7\n')
-    with pytest.raises(ValueError, match="not closed") as told, open_files([tmp_path / "open.csv"]) as table:
+    with pytest.raises(ValueError, match="not closed") as raised, open_files([tmp_path / "open.csv"]) as table:
         table.run(count_table, Columns.named(score="s", sensitive_features="g"))
-    assert "CANARY7" not in str(told.value)
+    assert "CANARY7" not in str(raised.value)
 
 
 def test_offsets_that_lie_do_not_end_the_process():

@@ -1,4 +1,4 @@
-"""Groups of a repair and a column's values compare alike, or are refused without a value in the text."""
+"""Types in which known groups and the values of a column are compared on every engine."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to
     ("fitted", "given"),
     [([0, 0, 1, 1], [False, True, True]), ([False, False, True, True], [0, 1, 1]), ([0, 0, 1, 1], [0.0, 1.0, 1.5])],
 )
-def test_numbers_of_other_types_are_found_by_their_value(to_table, fitted, given):
+def test_numbers_of_other_types_are_matched_by_value(to_table, fitted, given):
     """A repair that was fitted to 0 and 1 knows False, True and 1.0; 1.5 is no group of it, and no 1."""
     repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), score="s", sensitive_features="g", n_bins=4).fit(
         to_table({"s": [0.0, 0.5, 0.5, 1.0], "g": fitted})

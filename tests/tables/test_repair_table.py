@@ -1,4 +1,4 @@
-"""Repair where the table is: equal to the repair of arrays on the grid, within the stated bound off it."""
+"""TableRepair: equal to the repair of arrays for scores on the grid, within the stated bound for others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import fairtransport as ft
 
@@ -249,6 +251,32 @@ def test_the_parquet_file_says_all(tmp_path):
     image = joined.select(pl.col("base") + (pl.col("s") - pl.col("start")) * pl.col("slope")).to_series()
     direct = found.repair_.transform(columns["s"], sensitive_features=groups_of(columns))
     np.testing.assert_allclose(image.to_numpy(), direct, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_lookup_is_a_frame_of_any_library(library):
+    columns = columns_at_random(on_grid=True)
+    repair = ft.TableRepair(ft.QuantileRepair(min_group_size=1), **COLUMNS, n_bins=16).fit(pl.DataFrame(columns))
+    frame = nw.from_native(repair.lookup().to_frame(library))
+    assert frame.implementation.value == library
+    assert frame.columns == ["race", "sex", "bin", "start", "base", "slope"]
+    assert frame.shape == (4 * 17, 6)
+    with pytest.raises(ValueError, match="library must be one of"):
+        repair.lookup().to_frame("excel")
+
+
+def test_a_repair_is_cloned_by_fit_and_a_fitted_one_needs_none():
+    table = pl.DataFrame(columns_at_random(on_grid=True))
+    plain = ft.QuantileRepair(min_group_size=1)
+    unfitted = ft.TableRepair(plain, **COLUMNS, n_bins=64)
+    with pytest.raises(NotFittedError):
+        unfitted.transform(table)
+    with pytest.raises(NotFittedError):
+        ft.TableRepair(**COLUMNS).check(table)
+    fitted = clone(unfitted).fit(table)
+    assert not hasattr(plain, "maps_")
+    again = ft.TableRepair(fitted.repair_, **COLUMNS)
+    assert np.array_equal(repaired(again.transform(table)), repaired(fitted.transform(table)))
 
 
 # -------------------------------------------------------------------------------------------------------- refused

@@ -1,4 +1,4 @@
-"""Raw columns become the numbers that a person would write down, whatever library and file they come from."""
+"""TableEncoder: raw columns of any library become the expected numbers."""
 
 from __future__ import annotations
 
@@ -131,10 +131,15 @@ def test_what_is_of_no_use_is_left_out_and_why():
     }
 
 
-def test_numbers_of_rows_with_gaps_are_told_from_measurements():
+def test_row_numbers_with_gaps_are_distinguished_from_measurements():
     rng = np.random.default_rng(0)
-    held = np.sort(rng.permutation(2000)[:1500])
-    table = {"row": held, "age": rng.integers(0, 90, 1500), "pay": rng.integers(0, 10**6, 1500), "x": rng.random(1500)}
+    kept_rows = np.sort(rng.permutation(2000)[:1500])
+    table = {
+        "row": kept_rows,
+        "age": rng.integers(0, 90, 1500),
+        "pay": rng.integers(0, 10**6, 1500),
+        "x": rng.random(1500),
+    }
     assert TableEncoder().fit(table).left_out_ == {"row": "it numbers the rows"}
 
 
@@ -184,7 +189,7 @@ def test_decimal_comma():
     assert (plan.kind, plan.centre.tolist()) == ("number", [15.0])
 
 
-def test_columns_are_found_by_name_and_a_missing_one_is_named():
+def test_columns_are_matched_by_name_and_a_missing_one_is_named():
     encoder = TableEncoder().fit(rows())
     shuffled = rows().select("flag", "joined", "job", "pay", "age").with_columns(more=pl.lit(1))
     np.testing.assert_array_equal(encoder.transform(shuffled), encoder.transform(rows()))

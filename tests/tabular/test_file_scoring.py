@@ -1,4 +1,4 @@
-"""Files of raw rows, read and scored part by part."""
+"""Files of raw rows, read and scored in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From raw rows to scores: the same as by hand, whoever else is in the batch, and nobody scored in silence."""
+"""TableModel: scores of raw rows do not depend on the batch; rows without a known group have none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def repaired():
     return make(ft.QuantileRepairClassifier(PLAIN), sensitive_features=["sex", "region"]).fit(raw_people())
 
 
-def test_scores_are_those_of_encoder_and_classifier_by_hand():
+def test_scores_are_those_of_encoder_and_classifier():
     frame = raw_people()
     features = frame.drop("hired", "sex")
     encoder = TableEncoder().fit(features)
@@ -211,16 +211,18 @@ def test_which_label_is_positive(words, positive, expected):
 
 def test_a_split_keeps_the_shares_of_groups_and_labels():
     frame = raw_people(2000)
-    train, held = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)
-    assert set(train["person"]) | set(held["person"]) == set(frame["person"])
-    assert train.height + held.height == 2000
+    train, held_out = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)
+    assert set(train["person"]) | set(held_out["person"]) == set(frame["person"])
+    assert train.height + held_out.height == 2000
     for cell in frame.group_by("sex", "region", "hired").len().iter_rows():
-        kept = held.filter((pl.col("sex") == cell[0]) & (pl.col("region") == cell[1]) & (pl.col("hired") == cell[2]))
+        kept = held_out.filter(
+            (pl.col("sex") == cell[0]) & (pl.col("region") == cell[1]) & (pl.col("hired") == cell[2])
+        )
         assert abs(kept.height - 0.25 * cell[3]) <= 1
     again = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=1)[1]
-    assert held.equals(again)
+    assert held_out.equals(again)
     other = split_table(frame, 0.25, label="hired", sensitive_features=["sex", "region"], random_state=2)[1]
-    assert not held.equals(other)
+    assert not held_out.equals(other)
 
 
 def test_a_single_person_of_a_group_stays_in_training():

@@ -1,0 +1,60 @@
+"""Which label is positive: one rule for arrays, tables and raw files."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport._labels import is_positive, positive_label
+from fairtransport.tables import count_table
+from fairtransport.tabular import TableModel
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label", "positive"),
+    [
+        ([0, 1], None, 1),
+        ([0], None, 1),
+        ([False, True], None, 1),
+        ([-1, 1], None, 1),
+        ([1, 2], None, 2),
+        (["no", "yes"], None, "yes"),
+        (["bad", "good"], "bad", "bad"),
+        (["no"], "yes", "yes"),
+    ],
+)
+def test_the_larger_label_is_positive_unless_another_is_named(labels, pos_label, positive):
+    assert positive_label(labels, pos_label, source="y_true") == positive
+    found = is_positive(labels, pos_label, size=len(labels))
+    assert found.tolist() == [label == positive for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label", "message"),
+    [
+        (["CANARY", "b", "c"], None, "y_true has 3 different labels; two are needed"),
+        (["CANARY"], None, "y_true has one label only, neither 0 nor 1"),
+        (["CANARY", "b"], "c", "y_true has two labels, and pos_label is neither"),
+    ],
+)
+def test_errors_contain_no_label(labels, pos_label, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        positive_label(labels, pos_label, source="y_true")
+    assert "CANARY" not in str(raised.value)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [1, 2], [False, True]])
+def test_arrays_tables_and_models_agree(labels):
+    rng = np.random.default_rng(0)
+    n = 200
+    group, scores = np.repeat(["a", "b"], n // 2), rng.random(n)
+    y = np.array(labels)[(scores + rng.normal(0, 0.3, n) > 0.5).astype(int)]
+    table = pl.DataFrame({"s": scores, "g": group, "y": y})
+    counted = count_table(table, score="s", sensitive_features="g", label="y").histograms
+    model = TableModel(LogisticRegression(), label="y", sensitive_features=["g"]).fit(table)
+    positive = y == labels[1]
+    assert counted.by_class[1].sum() == np.count_nonzero(positive)
+    assert ft.metrics.error_rate(y, scores) == ft.metrics.error_rate(positive, scores)
+    assert model.classes_[1] == str(labels[1]).lower()
+    assert is_positive(y, size=n).tolist() == positive.tolist()
