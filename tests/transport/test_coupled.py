@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.transport.coupled import area_below, coupled_distance, coupled_pull, place_of, running_area
+from fairtransport.transport.coupled import area_below, coupled_distance, coupled_gradient, level_index, running_area
 from fairtransport.transport.line import coupling
 
 
@@ -25,11 +25,11 @@ def test_coupled_points_against_the_coupling(digits):
     rank[np.argsort(x, kind="stable")] = np.arange(11)
     low, high = rank / 11, (rank + 1) / 11
     below, upto = (np.searchsorted(y, x, side=side) / 7 for side in ("left", "right"))
-    pull = both(coupled_pull, low, high, below, upto)
-    np.testing.assert_allclose(pull, np.bincount(plan.rows, plan.mass * np.sign(gap), 11), atol=1e-15)
+    slope = both(coupled_gradient, low, high, below, upto)
+    np.testing.assert_allclose(slope, np.bincount(plan.rows, plan.mass * np.sign(gap), 11), atol=1e-15)
     running = both(running_area, y)
     levels = np.stack([low, high, np.clip(upto, low, high)])
-    at = both(place_of, levels, 7)
+    at = both(level_index, levels, 7)
     areas = both(lambda u, k, v, r: area_below(u, k, 7, values=v, running=r), levels, at, y[at], running[at])
     distance = both(coupled_distance, x, low, high, upto, areas)
     np.testing.assert_allclose(distance, np.bincount(plan.rows, plan.mass * np.abs(gap), 11), atol=1e-15)

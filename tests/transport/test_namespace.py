@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtransport.transport._namespace import as_array, namespace, take_along, whole
+from fairtransport.transport._namespace import as_array, as_index, namespace, take_along
 from fairtransport.transport.dual import DualProblem, DualState, ascend, ascend_all_pairs, evaluate
 from fairtransport.transport.fourier import FourierFeatures, draw_features
 from fairtransport.transport.regularizers import ENTROPY, L2
@@ -39,10 +39,10 @@ def test_torch_is_not_loaded_for_arrays():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_take_along_and_whole():
-    values, places = RNG.random((3, 4)), np.array([[0, 3], [1, 1], [2, 0]])
-    assert both(take_along, values, places).tolist() == [[values[i, j] for j in row] for i, row in enumerate(places)]
-    assert both(whole, np.array([2.0, -1.0])).tolist() == [2, -1]
+def test_take_along_and_as_index():
+    values, index = RNG.random((3, 4)), np.array([[0, 3], [1, 1], [2, 0]])
+    assert both(take_along, values, index).tolist() == [[values[i, j] for j in row] for i, row in enumerate(index)]
+    assert both(as_index, np.array([2.0, -1.0])).tolist() == [2, -1]
 
 
 @pytest.mark.parametrize("regularizer", [L2, ENTROPY], ids=lambda r: r.name)

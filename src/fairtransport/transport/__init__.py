@@ -1,4 +1,4 @@
-"""Pure mathematics of transport on the line: arrays in, arrays out."""
+"""Optimal transport on the line: exact distances, couplings and maps, barycenters, and the regularized dual problem."""
 
 from __future__ import annotations
 

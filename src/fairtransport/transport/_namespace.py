@@ -1,9 +1,9 @@
 """One definition of a formula for NumPy arrays and torch tensors.
 
-A formula takes its functions from the namespace of what it was given, ``xp = namespace(x)``, and otherwise uses
-operators, methods and indexing that both libraries share. The array API standard names such functions; NumPy and torch
-have nearly all of them under the same names, so no compatibility package is needed. What differs is below, once.
-Nothing here imports torch: whoever hands in a tensor has done so.
+A formula takes its functions from the namespace of its arguments, ``xp = namespace(x)``, and otherwise uses operators,
+methods and indexing that both libraries share. NumPy and torch have nearly all functions of the array API standard
+under the same names, so no compatibility package is needed; the exceptions are below. Nothing here imports torch: a
+caller that passes a tensor has done so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "namespace", "take_along", "whole"]
+__all__ = ["as_array", "as_index", "namespace", "take_along"]
 
 
 def namespace(*arrays: Any) -> Any:
@@ -45,8 +45,8 @@ def as_array(values: Any) -> Any:
     return np.asarray(values) if namespace(values) is np else values
 
 
-def take_along(values: Any, places: Any) -> Any:
-    """Return ``values[..., places]`` along the last axis, row by row.
+def take_along(values: Any, index: Any) -> Any:
+    """Return ``values[..., index]`` along the last axis, row by row.
 
     Examples
     --------
@@ -57,17 +57,17 @@ def take_along(values: Any, places: Any) -> Any:
     """
     xp = namespace(values)
     if xp is np:
-        return np.take_along_axis(values, places, axis=-1)
-    return xp.take_along_dim(values, places, dim=-1)
+        return np.take_along_axis(values, index, axis=-1)
+    return xp.take_along_dim(values, index, dim=-1)
 
 
-def whole(values: Any) -> Any:
-    """Return whole numbers held as floats as 64-bit integers, to index with.
+def as_index(values: Any) -> Any:
+    """Return integral floats as 64-bit integers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> whole(np.array([2.0])).dtype.name
+    >>> as_index(np.array([2.0])).dtype.name
     'int64'
     """
     return values.astype(np.int64) if namespace(values) is np else values.long()

@@ -1,8 +1,8 @@
-r"""What the optimal coupling on the line does to single points, without making the coupling.
+r"""Sums over the optimal coupling on the line, point by point, without forming the coupling.
 
-A point s that holds the levels from ``low`` to ``high`` of its own distribution is coupled with the same levels of the
-other one, whose quantile function is Q and whose distribution function is F. Q(u) lies below s for u < F(s-) and above
-it for u > F(s), so sums over the coupling are differences of levels:
+A point s that covers the levels from ``low`` to ``high`` of its distribution is coupled with the same levels of the
+other distribution, whose quantile function is Q and whose distribution function is F. Q(u) lies below s for u < F(s-)
+and above it for u > F(s), so sums over the coupling are differences of levels:
 
 .. math:: \int_{low}^{high} \mathrm{sign}(s - Q(u))\,du, \qquad \int_{low}^{high} |s - Q(u)|\,du.
 
@@ -13,26 +13,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtransport.transport._namespace import namespace, whole
+from fairtransport.transport._namespace import as_index, namespace
 
-__all__ = ["area_below", "coupled_distance", "coupled_pull", "place_of", "running_area"]
+__all__ = ["area_below", "coupled_distance", "coupled_gradient", "level_index", "running_area"]
 
 
-def coupled_pull(low: Any, high: Any, below: Any, upto: Any) -> Any:
-    """Sum of mass times sign(s - t) over what a point is coupled with.
+def coupled_gradient(low: Any, high: Any, below: Any, upto: Any) -> Any:
+    """Return the sum of mass times sign(s - t) over the points t that a point s is coupled with.
+
+    It is the derivative of the Wasserstein-1 distance with respect to s.
 
     Parameters
     ----------
     low, high : array or tensor
-        Levels that the point holds in its own distribution.
+        Levels that the point covers in its distribution.
     below, upto : array or tensor
         Mass of the other distribution strictly below the point, and at or below it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> pull = coupled_pull(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.array([0.25, 0.5]), np.array([0.25, 0.5]))
-    >>> pull.tolist()  # the first point has half of its partners on either side, the second all above
+    >>> below = np.array([0.25, 0.5])
+    >>> slope = coupled_gradient(np.array([0.0, 0.5]), np.array([0.5, 1.0]), below, below)
+    >>> slope.tolist()  # the first point has half of its partners on either side, the second all above
     [0.0, -0.5]
     """
     xp = namespace(low)
@@ -40,7 +43,9 @@ def coupled_pull(low: Any, high: Any, below: Any, upto: Any) -> Any:
 
 
 def coupled_distance(point: Any, low: Any, high: Any, upto: Any, areas: Any) -> Any:
-    """Sum of mass times abs(s - t) over what a point is coupled with; parameters as in `coupled_pull`.
+    """Return the sum of mass times abs(s - t) over the points t that a point s is coupled with.
+
+    The parameters are those of `coupled_gradient`.
 
     ``areas`` are those below the other's quantile function up to ``low``, up to ``high`` and up to the level where it
     passes the point: ``upto`` clipped to the two.
@@ -50,35 +55,37 @@ def coupled_distance(point: Any, low: Any, high: Any, upto: Any, areas: Any) -> 
 
 
 def running_area(ascending: Any) -> Any:
-    """Area below the quantile function of equally weighted values, up to the lower end of each value's levels."""
+    """Return the area below the quantile function of equally weighted values, up to where each value begins."""
     return (namespace(ascending).cumsum(ascending, axis=-1) - ascending) / ascending.shape[-1]
 
 
-def place_of(levels: Any, size: int) -> Any:
-    """Place of the value that holds each level, among ``size`` equally weighted ones."""
+def level_index(levels: Any, size: int) -> Any:
+    """Return the index of the value that covers each level, among ``size`` equally weighted ones."""
     xp = namespace(levels)
-    return whole(xp.clip(xp.floor(levels * size), 0, size - 1))
+    return as_index(xp.clip(xp.floor(levels * size), 0, size - 1))
 
 
-def area_below(levels: Any, places: Any, size: int, *, values: Any, running: Any) -> Any:
-    """Area below the quantile function from 0 to each level.
+def area_below(levels: Any, index: Any, size: int, *, values: Any, running: Any) -> Any:
+    """Return the area below the quantile function from 0 to each level.
 
     Parameters
     ----------
     levels : array or tensor
-    places : array or tensor
-        From `place_of`.
+    index : array or tensor
+        From `level_index`.
     size : int
         Number of values.
     values, running : array or tensor
-        The values there, and what `running_area` says there.
+        The values, and the result of `running_area`, at these indices.
 
     Examples
     --------
     >>> import numpy as np
     >>> ascending, levels = np.array([0.2, 0.6]), np.array([0.0, 0.5, 0.75, 1.0])
-    >>> at = place_of(levels, 2)
-    >>> area_below(levels, at, 2, values=ascending[at], running=running_area(ascending)[at]).round(3).tolist()
+    >>> index = level_index(levels, 2)
+    >>> area_below(
+    ...     levels, index, 2, values=ascending[index], running=running_area(ascending)[index]
+    ... ).round(3).tolist()
     [0.0, 0.1, 0.25, 0.4]
     """
-    return running + (levels * size - places) / size * values
+    return running + (levels * size - index) / size * values

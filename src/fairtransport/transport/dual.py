@@ -1,4 +1,4 @@
-r"""The stochastic dual of regularized transport: state, one step, and the whole solution.
+r"""The dual problem of regularized transport, solved by stochastic gradients: state, step, and the whole solution.
 
 For samples s of one distribution and t of the other, with f = duals of s and h = duals of t,
 
@@ -35,12 +35,12 @@ __all__ = [
     "DualTerms",
     "ascend",
     "ascend_all_pairs",
+    "conjugate_argument",
+    "dual_gradients",
     "dual_values",
     "evaluate",
     "point_slope",
     "solve_dual",
-    "tension",
-    "uphill",
 ]
 
 PAIRS = ("matched", "all")
@@ -52,7 +52,20 @@ STEP_PER_STRENGTH = {"l2": 1.0, "entropy": 0.5}
 
 @dataclass(frozen=True, eq=False)
 class DualProblem:
-    """What does not change while the duals are sought."""
+    """The dual problem of two distributions.
+
+    Attributes
+    ----------
+    features : FourierFeatures
+        In which the dual variables are expanded.
+    regularizer : Regularizer
+    strength : float
+        The factor of the regularizer.
+    opposite : bool
+        Whether h = -f.
+    pairs : {"matched", "all"}
+        Whether the i-th point of a batch is paired with the i-th of the other, or each with all.
+    """
 
     features: FourierFeatures
     regularizer: Regularizer
@@ -62,7 +75,7 @@ class DualProblem:
 
     @property
     def default_step(self) -> float:
-        """The step used when the user names none: proportional to the strength."""
+        """The default step size, which is proportional to the strength."""
         return STEP_PER_STRENGTH[self.regularizer.name] * self.strength
 
 
@@ -78,7 +91,7 @@ class DualState:
 
     @classmethod
     def zeros(cls, problem: DualProblem) -> DualState:
-        """Start where the paper does."""
+        """Return the initial state of the paper."""
         return cls(np.zeros(len(problem.features)), np.zeros(len(problem.features)))
 
 
@@ -108,52 +121,53 @@ def dual_values(psi: Any, coefficients: Any) -> Any:
     return (psi @ coefficients[..., None])[..., 0]
 
 
-def tension(strength: float, cost: Any, f: Any, h: Any) -> Any:
+def conjugate_argument(strength: float, cost: Any, f: Any, h: Any) -> Any:
     """Return v = (f(x) + h(y) - cost) / strength, the argument of the conjugate; shapes are broadcast."""
     return (f + (h - cost)) / strength
 
 
-def point_slope(alpha: Any, rise: Any, pull: Any) -> Any:
-    """(1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to a point x; ``pull`` is the second term.
+def point_slope(alpha: Any, slope: Any, signed: Any) -> Any:
+    """Return (1 - alpha) f'(x) + alpha sign(x - y), the derivative with respect to a point x.
 
-    Over several partners y, alpha and the pull are their means.
+    ``slope`` is f'(x) and ``signed`` the second term. Over several partners y, alpha and ``signed`` are their means.
     """
-    return (1.0 - alpha) * rise + pull
+    return (1.0 - alpha) * slope + signed
 
 
-def uphill(problem: DualProblem, psi_x: Any, psi_y: Any, alpha_x: Any, alpha_y: Any) -> tuple[Any, Any]:
-    """Return derivatives with respect to the coefficients, given alpha averaged over each point's pairs."""
+def dual_gradients(problem: DualProblem, psi_x: Any, psi_y: Any, alpha_x: Any, alpha_y: Any) -> tuple[Any, Any]:
+    """Return the derivatives with respect to the coefficients, from alpha averaged over each point's pairs."""
     x = ((1.0 - alpha_x)[..., None, :] @ psi_x)[..., 0, :] / psi_x.shape[-2]
     y = ((1.0 - alpha_y)[..., None, :] @ psi_y)[..., 0, :] / psi_y.shape[-2]
     return (x - y, y - x) if problem.opposite else (x, y)
 
 
 def evaluate(problem: DualProblem, state: DualState, x: Any, y: Any) -> DualTerms:
-    """Value and gradients on one batch of each distribution, or on many: x is (..., n), y is (..., m)."""
+    """Return value and gradients on one batch of each distribution, or on many: x is (..., n), y is (..., m)."""
     xp, regularizer, matched = namespace(x), problem.regularizer, problem.pairs == "matched"
     if matched and x.shape != y.shape:
         raise ValueError(f"pairs='matched' needs batches of equal size; got {x.shape[-1]} and {y.shape[-1]}.")
     psi_x, psi_y = problem.features.value(x), problem.features.value(y)
-    f, h, rise = (
+    f, h, slope = (
         dual_values(psi_x, state.x),
         dual_values(psi_y, state.y),
         dual_values(problem.features.slope(x), state.x),
     )
     # Each x with its y, or every x (one but last axis) with every y (last axis).
-    ours, theirs = (f, h) if matched else (f[..., None], h[..., None, :])
+    f_pairs, h_pairs = (f, h) if matched else (f[..., None], h[..., None, :])
     gap = x - y if matched else x[..., None] - y[..., None, :]
-    v = tension(problem.strength, xp.abs(gap), ours, theirs)
-    alpha, price = regularizer.alpha_and_conjugate(v)
-    alpha_x, alpha_y, pull = alpha, alpha, alpha * xp.sign(gap)
+    v = conjugate_argument(problem.strength, xp.abs(gap), f_pairs, h_pairs)
+    alpha, conjugate = regularizer.alpha_and_conjugate(v)
+    alpha_x, alpha_y, signed = alpha, alpha, alpha * xp.sign(gap)
     if not matched:
-        price, alpha_x, alpha_y, pull = price.mean(-1), alpha.mean(-1), alpha.mean(-2), pull.mean(-1)
-    value = f.mean(-1) + h.mean(-1) - problem.strength * price.mean(-1)
-    gradients = uphill(problem, psi_x, psi_y, alpha_x, alpha_y)
-    return DualTerms(value, *gradients, point_slope(alpha_x, rise, pull) / x.shape[-1])
+        conjugate, signed = conjugate.mean(-1), signed.mean(-1)
+        alpha_x, alpha_y = alpha.mean(-1), alpha.mean(-2)
+    value = f.mean(-1) + h.mean(-1) - problem.strength * conjugate.mean(-1)
+    gradients = dual_gradients(problem, psi_x, psi_y, alpha_x, alpha_y)
+    return DualTerms(value, *gradients, point_slope(alpha_x, slope, signed) / x.shape[-1])
 
 
 def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: Any) -> DualState:
-    """One step uphill; keeps opposite duals opposite."""
+    """Return the state after a step of gradient ascent, which keeps opposite dual variables opposite."""
     x = state.x + step * terms.x_gradient
     return replace(state, x=x, y=-x if problem.opposite else state.y + step * terms.y_gradient)
 
@@ -161,15 +175,16 @@ def ascend(problem: DualProblem, state: DualState, terms: DualTerms, step: Any) 
 def ascend_all_pairs(
     problem: DualProblem, state: DualState, cost: Any, psi_x: Any, psi_y: Any, *, step: Any
 ) -> DualState:
-    """One step uphill over every x with every y, given their costs (..., n, m) and features.
+    """Return the state after a step of gradient ascent over every x with every y.
 
-    It is `evaluate` and `ascend` in one, without what the step does not need.
+    The same as `evaluate` and `ascend`, without the terms that the step does not need, from the costs (..., n, m) and
+    the features.
     """
     f, h = dual_values(psi_x, state.x)[..., None], dual_values(psi_y, state.y)[..., None, :]
-    alpha = problem.regularizer.alpha(tension(problem.strength, cost, f, h))
-    up_x, up_y = uphill(problem, psi_x, psi_y, alpha.mean(-1), alpha.mean(-2))
-    x = state.x + step * up_x
-    return DualState(x, -x if problem.opposite else state.y + step * up_y)
+    alpha = problem.regularizer.alpha(conjugate_argument(problem.strength, cost, f, h))
+    x_gradient, y_gradient = dual_gradients(problem, psi_x, psi_y, alpha.mean(-1), alpha.mean(-2))
+    x = state.x + step * x_gradient
+    return DualState(x, -x if problem.opposite else state.y + step * y_gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +202,7 @@ class DualSolution:
     history : ndarray of shape (n_records, 2)
         Update number and the mean objective since the last record.
     outcome : str
-        What happened, in words.
+        How the run ended, in words.
     """
 
     value: float
@@ -197,11 +212,11 @@ class DualSolution:
     outcome: str
 
     def x_dual(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Values of the first distribution's dual variable."""
+        """Return the values of the first distribution's dual variable."""
         return self.problem.features(points) @ self.state.x
 
     def y_dual(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Values of the second distribution's dual variable."""
+        """Return the values of the second distribution's dual variable."""
         return self.problem.features(points) @ self.state.y
 
 
@@ -228,25 +243,26 @@ def solve_dual(
     average: bool = True,
     random_state: int | np.random.Generator | None = None,
 ) -> DualSolution:
-    """Find the optimal dual variables of two distributions on the line (paper, Fig. 1).
+    r"""Return the optimal dual variables of two distributions on the line, as in Figure 1 of the paper.
 
     Parameters
     ----------
     x, y : array-like of shape (n_samples,) or callable
         Samples, or samplers called as ``x(n, rng)`` that return ``n`` fresh values.
     strength : float, default=0.1
-        Regularization strength. Everything stays finite from 1e-6 to 1e3, but steps are proportional to
-        the strength, so very small ones need more updates than anyone has.
+        Regularization strength, from 1e-6 to 1e3. Step sizes are proportional to it, so a very small one needs very
+        many updates.
     regularizer : {"l2", "entropy"}, default="l2"
         The divergence.
     opposite_duals : bool, default=False
-        Keep the two duals opposite at every point: stabler, and exact as the strength goes to zero.
+        Keep the two dual variables opposite at every point, which is more stable, and exact as the strength goes to
+        zero.
     n_fourier_features, kernel_variance : int, float
-        Size and width of the function space. The width should match the scale of the data.
+        Number of random Fourier features and variance of the Gaussian kernel, which should match the scale of the data.
     dual_step : float, optional
         Step size; by default ``strength`` (l2) or half of it (entropy).
     n_updates, batch_size : int
-        How many steps, and how many fresh samples of each distribution for each.
+        Number of steps, and of samples that each step draws of each distribution.
     pairs : {"matched", "all"}, default="matched"
         N pairs a batch, or all N x N.
     average : bool, default=True
@@ -257,7 +273,21 @@ def solve_dual(
     Returns
     -------
     DualSolution
-        Callable duals ``x_dual`` and ``y_dual``, the ``value``, and how it went.
+        The dual variables as functions ``x_dual`` and ``y_dual``, the ``value``, and how the run ended.
+
+    See Also
+    --------
+    fairtransport.transport.wasserstein : The exact distance, without regularization.
+
+    Notes
+    -----
+    The dual objective is
+
+    .. math:: E[f(x)] + E[h(y)] - \lambda\,E\!\left[\phi^*\!\left(\frac{f(x)+h(y)-|x-y|}{\lambda}\right)\right].
+
+    References
+    ----------
+    S. Chiappa and A. Pacchiano, Fairness with Continuous Optimal Transport, AAAI 2021, Eq. 4 and 5.
 
     Examples
     --------
@@ -287,7 +317,7 @@ def solve_dual(
     history, running, outcome = [], [], f"ran all {n_updates} updates"
     record_every = max(1, n_updates // 100)
     for update in range(1, n_updates + 1):
-        with np.errstate(over="ignore", invalid="ignore"):  # told in words below
+        with np.errstate(over="ignore", invalid="ignore"):  # a divergence is reported below
             terms = evaluate(problem, state, draw_x(batch_size, rng), draw_y(batch_size, rng))
             new = ascend(problem, state, terms, step)
         good = state if np.isfinite(terms.value) else good

@@ -7,7 +7,8 @@ On samples x and y with masses p and q the dual objective
 
 is concave in the coefficients c of f and h, a few dozen numbers, so a handful of Newton steps solve it. At the optimum
 its derivative with respect to a point is the partial one (envelope theorem). The ridge :math:`\mu` makes the optimum
-unique and the value differentiable also where the two samples agree, as the Huber function does for the exact distance.
+unique, and the value differentiable also where the two samples agree, as the Huber function does for the exact
+distance. The compiled twin is `fairtransport.transport.kernels.dual_newton`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SHORTEST = 2.0**-30
 
 @dataclass(frozen=True, eq=False)
 class DualOptimum:
-    """Solution of many dual problems.
+    """Optimal dual variables of many pairs of samples.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ def maximize_dual(
     ridge: float = DUAL_RIDGE,
     same: bool = False,
 ) -> DualOptimum:
-    """Solve the dual problems of pairs of samples.
+    """Return the optimal dual variables of pairs of samples.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def maximize_dual(
     x_mass, y_mass : ndarray of the same shapes, optional
         Masses that sum to 1 in each row; equal by default.
     start : ndarray of shape (n_problems, n_coefficients), optional
-        Where to begin; at zero by default.
+        Coefficients to start from; zero by default.
     ridge : float
         The factor mu.
     same : bool
@@ -108,12 +109,12 @@ def maximize_dual(
     done = 0
     while done < _MAX_ITER:
         gradient = system.gradient(c, point)
-        open_ = np.abs(gradient).max(axis=1) > _TOLERANCE
-        if not open_.any():
+        active = np.abs(gradient).max(axis=1) > _TOLERANCE
+        if not active.any():
             break
         done += 1
         step = np.linalg.solve(system.curvature(point), gradient[..., None])[..., 0]
-        step[~open_] = 0.0
+        step[~active] = 0.0
         gain = (gradient * step).sum(axis=1)
         size = np.ones(len(c))
         while True:
@@ -144,15 +145,15 @@ class _System:
         self.problem, self.p, self.q, self.ridge = problem, p, q, ridge
         self.gap = x[:, :, None] - y[:, None, :]
         self.cost = np.abs(self.gap)
-        (psi_x, self.rise_x), (psi_y, self.rise_y) = (problem.features.value_and_slope(points) for points in (x, y))
+        (psi_x, self.slope_x), (psi_y, self.slope_y) = (problem.features.value_and_slope(points) for points in (x, y))
         self.sign = 1.0 if same else -1.0
         if same or problem.opposite:
             self.psi_x, self.psi_y = psi_x, self.sign * psi_y
         else:
-            nothing_x, nothing_y = np.zeros_like(psi_x), np.zeros_like(psi_y)
+            zero_x, zero_y = np.zeros_like(psi_x), np.zeros_like(psi_y)
             self.psi_x, self.psi_y = (
-                np.concatenate((psi_x, nothing_x), axis=-1),
-                np.concatenate((nothing_y, psi_y), axis=-1),
+                np.concatenate((psi_x, zero_x), axis=-1),
+                np.concatenate((zero_y, psi_y), axis=-1),
             )
         self.tied = same or problem.opposite
         self.mean = (p[:, None, :] @ self.psi_x + q[:, None, :] @ self.psi_y)[:, 0]
@@ -162,8 +163,8 @@ class _System:
         """Return the values, and the argument v of the conjugate with its slope alpha."""
         f, h = (self.psi_x @ c[:, :, None]), (self.psi_y @ c[:, :, None])[:, :, 0]
         v = (f + h[:, None, :] - self.cost) / self.problem.strength
-        alpha, price = self.problem.regularizer.alpha_and_conjugate(v)
-        expected = ((self.p[:, None, :] @ price)[:, 0] * self.q).sum(axis=-1)
+        alpha, conjugate = self.problem.regularizer.alpha_and_conjugate(v)
+        expected = ((self.p[:, None, :] @ conjugate)[:, 0] * self.q).sum(axis=-1)
         value = (c * self.mean).sum(-1) - self.problem.strength * expected - 0.5 * self.ridge * (c * c).sum(axis=-1)
         return value, (v, alpha)
 
@@ -177,8 +178,8 @@ class _System:
 
     def curvature(self, point: Any) -> NDArray[np.float64]:
         """Return minus the Hessian: positive definite, because of the ridge."""
-        bend = self.problem.regularizer.bend(*point) / self.problem.strength
-        weights = self.p[:, :, None] * bend * self.q[:, None, :]
+        second = self.problem.regularizer.curvature(*point) / self.problem.strength
+        weights = self.p[:, :, None] * second * self.q[:, None, :]
         row, column = weights.sum(axis=2), weights.sum(axis=1)
         left_x, left_y = self.psi_x.transpose(0, 2, 1), self.psi_y.transpose(0, 2, 1)
         cross = left_x @ (weights @ self.psi_y)
@@ -194,6 +195,6 @@ class _System:
         f, h = (c, self.sign * c) if self.tied else (c[:, :half], c[:, half:])
         signed = alpha * np.sign(self.gap)
         row, column = (alpha @ self.q[:, :, None])[:, :, 0], (self.p[:, None, :] @ alpha)[:, 0]
-        x = (1.0 - row) * (self.rise_x @ f[:, :, None])[:, :, 0] + (signed @ self.q[:, :, None])[:, :, 0]
-        y = (1.0 - column) * (self.rise_y @ h[:, :, None])[:, :, 0] - (self.p[:, None, :] @ signed)[:, 0]
+        x = (1.0 - row) * (self.slope_x @ f[:, :, None])[:, :, 0] + (signed @ self.q[:, :, None])[:, :, 0]
+        y = (1.0 - column) * (self.slope_y @ h[:, :, None])[:, :, 0] - (self.p[:, None, :] @ signed)[:, 0]
         return x, y

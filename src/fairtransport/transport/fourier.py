@@ -36,8 +36,8 @@ class FeatureTable(NamedTuple):
     .. math:: \cos(\omega x + b) = \sum_{k \ge 0} (2 - \delta_{k0})\, J_k(z)
               \cos(b + z + k \pi / 2)\, T_k(2 x - 1).
 
-    For k > z the terms fall faster than any power: 20 degrees are exact to 1e-8 up to a frequency of 12. What is
-    left out is at most the sum of the 2 J_k(z) that follow, and grows with z.
+    For k > z the terms decrease faster than any power: 20 degrees are exact to 1e-8 up to a frequency of 12. The
+    error is at most the sum of the 2 J_k(z) that are left out.
     """
 
     basis: NDArray[Any]
@@ -76,24 +76,24 @@ class FourierFeatures:
         return as_array(points)[..., None] * self.frequency + self.phase
 
     def value(self, points: Any) -> Any:
-        """psi(points), with the features on a last axis of their own."""
+        """Return psi(points), with the features on a last axis."""
         return self.scale * namespace(self.frequency).cos(self._angle(points))
 
     def __call__(self, points: Any) -> Any:
-        """psi(points); compiled torch code cannot call an object that has a length, and asks for `value`."""
+        """Return psi(points); compiled torch code, which cannot call an object with a length, uses `value`."""
         return self.value(points)
 
     def slope(self, points: Any) -> Any:
-        """Differentiate psi at the points, with the features on a last axis of their own."""
+        """Return the derivatives of psi at the points, with the features on a last axis."""
         return -self.scale * self.frequency * namespace(self.frequency).sin(self._angle(points))
 
     def value_and_slope(self, points: Any) -> tuple[Any, Any]:
-        """Both at once."""
+        """Return `value` and `slope`, which share their angles."""
         xp, angle = namespace(self.frequency), self._angle(points)
         return self.scale * xp.cos(angle), (-self.scale * self.frequency) * xp.sin(angle)
 
     def tabulate(self, dtype: DTypeLike = np.float64) -> FeatureTable:
-        """Lay the features out over [0, 1] for the compiled loops."""
+        """Return the features on [0, 1] as polynomials, for the compiled loops."""
         half = 0.5 * self.frequency
         degree = np.arange(_n_degrees(float(np.abs(half).max())))[:, None]
         size = self.scale * np.where(degree == 0, 1.0, 2.0) * _bessel(degree, half)
@@ -107,13 +107,13 @@ class FourierFeatures:
 
 
 def _bessel(order: Any, argument: Any) -> NDArray[np.float64]:
-    from scipy.special import jv  # noqa: PLC0415 - takes a third of a second, and audits do without
+    from scipy.special import jv  # noqa: PLC0415 - slow to import, and audits do not need it
 
     return jv(order, argument)
 
 
 def _n_degrees(half_frequency: float) -> int:
-    """Count the degrees, a multiple of 4, beyond which a cosine has less than 1e-8 left."""
+    """Return the number of degrees, a multiple of 4, beyond which the terms of a cosine sum to less than 1e-8."""
     degrees = np.arange(math.ceil(1.1 * half_frequency) + 60)
     left = 2.0 * np.cumsum(np.abs(_bessel(degrees, half_frequency))[::-1])[::-1]
     return 4 * math.ceil(int(np.argmax(left < _EXACT)) / 4)
@@ -122,7 +122,7 @@ def _n_degrees(half_frequency: float) -> int:
 def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatures:
     r"""Return features whose frequencies are quantiles of the distribution that `draw_features` draws from.
 
-    The kernel is the same, without the noise of drawing, so nothing depends on a seed. Each frequency has a cosine
+    They approximate the same kernel without sampling error, so nothing depends on a seed. Each frequency has a cosine
     and a sine; an odd number of features is rounded up.
 
     Examples
@@ -133,7 +133,7 @@ def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatu
     >>> bool(abs(kernel - np.exp(-0.7**2 / 0.5)) < 0.01)
     True
     """
-    from scipy.special import ndtri  # noqa: PLC0415 - takes a third of a second, and audits do without
+    from scipy.special import ndtri  # noqa: PLC0415 - slow to import, and audits do not need it
 
     check_count(n_features, name="n_fourier_features")
     check_real(kernel_variance, name="kernel_variance", strict=True)
@@ -144,7 +144,14 @@ def quadrature_features(n_features: int, kernel_variance: float) -> FourierFeatu
 
 
 def draw_features(n_features: int, kernel_variance: float, rng: np.random.Generator) -> FourierFeatures:
-    """Draw the random frequencies and phases.
+    """Return features with random frequencies and phases.
+
+    Parameters
+    ----------
+    n_features : int
+    kernel_variance : float
+        Variance of the Gaussian kernel.
+    rng : numpy.random.Generator
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Many points, each moved by one of several maps of the line, on all cores.
 
-Looking up points at random in maps that are larger than a processor's cache is waiting for memory. So points are put
-into buckets first, by map and range, such that the part of a map that a bucket needs fits the cache; then they are
-moved, bucket by bucket, and put back. Each of these passes reads and writes memory in order, along as many lines as
-there are buckets. A point's image does not depend on its bucket.
+Random access to maps that are larger than a processor's cache is bound by memory latency. So points are first sorted
+into buckets, by map and range, such that the part of a map that a bucket needs fits the cache; then they are moved
+bucket by bucket and put back into their order. Each pass reads and writes memory sequentially. The image of a point
+does not depend on its bucket.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["move_by_code"]
 
-_KNOTS = 1 << 14  # of a bucket: 320 KiB of knots, images and guide
-_POINTS = 1 << 11  # fewest of a bucket, on average
-_MOST_BUCKETS = 1 << 10  # more lines of memory than a processor follows well
+_KNOTS = 1 << 14  # per bucket: 320 KiB of knots, images and guide
+_POINTS = 1 << 11  # least per bucket, on average
+_MOST_BUCKETS = 1 << 10  # more sequential streams than a processor prefetches well
 _CELLS = 1 << 12  # of a map with several buckets
-_CHUNK = 1 << 16  # fewest points that a thread takes at a time
+_CHUNK = 1 << 16  # least points of a thread
 
 
 def move_by_code(
     points: NDArray[np.float64], codes: NDArray[Any], maps: Sequence[QuantileMap], amount: float, *, n_threads: int = 1
 ) -> NDArray[np.float64]:
-    """Move each point towards its image under the map of its code.
+    """Return each point moved towards its image under the map of its code.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def move_by_code(
         Unsigned integers below the number of maps.
     maps : sequence of QuantileMap
     amount : float
-        0 leaves the points where they are, 1 gives their images.
+        0 returns the points, 1 their images.
     n_threads : int, default 1
-        The result is the same for any number.
+        The result does not depend on it.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def move_by_code(
         spread = pool.map if n_threads > 1 else map
         list(spread(count, range(n_chunks)))
         filled = np.flatnonzero(counts.any(axis=0)).tolist()
-        # A bucket's points lie side by side, those of the first chunk first.
+        # The points of a bucket are contiguous, those of the first chunk first.
         starts = np.cumsum(np.append(0, counts.T.ravel()))[:-1].reshape(counts.T.shape).T.copy()
         ends = [*starts[0].tolist(), points.size]
         for task in (split, move, join):
@@ -101,7 +101,7 @@ def move_by_code(
 
 @dataclass(frozen=True, eq=False)
 class _Buckets:
-    """Which bucket a point of a code belongs to, as `count_buckets` reads it, and the map of each bucket."""
+    """The bucket that a point of a code belongs to, and the map of each bucket."""
 
     cells: Cells
     maps: list[int]
@@ -120,13 +120,13 @@ class _Buckets:
             with np.errstate(over="ignore", divide="ignore"):
                 scale = float(_CELLS / (knots[-1] - knots[0]))
             if knots.size <= size or not 0 < scale < np.inf:
-                own, scale = np.zeros(1, dtype=np.int64), 0.0
+                bucket, scale = np.zeros(1, dtype=np.int64), 0.0
             else:
-                # Cells with as many knots together as a bucket is to have.
-                own = np.searchsorted(knots, knots[0] + np.arange(_CELLS) / scale) // size
+                # Consecutive cells form a bucket until they have ``size`` knots.
+                bucket = np.searchsorted(knots, knots[0] + np.arange(_CELLS) / scale) // size
             lows.append(knots[0])
             scales.append(scale)
-            cells.append(own + len(owners))
-            owners += [number] * (int(own[-1]) + 1)
+            cells.append(bucket + len(owners))
+            owners += [number] * (int(bucket[-1]) + 1)
         firsts = np.cumsum([0, *map(len, cells)])
         return cls(Cells(np.array(lows), np.array(scales), firsts, np.concatenate(cells).astype(np.uint16)), owners)

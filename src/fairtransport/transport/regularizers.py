@@ -16,22 +16,22 @@ from fairtransport.transport._namespace import namespace
 
 __all__ = ["ENTROPY", "EXPONENT_LIMIT", "L2", "Regularizer", "get_regularizer"]
 
-#: Beyond this exponent exp(v) goes on as its tangent: still convex, never infinite. The optimum has
-#: alpha = dgamma / d(p x q), so the bound of e^10 is far above what a coupling of scores reaches.
+#: Beyond this exponent exp(v) is continued by its tangent, which is convex and finite. At the optimum alpha is the
+#: density of the coupling with respect to the product of the marginals, far below e^10 for scores.
 EXPONENT_LIMIT = 10.0
 _LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
 
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    """A divergence phi, known by its conjugate phi* and the slope of that, for arrays and tensors.
+    """A divergence phi, given by its convex conjugate phi* and the derivatives of that, for arrays and tensors.
 
     Attributes
     ----------
     name : str
-        The word users write.
+        The value of the ``regularizer`` parameter.
     code : int
-        The number compiled loops know it by.
+        Its number in compiled loops.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Regularizer(ABC):
 
     @abstractmethod
     def conjugate(self, v: Any) -> Any:
-        """phi*(v)."""
+        """Return phi*(v)."""
 
     @abstractmethod
     def alpha(self, v: Any) -> Any:
-        """Slope of phi* at v: the paper's alpha."""
+        """Return the first derivative of phi* at v: the paper's alpha."""
 
     @abstractmethod
     def alpha_and_conjugate(self, v: Any) -> tuple[Any, Any]:
-        """Both, where both are needed: they share their steps."""
+        """Return both at once, which is cheaper."""
 
     @abstractmethod
-    def bend(self, v: Any, alpha: Any) -> Any:
-        """Second derivative of phi* at v, where its slope is alpha."""
+    def curvature(self, v: Any, alpha: Any) -> Any:
+        """Return the second derivative of phi* at v, where the first one is alpha."""
 
 
 class _L2(Regularizer):
@@ -72,7 +72,7 @@ class _L2(Regularizer):
         alpha = self.alpha(v)
         return alpha, alpha * alpha
 
-    def bend(self, v: Any, alpha: Any) -> Any:  # noqa: ARG002
+    def curvature(self, v: Any, alpha: Any) -> Any:  # noqa: ARG002
         return 0.5 * (v > 0.0)
 
 
@@ -92,7 +92,7 @@ class _Entropy(Regularizer):
         alpha = xp.exp(bounded)
         return alpha, alpha + _LIMIT_VALUE * (v - bounded)
 
-    def bend(self, v: Any, alpha: Any) -> Any:
+    def curvature(self, v: Any, alpha: Any) -> Any:
         return alpha * (v < EXPONENT_LIMIT)
 
 

@@ -27,7 +27,7 @@ _FEW = 512  # values that NumPy sorts faster
 
 
 def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
-    """Return the mean of each 1/n of an ascending sample, with parts of rows at the borders.
+    """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices
 
 
 def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the slices' slopes over the levels that each row of an ascending sample holds.
+    """Return the mean of the slices' slopes over the levels that each row of an ascending sample covers.
 
     Times the row's share of the mass, it is the adjoint of `slice_means`.
     """
@@ -54,7 +54,7 @@ def row_slopes(slopes: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArra
 def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions of the values in ascending order, as `numpy.argsort` does, to within 2^-33 of their range.
 
-    A radix sort: values are whole numbers of 33 bits, so the time is proportional to their number.
+    A radix sort of keys of 33 bits takes time proportional to the number of values.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     [1, 2, 0]
     """
     low, high = float(values.min()), float(values.max())
-    # A range outside of these limits is no divisor.
+    # A range beyond these limits cannot be divided by.
     if values.size < _FEW or values.size >= 1 << INDEX_BITS or not 1e-290 < high - low < np.inf:
         return np.argsort(values, kind="stable")
     return np.asarray(radix_order(values, low, (2.0**33 - 1.0) / (high - low)))
@@ -83,29 +83,29 @@ def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_
     [[0.1, 0.5]]
     """
     means = np.empty((len(masses), n_slices))
-    for sample, own in enumerate(masses):
-        kept = np.flatnonzero(own > 0.0)
-        cumulative = np.concatenate(([0.0], np.cumsum(own[kept])))
+    for sample, mass in enumerate(masses):
+        kept = np.flatnonzero(mass > 0.0)
+        cumulative = np.concatenate(([0.0], np.cumsum(mass[kept])))
         low, high = edges[kept], edges[kept + 1]
-        area = np.concatenate(([0.0], np.cumsum(own[kept] * 0.5 * (low + high))))
+        area = np.concatenate(([0.0], np.cumsum(mass[kept] * 0.5 * (low + high))))
         levels = np.linspace(0.0, cumulative[-1], n_slices + 1)
         cell = np.clip(np.searchsorted(cumulative, levels, side="right") - 1, 0, len(kept) - 1)
         inside = levels - cumulative[cell]
-        rise = (high - low)[cell] / own[kept][cell]
-        reached = area[cell] + inside * (low[cell] + 0.5 * inside * rise)
+        slope = (high - low)[cell] / mass[kept][cell]
+        reached = area[cell] + inside * (low[cell] + 0.5 * inside * slope)
         means[sample] = np.diff(reached) * n_slices / cumulative[-1]
     return means
 
 
 def histogram_slopes(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean slope of each cell, given those of the slices; an empty cell has that of its level."""
-    found = np.empty(masses.shape)
+    """Return the mean slope of each cell from those of the slices; an empty cell has that of its level."""
+    cell_slopes = np.empty(masses.shape)
     n_slices = slopes.shape[1]
-    for sample, (own, rise) in enumerate(zip(masses, slopes, strict=True)):
-        levels = np.concatenate(([0.0], np.cumsum(own))) / own.sum() * n_slices
-        area = np.interp(levels, np.arange(n_slices + 1.0), np.concatenate(([0.0], np.cumsum(rise))))
+    for sample, (mass, slope) in enumerate(zip(masses, slopes, strict=True)):
+        levels = np.concatenate(([0.0], np.cumsum(mass))) / mass.sum() * n_slices
+        area = np.interp(levels, np.arange(n_slices + 1.0), np.concatenate(([0.0], np.cumsum(slope))))
         width = np.diff(levels)
-        at = rise[np.minimum(levels[:-1].astype(np.int64), n_slices - 1)]
+        at_level = slope[np.minimum(levels[:-1].astype(np.int64), n_slices - 1)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            found[sample] = np.where(width > 1e-9, np.diff(area) / width, at)
-    return found
+            cell_slopes[sample] = np.where(width > 1e-9, np.diff(area) / width, at_level)
+    return cell_slopes
