@@ -1,4 +1,4 @@
-"""Binary labels of any kind."""
+"""Validation of the labels of binary classifiers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,28 @@ __all__ = ["two_classes"]
 
 
 def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels as a vector, and the two that occur in ascending order.
+    """Return the labels as a vector, and the two classes in ascending order; the second is positive.
 
     Parameters
     ----------
     y : array-like
-        Numbers or words.
+        Numbers or text.
     owner : str
-        Name of the estimator, for the error.
+        Name of the estimator, for errors.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+    classes : ndarray of shape (2,)
 
     Raises
     ------
     ValueError
-        When labels are missing, mixed, continuous, or not of exactly two classes.
+        When labels are missing, of several types, continuous, or not of exactly two classes.
+
+    See Also
+    --------
+    fairtransport._labels.positive_label : The same rule for labels of which only one may occur.
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
@@ -36,7 +45,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
         raise ValueError(f"y has {np.count_nonzero(np.isinf(labels))} infinite labels; use two labels.")
     try:
         classes = np.unique(labels)
-    except TypeError:  # they cannot be put in order
+    except TypeError:  # not sortable
         raise ValueError("y has labels of several types, or missing ones; use two labels of one type.") from None
     n_missing = np.count_nonzero(labels != labels)  # noqa: PLR0124 - NaN differs from itself
     if n_missing:
