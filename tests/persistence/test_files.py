@@ -23,7 +23,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, ModelFileWarning, Recipe, add_recipe, describe, pack_model
-from fairtransport.persistence.recipes import _registry as recipes
+from fairtransport.persistence.recipes import _registry
+from fairtransport.persistence.recipes._checks import FEATURE_NAMES, is_count
 
 from .models import EXACT, SUMMED_UP, cot, fitted, people, preprocessing, scores_of, table
 
@@ -53,7 +54,7 @@ def test_predictions_parameters_and_bytes_survive(name, tmp_path):
         np.testing.assert_array_equal(after, before)
     else:
         changes = describe(path)["changes"]
-        largest = max(told["largest"] for place, told in changes.items() if place.endswith(".maps_"))
+        largest = max(change["largest"] for path, change in changes.items() if path.endswith(".maps_"))
         assert 0 < np.abs(after - before).max() <= largest + 1e-15
         assert np.abs(after - before).mean() < 0.005
     if not is_given_scores(getattr(model, "target", None)):
@@ -139,9 +140,9 @@ def test_metadata_requests_and_output_survive(tmp_path):
         step = cot().set_fit_request(sensitive_features="group").set_predict_proba_request(sensitive_features=True)
         pipe = Pipeline([("table", preprocessing()), ("model", step)]).fit(frame, y, group=group)
         again = ft.load(ft.save(pipe, tmp_path / "model.ft"))
-        told = again[-1].get_metadata_routing()
-        assert told.fit.requests["sensitive_features"] == "group"
-        assert told.predict_proba.requests["sensitive_features"] is True
+        routing = again[-1].get_metadata_routing()
+        assert routing.fit.requests["sensitive_features"] == "group"
+        assert routing.predict_proba.requests["sensitive_features"] is True
         again.fit(frame, y, group=group)
     scaler = StandardScaler().set_output(transform="pandas").fit(frame[["hours"]])
     assert isinstance(ft.load(ft.save(scaler, tmp_path / "s.ft")).transform(frame[["hours"]]), pd.DataFrame)
@@ -170,8 +171,8 @@ def test_in_another_process(tmp_path):
         "print(np.ascontiguousarray(scores[:, 1]).tobytes().hex())\n"
     )
     command = [sys.executable, "-c", code, str(path), str(tmp_path / "X.npy"), ",".join(group)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    np.testing.assert_array_equal(np.frombuffer(bytes.fromhex(told)), scores_of(ft.load(path), X, group))
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    np.testing.assert_array_equal(np.frombuffer(bytes.fromhex(output)), scores_of(ft.load(path), X, group))
 
 
 # --------------------------------------------------------------------------------------------- what it does not tell
@@ -213,21 +214,21 @@ def test_scores_given_as_target_are_summed_up(tmp_path):
 
 
 def test_the_file_says_what_it_reveals(tmp_path):
-    told = describe(ft.save(fitted("repair")[0], tmp_path / "model.ft"))
-    assert told["class"] == "fairtransport.QuantileRepair"
-    assert told["people_per_point"] == 5
-    assert "at least 5 training rows" in told["reveals"]
-    assert told["made_by"]["fairtransport"] == ft.__version__
-    assert told["format_version"] == 1
+    description = describe(ft.save(fitted("repair")[0], tmp_path / "model.ft"))
+    assert description["class"] == "fairtransport.QuantileRepair"
+    assert description["people_per_point"] == 5
+    assert "at least 5 training rows" in description["reveals"]
+    assert description["made_by"]["fairtransport"] == ft.__version__
+    assert description["format_version"] == 1
     with zipfile.ZipFile(tmp_path / "model.ft") as archive:
-        assert json.loads(archive.read("schema.json"))["reveals"] == told["reveals"]
+        assert json.loads(archive.read("schema.json"))["reveals"] == description["reveals"]
 
 
-def test_small_groups_are_told(tmp_path):
+def test_a_large_change_of_a_small_group_gives_a_warning(tmp_path):
     rng = np.random.default_rng(0)
     scores, group = rng.random(40), np.repeat(["a", "b"], 20)
     repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
-    with pytest.warns(ModelFileWarning, match=r"on average: it is small.*people_per_point=1"):
+    with pytest.warns(ModelFileWarning, match=r"small group by .* on average.*people_per_point=1"):
         ft.save(repair, tmp_path / "model.ft")
     ft.save(repair, tmp_path / "model.ft", people_per_point=1)
 
@@ -243,14 +244,14 @@ CANARY = 0.123454321
     [
         (
             RandomForestClassifier(n_estimators=2),
-            "RandomForestClassifier, which a model file cannot hold.*QuantileRepair",
+            "RandomForestClassifier, which a model file cannot store.*QuantileRepair",
         ),
         (make_pipeline(PolynomialFeatures(), LogisticRegression()), "PolynomialFeatures"),
         (
             make_pipeline(FunctionTransformer(np.abs), LogisticRegression()),
-            "is a function, and a model file holds no code",
+            "is a function, and a model file contains no code",
         ),
-        (LogisticRegression(random_state=np.random.RandomState(0)), "random_state is a generator of random numbers"),
+        (LogisticRegression(random_state=np.random.RandomState(0)), "random_state is a random number generator"),
         (Pipeline([("a", LogisticRegression())], memory=__import__("joblib").Memory(None)), "memory is a joblib"),
     ],
 )
@@ -283,7 +284,7 @@ def test_what_is_not_fitted_or_has_extras(tmp_path):
     X, y, _ = people()
     model = LogisticRegression().fit(X, y)
     model.note = CANARY
-    with pytest.raises(TypeError, match=r"does not know: note\. Delete") as caught:
+    with pytest.raises(TypeError, match=r"cannot store: note\. Delete") as caught:
         ft.save(model, tmp_path / "model.ft")
     assert str(CANARY) not in str(caught.value)
 
@@ -334,7 +335,7 @@ def test_files_of_every_released_version_are_read(version):
         np.testing.assert_allclose(scores_of(model, X, expected["group"]), scores, rtol=0, atol=1e-9)
 
 
-def test_another_scikit_learn_is_told(tmp_path, monkeypatch):
+def test_another_version_of_scikit_learn_gives_a_warning(tmp_path, monkeypatch):
     X, y, _ = people()
     monkeypatch.setattr("sklearn.__version__", "1.4.2")
     path = ft.save(LogisticRegression().fit(X, y), tmp_path / "model.ft")
@@ -345,13 +346,13 @@ def test_another_scikit_learn_is_told(tmp_path, monkeypatch):
 
 
 def test_others_can_add_their_class(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipes, "_recipes", dict(recipes._recipes))
+    monkeypatch.setattr(_registry, "_recipes", dict(_registry._recipes))
     X, _, _ = people()
     model = PolynomialFeatures().fit(X)
     with pytest.raises(TypeError):
         pack_model(model)
-    counts = dict.fromkeys(("_min_degree", "_max_degree", "_n_out_full", "n_output_features_"), recipes.count)
-    add_recipe(Recipe("sklearn.preprocessing.PolynomialFeatures", {**recipes.COLUMNS, **counts}, ("n_features_in_",)))
+    counts = dict.fromkeys(("_min_degree", "_max_degree", "_n_out_full", "n_output_features_"), is_count)
+    add_recipe(Recipe("sklearn.preprocessing.PolynomialFeatures", {**FEATURE_NAMES, **counts}, ("n_features_in_",)))
     again = ft.load(ft.save(model, tmp_path / "model.ft"))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
 
@@ -359,5 +360,5 @@ def test_others_can_add_their_class(tmp_path, monkeypatch):
 def test_importing_stays_quick():
     """Loading and saving cost nothing until they are used."""
     code = "import sys, fairtransport; print([m for m in sys.modules if m.startswith(('numpy', 'fairtransport.'))])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"

@@ -230,5 +230,5 @@ def test_values_as_deep_as_json_allows_are_refused():
 def test_no_code_runs(tmp_path):
     """The class is looked up in a list; its name is never imported."""
     schema = {"model": {"$": "object", "class": "antigravity.x", "params": {}, "fitted": {}}}
-    with pytest.raises(ModelFileError, match="class that files may not hold"):
+    with pytest.raises(ModelFileError, match="class that is not allowed"):
         load_forged({**schema, "people_per_point": 5, "changes": {}}, {})

@@ -230,7 +230,7 @@ def test_classes_of_every_kind():
         assert given.tolist() == model.predict(X).tolist()
 
 
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
+def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'fairtransport\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"pip install .fairtransport\[onnx\]"):
         ft.to_onnx(dot())

@@ -109,7 +109,7 @@ def test_other_trees_are_refused_when_saved(tmp_path):
         xgboost.XGBClassifier(booster="gblinear", n_estimators=3), smooth_groups=False
     )
     weights.set_params(parity_weight=0.0).fit(X, y, sensitive_features=group)
-    with pytest.raises(TypeError, match="Keep others with their own library's files"):
+    with pytest.raises(TypeError, match="Save others in the format of their library"):
         ft.save(weights, tmp_path / "model.ft")
     with pytest.raises(ValueError, match="is not fitted"):
         ft.save(TransportBoostingClassifier(), tmp_path / "model.ft")
@@ -189,22 +189,22 @@ def test_lightgbm_texts_that_lie_are_refused_before_lightgbm_reads_them(lie, tmp
 
 def in_tree(name, change):
     def changed(text):
-        told = json.loads(text)
-        tree = told["learner"]["gradient_booster"]["model"]["trees"][0]
+        model = json.loads(text)
+        tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
         tree[name] = change(tree[name])
-        return json.dumps(told)
+        return json.dumps(model)
 
     return changed
 
 
 def in_learner(*way, to):
     def changed(text):
-        told = json.loads(text)
-        part = told["learner"]
+        model = json.loads(text)
+        part = model["learner"]
         for step in way[:-1]:
             part = part[step]
         part[way[-1]] = to
-        return json.dumps(told)
+        return json.dumps(model)
 
     return changed
 

@@ -1,4 +1,4 @@
-"""Models as files: no pickle, checksummed, written atomically, and without anybody's score."""
+"""Model files: without pickle, with checksums, written atomically, and without scores of individuals."""
 
 from fairtransport.persistence._files import (
     PEOPLE_PER_POINT,
@@ -10,7 +10,7 @@ from fairtransport.persistence._files import (
     unpack_model,
 )
 from fairtransport.persistence._values import add_value_type
-from fairtransport.persistence.recipes._registry import Recipe, add_recipe
+from fairtransport.persistence.recipes import Recipe, add_recipe
 from fairtransport.storage import ModelFileError
 
 __all__ = [

@@ -1,1 +1,20 @@
-"""How each class is stored in a model file: an explicit list of attributes."""
+"""Recipes of the classes that a model file may contain, one module for each family."""
+
+from fairtransport.persistence._values import add_value_type
+from fairtransport.persistence.recipes import (
+    _boosted_trees,
+    _repairs,
+    _sklearn_models,
+    _table_models,
+    _transport_models,
+)
+from fairtransport.persistence.recipes._boosted_trees import BOOSTER
+from fairtransport.persistence.recipes._registry import Recipe, add_recipe, known_classes, recipe_for, recipe_named
+
+__all__ = ["BOOSTER", "Recipe", "add_recipe", "known_classes", "recipe_for", "recipe_named"]
+
+for _family in (_transport_models, _repairs, _boosted_trees, _table_models, _sklearn_models):
+    for _value_type in _family.VALUE_TYPES:
+        add_value_type(*_value_type)
+    for _recipe in _family.RECIPES:
+        add_recipe(_recipe)

@@ -1,4 +1,4 @@
-"""How boosted trees are stored: settings, and the model in its library's own text; never a pickle."""
+"""Recipes of boosted trees: parameters, and the trees in the text format of their library, without pickle."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ import numpy as np
 
 from fairtransport.groups import Groups
 from fairtransport.persistence._tree_texts import check_lightgbm, check_xgboost, clean_lightgbm, n_columns_of_lightgbm
-from fairtransport.persistence._values import add_value_type
-from fairtransport.persistence.recipes._registry import Recipe, add_recipe, count, labels, of_type, text
-from fairtransport.persistence.recipes._transport_models import is_array_of_scores, is_history, summarised_target
+from fairtransport.persistence._values import ValueType
+from fairtransport.persistence.recipes._checks import (
+    dict_of,
+    instance_of,
+    is_count,
+    is_text,
+    label_array,
+    number_array,
+)
+from fairtransport.persistence.recipes._registry import Recipe
+from fairtransport.persistence.recipes._targets import summarize_target
 from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.persistence._summaries import Change
+__all__ = ["BOOSTER", "RECIPES", "VALUE_TYPES"]
 
-__all__ = ["BOOSTER"]
-
-#: The part of a file that holds trees.
+#: Name of the part of a file with the trees.
 BOOSTER = "booster"
-_TREES = {"LGBMClassifier", "XGBClassifier"}
+_CLASSIFIERS = {"LGBMClassifier", "XGBClassifier"}
 
 
-def _library(name: str) -> Any:
+def _import_library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
         raise ModelFileError(
-            f'The file holds a model of {name}, which is not installed: pip install "fairtransport[boosting]"'
+            f'The file contains a model of {name}, which is not installed: pip install "fairtransport[boosting]"'
         ) from None
 
 
@@ -39,19 +45,19 @@ def _as_bytes(content: str) -> NDArray[np.uint8]:
     return np.frombuffer(content.encode(), dtype=np.uint8)
 
 
-def _as_text(held: Any) -> str:
-    if not (isinstance(held, np.ndarray) and held.dtype == np.uint8 and held.ndim == 1):
-        raise TypeError("trees that are no text")
-    return held.tobytes().decode()
+def _as_text(content: Any) -> str:
+    if not (isinstance(content, np.ndarray) and content.dtype == np.uint8 and content.ndim == 1):
+        raise TypeError("The trees of a file must be text.")
+    return content.tobytes().decode()
 
 
-def _writable(check: Any, content: str, name: str) -> NDArray[np.uint8]:
+def _checked_bytes(check: Any, content: str, name: str) -> NDArray[np.uint8]:
     try:
         check(content)
     except (KeyError, ValueError):
         raise TypeError(
-            f"This {name} is of a kind that a model file cannot hold: it holds trees of two classes with the logistic "
-            "objective, without linear leaves. Keep others with their own library's files."
+            f"A model file cannot store this {name}: only trees of two classes with the logistic objective, without "
+            "linear leaves, are supported. Save others in the format of their library."
         ) from None
     return _as_bytes(content)
 
@@ -59,28 +65,28 @@ def _writable(check: Any, content: str, name: str) -> NDArray[np.uint8]:
 # ---------------------------------------------------------------------------------------------------------- LightGBM
 
 
-def _lightgbm_parts(estimator: Any) -> dict[str, Any]:
+def _lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
     parts: dict[str, Any] = {"params": estimator.get_params(deep=False), BOOSTER: None}
     if estimator.__sklearn_is_fitted__():
         content = clean_lightgbm(estimator.booster_.model_to_string())
-        parts[BOOSTER] = _writable(check_lightgbm, content, "LGBMClassifier")
+        parts[BOOSTER] = _checked_bytes(check_lightgbm, content, "LGBMClassifier")
         parts["classes"], parts["named"] = estimator.classes_, hasattr(estimator, "feature_names_in_")
     return parts
 
 
-def _lightgbm_of(parts: dict[str, Any]) -> Any:
-    lightgbm = _library("lightgbm")
+def _lightgbm_from_parts(parts: dict[str, Any]) -> Any:
+    lightgbm = _import_library("lightgbm")
     if parts[BOOSTER] is None:
         return lightgbm.LGBMClassifier(**parts["params"])
     content, classes = _as_text(parts[BOOSTER]), parts["classes"]
     check_lightgbm(content)
-    if not labels(1)(classes) or classes.size != 2:
-        raise ValueError("trees need two classes")
-    # There is no public way to give an estimator a booster: a smallest one is fitted, and its booster replaced.
+    if not label_array(1)(classes) or classes.size != 2:
+        raise ValueError("Boosted trees must have two classes.")
+    # LightGBM has no public way to set the booster of an estimator: fit a minimal one, and replace its booster.
     rows: Any = np.zeros((2, n_columns_of_lightgbm(content)))
     if parts["named"]:
         booster = lightgbm.Booster(model_str=content)
-        rows = _library("pandas").DataFrame(rows, columns=booster.feature_name())
+        rows = _import_library("pandas").DataFrame(rows, columns=booster.feature_name())
     estimator = lightgbm.LGBMClassifier(n_estimators=1, min_child_samples=1, n_jobs=1, verbose=-1).fit(rows, classes)
     estimator.booster_.model_from_string(content)
     return estimator.set_params(**parts["params"])
@@ -89,21 +95,21 @@ def _lightgbm_of(parts: dict[str, Any]) -> Any:
 # ----------------------------------------------------------------------------------------------------------- XGBoost
 
 
-def _xgboost_parts(estimator: Any) -> dict[str, Any]:
-    given = {name: value for name, value in estimator.get_params(deep=False).items() if value is not None}
-    parts: dict[str, Any] = {"params": given, BOOSTER: None}
+def _xgboost_to_parts(estimator: Any) -> dict[str, Any]:
+    params = {name: value for name, value in estimator.get_params(deep=False).items() if value is not None}
+    parts: dict[str, Any] = {"params": params, BOOSTER: None}
     if estimator.__sklearn_is_fitted__():
         content = estimator.get_booster().save_raw("json").decode()
-        parts[BOOSTER] = _writable(check_xgboost, content, "XGBClassifier")
+        parts[BOOSTER] = _checked_bytes(check_xgboost, content, "XGBClassifier")
     return parts
 
 
-def _xgboost_of(parts: dict[str, Any]) -> Any:
-    estimator = _library("xgboost").XGBClassifier(**parts["params"])
+def _xgboost_from_parts(parts: dict[str, Any]) -> Any:
+    estimator = _import_library("xgboost").XGBClassifier(**parts["params"])
     if parts[BOOSTER] is not None:
         content = _as_text(parts[BOOSTER])
         check_xgboost(content)
-        estimator.load_model(bytearray(content.encode()))  # sets a parameter that was not set
+        estimator.load_model(bytearray(content.encode()))  # also sets parameters, which are reset below
         unset = {name: None for name, value in estimator.get_params(deep=False).items() if value is not None}
         estimator.set_params(**{**unset, **parts["params"]})
     return estimator
@@ -112,42 +118,40 @@ def _xgboost_of(parts: dict[str, Any]) -> Any:
 # -------------------------------------------------------------------------------------------------------- classifier
 
 
-def _summarised(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
-    """Return a summary of the parameter ``target``, where that is an array of scores."""
-    return summarised_target(model, people) if is_array_of_scores(model.target, model.groups_) else {}
+def _is_fitted_trees(value: Any) -> bool:
+    return type(value).__name__ in _CLASSIFIERS and value.__sklearn_is_fitted__()
 
 
-def _is_trees(value: Any) -> bool:
-    return type(value).__name__ in _TREES and value.__sklearn_is_fitted__()
-
-
-def _is_repair(value: Any) -> bool:
+def _is_fitted_repair_or_none(value: Any) -> bool:
     return value is None or (type(value).__name__ == "QuantileRepair" and hasattr(value, "maps_"))
 
 
-def _is_whole(model: Any) -> bool:
+def _is_consistent(model: Any) -> bool:
     repair = model.repair_
     return model.classes_.size == 2 and (repair is None or repair.groups_.labels == model.groups_.labels)
 
 
-add_value_type("lightgbm", "lightgbm.sklearn.LGBMClassifier", _lightgbm_parts, _lightgbm_of)
-add_value_type("xgboost", "xgboost.sklearn.XGBClassifier", _xgboost_parts, _xgboost_of)
-add_recipe(
+VALUE_TYPES = (
+    ValueType("lightgbm", "lightgbm.sklearn.LGBMClassifier", _lightgbm_to_parts, _lightgbm_from_parts),
+    ValueType("xgboost", "xgboost.sklearn.XGBClassifier", _xgboost_to_parts, _xgboost_from_parts),
+)
+
+RECIPES = (
     Recipe(
         "fairtransport.boosting.TransportBoostingClassifier",
-        {
-            "classes_": labels(1),
-            "estimator_": _is_trees,
-            "groups_": of_type(Groups),
-            "history_": is_history,
-            "n_iter_": count,
-            "outcome_": text,
-            "repair_": _is_repair,
-            "unit_": of_type(float),
+        attributes={
+            "classes_": label_array(1),
+            "estimator_": _is_fitted_trees,
+            "groups_": instance_of(Groups),
+            "history_": dict_of(number_array(1, finite=False)),
+            "n_iter_": is_count,
+            "outcome_": is_text,
+            "repair_": _is_fitted_repair_or_none,
+            "unit_": instance_of(float),
         },
-        ("classes_", "estimator_", "groups_", "repair_"),
-        _is_whole,
-        _summarised,
+        required=("classes_", "estimator_", "groups_", "repair_"),
+        is_consistent=_is_consistent,
+        summarize=summarize_target,
         stored_names={"repair_amount": "repair"},
-    )
+    ),
 )

@@ -1,4 +1,4 @@
-"""How the repairs are stored: their maps as summaries, not as people's scores."""
+"""Recipes of the quantile repairs, whose maps are stored as summaries and not as scores of individuals."""
 
 from __future__ import annotations
 
@@ -9,107 +9,105 @@ import numpy as np
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
-from fairtransport.persistence._values import add_value_type
-from fairtransport.persistence.recipes._registry import Recipe, add_recipe, count, labels, numbers, of_type
-from fairtransport.persistence.recipes._transport_models import is_array_of_scores, summarised_target
+from fairtransport.persistence._values import ValueType, attributes_of
+from fairtransport.persistence.recipes._checks import (
+    any_of,
+    dict_of,
+    instance_of,
+    is_count,
+    is_none,
+    label_array,
+    number_array,
+    tuple_of,
+)
+from fairtransport.persistence.recipes._registry import Recipe
+from fairtransport.persistence.recipes._targets import summarize_target
 from fairtransport.transport.line import QuantileMap
 
-__all__: list[str] = []
+__all__ = ["RECIPES", "VALUE_TYPES"]
 
 
-def _summarised_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]:
-    told = summarised_target(repair, people)
+def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]:
+    summaries = summarize_target(repair, people)
     if not hasattr(repair, "maps_"):
-        return told
-    known = getattr(repair, "rows_at_knots_", None)
-    if known is None:  # as if each knot were one person's score
-        known = tuple(np.ones(carry.knots.size, dtype=np.int64) for carry in repair.maps_)
-    made = [summarise_map(*pair, people, repair.grid_) for pair in zip(repair.maps_, known, strict=True)]
-    maps, rows, changes = zip(*made, strict=True)
+        return summaries
+    rows_at_knots = getattr(repair, "rows_at_knots_", None)
+    if rows_at_knots is None:  # each knot may be the score of one person
+        rows_at_knots = tuple(np.ones(one.knots.size, dtype=np.int64) for one in repair.maps_)
+    pairs = zip(repair.maps_, rows_at_knots, strict=True)
+    maps, rows, changes = zip(*(summarise_map(*pair, people, repair.grid_) for pair in pairs), strict=True)
     change = Change(max(one.largest for one in changes), max(one.mean for one in changes))
-    return {**told, "maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
+    return {**summaries, "maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
 
 
-def _summarised_parameter(model: Any, people: int) -> dict[str, tuple[Any, Change]]:
-    """Return a summary of the parameter ``target``, where that is an array of scores."""
-    groups = model.repair_.groups_ if hasattr(model, "repair_") else None
-    return summarised_target(model, people) if is_array_of_scores(model.target, groups) else {}
-
-
-def _is_repair_whole(repair: Any) -> bool:
-    knots, rows = [carry.knots.size for carry in repair.maps_], [one.size for one in repair.rows_at_knots_]
-    counted = getattr(repair, "counted_", None)
-    if counted is not None and (counted.groups.labels, counted.grid) != (repair.groups_.labels, repair.grid_):
+def _is_consistent_repair(repair: Any) -> bool:
+    histograms, n_groups = getattr(repair, "counted_", None), len(repair.groups_)
+    if histograms is not None and (histograms.groups.labels, histograms.grid) != (repair.groups_.labels, repair.grid_):
         return False
-    n_groups = len(repair.groups_)
+    knots, rows = [one.knots.size for one in repair.maps_], [one.size for one in repair.rows_at_knots_]
     return knots == rows and len(knots) == repair.own_map_.size == n_groups and repair.n_features_in_ == 1
 
 
-def _is_classifier_whole(model: Any) -> bool:
+def _is_consistent_classifier(model: Any) -> bool:
     return hasattr(model.repair_, "maps_") and hasattr(model.estimator_, "predict_proba") and model.classes_.size == 2
 
 
-def _are_maps(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(one, QuantileMap) for one in value)
+def _is_rows_of_map(value: Any) -> bool:
+    return bool(number_array(1)(value) and value.dtype.kind == "i" and (value >= 0).all() and value.any())
 
 
-def _are_rows(value: Any) -> bool:
-    whole = isinstance(value, tuple) and all(numbers(1)(one) and one.dtype.kind == "i" for one in value)
-    return whole and all((one >= 0).all() and one.any() for one in value)
-
-
-def _are_flags(value: Any) -> bool:
+def _is_bool_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim == 1
 
 
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) and count(v) for k, v in value.items())
-
-
-def _is_repair(value: Any) -> bool:
-    return type(value).__name__ == "QuantileRepair"
-
-
-def _histograms_of(parts: dict[str, Any]) -> GroupHistograms:
-    counted = GroupHistograms.from_arrays(parts)
-    held = (counted.masses, counted.squares_by_class)
-    if not all(np.isfinite(one).all() and (one >= 0.0).all() for one in held) or not (counted.weights > 0.0).all():
-        raise ValueError("histograms need finite weights that are not negative, and some for every group")
-    return counted
-
-
-def _histograms_parts(counted: GroupHistograms) -> dict[str, Any]:
-    arrays = counted.to_arrays()
+def _histograms_to_parts(histograms: GroupHistograms) -> dict[str, Any]:
+    arrays = histograms.to_arrays()
     return {**arrays, "spec": str(arrays["spec"])}
 
 
-add_value_type("histograms", GroupHistograms, _histograms_parts, _histograms_of)
-add_recipe(
+def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
+    histograms = GroupHistograms.from_arrays(parts)
+    arrays = (histograms.masses, histograms.squares_by_class)
+    valid = all(np.isfinite(array).all() and (array >= 0.0).all() for array in arrays)
+    if not valid or not (histograms.weights > 0.0).all():
+        raise ValueError("The weights of histograms must be finite and not negative, and positive for every group.")
+    return histograms
+
+
+VALUE_TYPES = (
+    ValueType("grid", Grid, attributes_of("low", "high", "n_bins"), lambda parts: Grid(**parts)),
+    ValueType("map", QuantileMap, attributes_of("knots", "images"), lambda parts: QuantileMap(**parts).prepare()),
+    ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
+)
+
+RECIPES = (
     Recipe(
         "fairtransport.QuantileRepair",
-        {
-            "counted_": of_type(GroupHistograms),
-            "grid_": of_type(Grid, or_none=True),
-            "group_sizes_": numbers(1),
-            "groups_": of_type(Groups),
-            "maps_": _are_maps,
-            "n_features_in_": count,
-            "own_map_": _are_flags,
-            "rows_at_knots_": _are_rows,
-            "set_aside_": _are_counts,
-            "target_": numbers(1),
+        attributes={
+            "counted_": instance_of(GroupHistograms),
+            "grid_": any_of(is_none, instance_of(Grid)),
+            "group_sizes_": number_array(1),
+            "groups_": instance_of(Groups),
+            "maps_": tuple_of(instance_of(QuantileMap)),
+            "n_features_in_": is_count,
+            "own_map_": _is_bool_array,
+            "rows_at_knots_": tuple_of(_is_rows_of_map),
+            "set_aside_": dict_of(is_count),
+            "target_": number_array(1),
         },
-        ("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
-        _is_repair_whole,
-        _summarised_repair,
-    )
-)
-add_recipe(
+        required=("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
+        is_consistent=_is_consistent_repair,
+        summarize=_summarize_repair,
+    ),
     Recipe(
         "fairtransport.QuantileRepairClassifier",
-        {"classes_": labels(1), "estimator_": lambda value: hasattr(value, "predict_proba"), "repair_": _is_repair},
-        ("classes_", "estimator_", "repair_"),
-        _is_classifier_whole,
-        _summarised_parameter,
-    )
+        attributes={
+            "classes_": label_array(1),
+            "estimator_": lambda value: hasattr(value, "predict_proba"),
+            "repair_": lambda value: type(value).__name__ == "QuantileRepair",
+        },
+        required=("classes_", "estimator_", "repair_"),
+        is_consistent=_is_consistent_classifier,
+        summarize=summarize_target,
+    ),
 )

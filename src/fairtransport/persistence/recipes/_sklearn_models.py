@@ -1,159 +1,153 @@
-"""How the parts of scikit-learn that our commands use are stored: logistic regression and preprocessing of tables.
+"""Recipes of scikit-learn's logistic regression and preprocessing.
 
-Every attribute stands here by name. An estimator that has another one, of a later version perhaps, is refused when it
-is saved, not when it is needed.
+Every attribute is listed by name. An estimator with another one, of a later version of scikit-learn for instance, is
+refused when it is saved, not when it is needed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.persistence.recipes._registry import (
-    COLUMNS,
-    Recipe,
-    add_recipe,
-    count,
-    either,
-    flag,
-    labels,
+from fairtransport.persistence.recipes._checks import (
+    FEATURE_NAMES,
+    any_of,
+    instance_of,
+    is_bool,
+    is_count,
+    is_none,
+    is_number,
+    label_array,
     list_of,
-    nothing,
-    number,
-    numbers,
-    of_type,
+    number_array,
 )
+from fairtransport.persistence.recipes._registry import Recipe
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from fairtransport.persistence._values import ValueType
+    from fairtransport.persistence.recipes._checks import Check
+
+__all__ = ["RECIPES", "VALUE_TYPES"]
 
 
-def _per_column(*names: str) -> Any:
-    """Check that these attributes have one entry for each column."""
+def _one_per_column(*names: str) -> Check:
+    """Return the check of an object whose attributes of these names have one item for each column."""
 
     def check(made: Any) -> bool:
-        held = (getattr(made, name, None) for name in names)
-        return all(one is None or len(one) == made.n_features_in_ for one in held)
+        values = (getattr(made, name, None) for name in names)
+        return all(value is None or len(value) == made.n_features_in_ for value in values)
 
     return check
 
 
-def _is_logistic_whole(made: Any) -> bool:
+def _is_consistent_logistic(made: Any) -> bool:
     n_rows = 1 if made.classes_.size == 2 else made.classes_.size
     return made.coef_.shape == (n_rows, made.n_features_in_) and made.intercept_.shape in {(n_rows,), (1,)}
 
 
-def _are_fitted(value: Any) -> bool:
-    """Whether this is a list of (name, transformer, columns)."""
-    return isinstance(value, list) and all(
-        isinstance(one, tuple) and len(one) == 3 and isinstance(one[0], str) for one in value
-    )
+def _is_fitted_transformer(value: Any) -> bool:
+    """Return whether this is a tuple of name, transformer and columns."""
+    return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], str)
 
 
-_REALS = numbers(1, finite=False)
-_INDICES = list_of(either(nothing, labels(1)))
+_REALS_OR_NONE = any_of(is_none, number_array(1, finite=False))
+_INDICES_OR_NONE = any_of(is_none, label_array(1))
+_ENCODER = {
+    **FEATURE_NAMES,
+    "_default_to_infrequent_mappings": list_of(_INDICES_OR_NONE),
+    "_infrequent_enabled": is_bool,
+    "_infrequent_indices": list_of(_INDICES_OR_NONE),
+    "categories_": list_of(label_array(1)),
+}
 
-add_recipe(
+VALUE_TYPES: tuple[ValueType, ...] = ()
+
+RECIPES = (
     Recipe(
         "sklearn.linear_model.LogisticRegression",
-        {
-            **COLUMNS,
-            "classes_": labels(1),
-            "coef_": numbers(2),
-            "intercept_": numbers(1),
-            "n_iter_": numbers(1),
+        attributes={
+            **FEATURE_NAMES,
+            "classes_": label_array(1),
+            "coef_": number_array(2),
+            "intercept_": number_array(1),
+            "n_iter_": number_array(1),
         },
-        ("classes_", "coef_", "intercept_", "n_features_in_"),
-        _is_logistic_whole,
-    )
-)
-add_recipe(
+        required=("classes_", "coef_", "intercept_", "n_features_in_"),
+        is_consistent=_is_consistent_logistic,
+    ),
     Recipe(
         "sklearn.preprocessing.StandardScaler",
-        {
-            **COLUMNS,
-            "mean_": either(nothing, _REALS),
-            "n_samples_seen_": number,
-            "scale_": either(nothing, _REALS),
-            "var_": either(nothing, _REALS),
+        attributes={
+            **FEATURE_NAMES,
+            "mean_": _REALS_OR_NONE,
+            "n_samples_seen_": is_number,
+            "scale_": _REALS_OR_NONE,
+            "var_": _REALS_OR_NONE,
         },
-        ("mean_", "n_features_in_", "scale_"),
-        _per_column("mean_", "scale_", "var_"),
-    )
-)
-_ENCODER = {
-    **COLUMNS,
-    "_default_to_infrequent_mappings": _INDICES,
-    "_infrequent_enabled": flag,
-    "_infrequent_indices": _INDICES,
-    "categories_": list_of(labels(1)),
-}
-add_recipe(
+        required=("mean_", "n_features_in_", "scale_"),
+        is_consistent=_one_per_column("mean_", "scale_", "var_"),
+    ),
     Recipe(
         "sklearn.preprocessing.OneHotEncoder",
-        {
+        attributes={
             **_ENCODER,
-            "_drop_idx_after_grouping": either(nothing, labels(1)),
-            "_n_features_outs": list_of(count),
-            "drop_idx_": either(nothing, labels(1)),
+            "_drop_idx_after_grouping": _INDICES_OR_NONE,
+            "_n_features_outs": list_of(is_count),
+            "drop_idx_": _INDICES_OR_NONE,
         },
-        ("_infrequent_enabled", "_n_features_outs", "categories_", "drop_idx_", "n_features_in_"),
-        _per_column("categories_", "_n_features_outs"),
-    )
-)
-add_recipe(
+        required=("_infrequent_enabled", "_n_features_outs", "categories_", "drop_idx_", "n_features_in_"),
+        is_consistent=_one_per_column("categories_", "_n_features_outs"),
+    ),
     Recipe(
         "sklearn.preprocessing.OrdinalEncoder",
-        {**_ENCODER, "_missing_indices": of_type(dict)},
-        ("_infrequent_enabled", "_missing_indices", "categories_", "n_features_in_"),
-        _per_column("categories_"),
-    )
-)
-add_recipe(
+        attributes={**_ENCODER, "_missing_indices": instance_of(dict)},
+        required=("_infrequent_enabled", "_missing_indices", "categories_", "n_features_in_"),
+        is_consistent=_one_per_column("categories_"),
+    ),
     Recipe(
-        "sklearn.preprocessing.FunctionTransformer",  # what a ColumnTransformer makes of "passthrough"
-        COLUMNS,
-        ("n_features_in_",),
-    )
-)
-add_recipe(
+        "sklearn.preprocessing.FunctionTransformer",  # a ColumnTransformer fits one for "passthrough"
+        attributes=FEATURE_NAMES,
+        required=("n_features_in_",),
+    ),
     Recipe(
         "sklearn.impute.SimpleImputer",
-        {
-            **COLUMNS,
-            "_fill_dtype": of_type(np.dtype),
-            "_fit_dtype": of_type(np.dtype),
+        attributes={
+            **FEATURE_NAMES,
+            "_fill_dtype": instance_of(np.dtype),
+            "_fit_dtype": instance_of(np.dtype),
             "indicator_": lambda value: value is None or type(value).__name__ == "MissingIndicator",
-            "statistics_": labels(1),
+            "statistics_": label_array(1),
         },
-        ("_fit_dtype", "n_features_in_", "statistics_"),
-        _per_column("statistics_"),
-    )
-)
-add_recipe(
+        required=("_fit_dtype", "n_features_in_", "statistics_"),
+        is_consistent=_one_per_column("statistics_"),
+    ),
     Recipe(
         "sklearn.impute.MissingIndicator",
-        {**COLUMNS, "_n_features": count, "_precomputed": flag, "features_": numbers(1)},
-        ("_n_features", "features_"),
-    )
-)
-add_recipe(
+        attributes={
+            **FEATURE_NAMES,
+            "_n_features": is_count,
+            "_precomputed": is_bool,
+            "features_": number_array(1),
+        },
+        required=("_n_features", "features_"),
+    ),
     Recipe(
         "sklearn.compose.ColumnTransformer",
-        {
-            **COLUMNS,
-            "_columns": of_type(list),
-            "_n_features": count,
-            "_name_to_fitted_passthrough": of_type(dict),
-            "_remainder": of_type(tuple),
-            "_transformer_to_input_indices": of_type(dict),
-            "output_indices_": of_type(dict),
-            "sparse_output_": flag,
-            "transformers_": _are_fitted,
+        attributes={
+            **FEATURE_NAMES,
+            "_columns": instance_of(list),
+            "_n_features": is_count,
+            "_name_to_fitted_passthrough": instance_of(dict),
+            "_remainder": instance_of(tuple),
+            "_transformer_to_input_indices": instance_of(dict),
+            "output_indices_": instance_of(dict),
+            "sparse_output_": is_bool,
+            "transformers_": list_of(_is_fitted_transformer),
         },
-        ("_columns", "_remainder", "_transformer_to_input_indices", "output_indices_", "transformers_"),
-    )
+        required=("_columns", "_remainder", "_transformer_to_input_indices", "output_indices_", "transformers_"),
+    ),
+    Recipe("sklearn.pipeline.Pipeline"),
+    Recipe("sklearn.model_selection.KFold"),
+    Recipe("sklearn.model_selection.StratifiedKFold"),
 )
-add_recipe(Recipe("sklearn.pipeline.Pipeline"))
-add_recipe(Recipe("sklearn.model_selection.KFold"))
-add_recipe(Recipe("sklearn.model_selection.StratifiedKFold"))

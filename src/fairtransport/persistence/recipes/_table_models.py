@@ -1,4 +1,4 @@
-"""How models of raw tables are stored: what becomes of each column, and the classifier behind."""
+"""Recipes of models of raw tables: the encoding of each column, and the classifier."""
 
 from __future__ import annotations
 
@@ -8,56 +8,49 @@ from typing import Any
 
 import numpy as np
 
-from fairtransport.persistence._values import add_value_type
-from fairtransport.persistence.recipes._registry import (
-    COLUMNS,
-    Recipe,
-    add_recipe,
-    count,
-    labels,
+from fairtransport.persistence._values import ValueType, attributes_of
+from fairtransport.persistence.recipes._checks import (
+    FEATURE_NAMES,
+    dict_of,
+    instance_of,
+    is_count,
+    is_text,
+    label_array,
     list_of,
-    numbers,
-    of_type,
+    number_array,
 )
+from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.tabular.column_plans import ColumnPlan
 from fairtransport.tabular.value_parsing import DATE_PATTERNS
 
-__all__: list[str] = []
+__all__ = ["RECIPES", "VALUE_TYPES"]
 
 _KINDS = ("number", "date", "words")
 _PARTS = {"", "days", "month", "weekday", "hour"}
 
 
-def _plan_of(parts: dict[str, Any]) -> ColumnPlan:
+def _plan_from_parts(parts: dict[str, Any]) -> ColumnPlan:
     plan = ColumnPlan(**parts)
     texts = (plan.name, plan.kind, plan.pattern, *plan.parts, *plan.words)
     if not all(isinstance(text, str) for text in texts) or plan.kind not in _KINDS or plan.pattern not in DATE_PATTERNS:
-        raise ValueError("a column needs a name, and a kind that is known")
+        raise ValueError("A column must have a name and a known kind.")
     if not isinstance(plan.parts, tuple) or not isinstance(plan.words, tuple) or not set(plan.parts) <= _PARTS:
-        raise ValueError("a column has parts that are not known")
+        raise ValueError("The parts of a column must be known ones.")
     if not isinstance(plan.other, bool) or not isinstance(plan.missing, bool) or not plan.width:
-        raise ValueError("a column must become at least one")
+        raise ValueError("A column must be encoded as at least one.")
     if len(set(plan.words)) < len(plan.words) or bool(plan.words) != (plan.kind == "words"):
-        raise ValueError("words of a column that are not all different, or of one that has none")
-    held = (plan.centre, plan.scale)
-    if not all(numbers(1)(one) and one.shape == (len(plan.parts),) for one in held) or (plan.scale <= 0).any():
-        raise ValueError("a column needs a mean and a scale for each part")
+        raise ValueError("The words of a column of words must be distinct; other columns have none.")
+    arrays = (plan.centre, plan.scale)
+    if not all(number_array(1)(one) and one.shape == (len(plan.parts),) for one in arrays) or (plan.scale <= 0).any():
+        raise ValueError("A column must have a mean and a positive scale for each part.")
     return plan
 
 
-def _is_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) and count(v) for k, v in value.items())
-
-
-def _are_reasons(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, str) for k, v in value.items())
-
-
-def _is_encoder_whole(encoder: Any) -> bool:
+def _is_consistent_encoder(encoder: Any) -> bool:
     names = [plan.name for plan in encoder.plans_]
     if hasattr(encoder, "feature_names_in_"):
-        held = encoder.feature_names_in_.tolist()
-        named = set(names) <= set(held) and len(held) == encoder.n_features_in_
+        columns = encoder.feature_names_in_.tolist()
+        named = set(names) <= set(columns) and len(columns) == encoder.n_features_in_
     else:  # a matrix: x0, x1, ...
         named = all(re.fullmatch(r"x\d{1,9}", name) and int(name[1:]) < encoder.n_features_in_ for name in names)
     return bool(
@@ -69,46 +62,47 @@ def _is_encoder_whole(encoder: Any) -> bool:
     )
 
 
-def _is_model_whole(model: Any) -> bool:
+def _is_consistent_model(model: Any) -> bool:
     names = (model.label, *model.sensitive_features)
     if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
         return False
     two = model.classes_.size == 2 and all(isinstance(word, str) for word in model.classes_.tolist())
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
-    known = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
-    fits = known is None or tuple(known.columns) == tuple(model.sensitive_features)
+    groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
+    fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
     return bool(two and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width)
 
 
-def _has_scores(value: Any) -> bool:
+def _is_binary_classifier(value: Any) -> bool:
     return hasattr(value, "predict_proba") and np.size(getattr(value, "classes_", ())) == 2
 
 
-add_value_type(
-    "column",
-    ColumnPlan,
-    lambda plan: {one.name: getattr(plan, one.name) for one in fields(ColumnPlan)},
-    _plan_of,
+VALUE_TYPES = (
+    ValueType("column", ColumnPlan, attributes_of(*(one.name for one in fields(ColumnPlan))), _plan_from_parts),
 )
-add_recipe(
+
+RECIPES = (
     Recipe(
         "fairtransport.tabular.TableEncoder",
-        {**COLUMNS, "left_out_": _are_reasons, "plans_": list_of(of_type(ColumnPlan)), "unreadable_": _is_counts},
-        ("n_features_in_", "plans_"),
-        _is_encoder_whole,
-    )
-)
-add_recipe(
+        attributes={
+            **FEATURE_NAMES,
+            "left_out_": dict_of(is_text),
+            "plans_": list_of(instance_of(ColumnPlan)),
+            "unreadable_": dict_of(is_count),
+        },
+        required=("n_features_in_", "plans_"),
+        is_consistent=_is_consistent_encoder,
+    ),
     Recipe(
         "fairtransport.tabular.TableModel",
-        {
-            "classes_": labels(1),
+        attributes={
+            "classes_": label_array(1),
             "encoder_": lambda value: type(value).__name__ == "TableEncoder",
-            "estimator_": _has_scores,
-            "set_aside_": _is_counts,
+            "estimator_": _is_binary_classifier,
+            "set_aside_": dict_of(is_count),
         },
-        ("classes_", "encoder_", "estimator_"),
-        _is_model_whole,
+        required=("classes_", "encoder_", "estimator_"),
+        is_consistent=_is_consistent_model,
         stored_names={"sensitive_features": "sensitive"},
-    )
+    ),
 )
