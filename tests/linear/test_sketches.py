@@ -69,7 +69,7 @@ def test_gradients_are_those_of_the_rows():
     held = sketched(X, groups, theta)
     points = held.points()
     assert points.shape == (2, POINTS)
-    found = held.weighed(points, np.tanh(points))
+    found = held.mean_gradients(points, np.tanh(points))
     for a, own in enumerate(groups.rows):
         push = np.tanh(X[own] @ theta[:-1] + theta[-1])
         exact = np.append(X[own].T @ push, push.sum()) / own.size

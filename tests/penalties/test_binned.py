@@ -81,7 +81,7 @@ def test_weights_of_pairs_are_taken():
     pairs, masses = demographic_parity(make_groups(codes)), masses_of(scores, codes)
     parts = [BinnedPenalty(DiscretePenalty(), pairs.reweighted(w), 3, CELLS).read(masses) for w in np.eye(3)]
     mixed = BinnedPenalty(DiscretePenalty(), pairs.reweighted([0.5, 2.0, 1.0]), 3, CELLS).read(masses)
-    for name in ("value", "slopes", "bends"):
+    for name in ("value", "slopes", "curvatures"):
         one, two, three = (getattr(part, name) for part in parts)
         np.testing.assert_allclose(getattr(mixed, name), 0.5 * one + 2.0 * two + three, atol=1e-9)
 
@@ -102,9 +102,9 @@ def test_the_bend_is_that_of_a_parabola_above_the_distance():
     scores, codes = np.r_[np.full(50, at[0]), np.full(50, at[1])], np.repeat([0, 1], 50).astype(np.uint8)
     tables = BinnedPenalty(exact(), demographic_parity(make_groups(codes)), 2, CELLS).read(masses_of(scores, codes, 2))
     cell = int(at[0] * CELLS)
-    value, slope, bend = tables.value, tables.slopes[0, cell], tables.bends[0, cell]
+    value, slope, curvature = tables.value, tables.slopes[0, cell], tables.curvatures[0, cell]
     moves = np.linspace(-0.2, 0.35, 50)
     distance = np.abs(at[1] - at[0] - moves)
-    parabola = value + slope * moves + 0.5 * bend * moves**2
+    parabola = value + slope * moves + 0.5 * curvature * moves**2
     assert (parabola >= distance - 2 / CELLS).all()
-    assert bend == pytest.approx(1 / 0.3, rel=0.02)
+    assert curvature == pytest.approx(1 / 0.3, rel=0.02)

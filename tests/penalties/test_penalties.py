@@ -319,8 +319,8 @@ def test_the_potentials_of_a_pair_are_opposite_or_free():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"pairs": [(0, 2)]}, "pairs must be numbers from 0 to 1, of 2 cells"),
-        ({"pairs": [(-1, 0)]}, "pairs must be numbers"),
+        ({"pairs": [(0, 2)]}, "pairs must be indices from 0 to 1: 2 cells"),
+        ({"pairs": [(-1, 0)]}, "pairs must be indices"),
         ({"weights": [1.0, 2.0]}, "weights must be 1 numbers"),
         ({"weights": [-1.0]}, "zero or more"),
         ({"weights": [np.nan]}, "zero or more"),

@@ -334,7 +334,7 @@ class TransportObjective:
         tables = self._penalty.read(masses)
         total = self.parity_ * (weights.sum() if weights.size else float(len(scores)))
         factor = (total / masses.sum(axis=1))[:, None]
-        slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.bends
+        slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.curvatures
         return total * tables.value, *self._rows.derivatives(scores, labels, weights, slopes, bends, dtype=dtype)
 
     # ---------------------------------------------------------------- checks

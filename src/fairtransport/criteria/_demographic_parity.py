@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 __all__ = ["demographic_parity"]
 
-# The number of pairs grows with the square of the number of groups. Beyond this many, each group is compared with
-# everyone, which asks for the same thing at parity.
-_MOST_IN_PAIRS = 20
+# The number of pairs is quadratic in the number of groups. Beyond this many, each group is compared with all rows,
+# which has the same solutions.
+_MAX_PAIRED = 20
 
 
 def demographic_parity(
     groups: Groups, *, target: NDArray[np.float64] | None = None, row_weights: NDArray[np.float64] | None = None
 ) -> Comparisons:
-    """Resolve demographic parity for the rows of a table.
+    """Return the comparisons of strong demographic parity for the rows of a table.
 
     Parameters
     ----------
     groups : Groups
-        Groups without rows, or whose rows have no weight, are passed over. Groups may overlap.
+        Groups without rows, or whose rows have no weight, are left out. Groups may overlap.
     target : ndarray, optional
         Scores of a fixed distribution that every group is compared with, as in the paper; by default groups are
-        compared with each other: all pairs of up to 20 groups, and each group with everyone beyond that.
+        compared with each other: all pairs of up to 20 groups, and each group with all rows beyond that.
     row_weights : ndarray of shape (n_rows,), optional
 
     Returns
     -------
     Comparisons
-        All pairs weigh 1; see `weigh_by_reliability`.
+        All pairs have weight 1; see `weigh_by_reliability`.
 
     Examples
     --------
@@ -51,14 +51,14 @@ def demographic_parity(
         for number, rows in enumerate(groups.rows)
         if rows.size and (row_weights is None or row_weights[rows].sum() > 0.0)
     ]
-    # Sums of floating-point numbers depend on their order, which must not depend on the names of groups.
+    # Sums of floating-point numbers depend on their order, which must not depend on the groups' names.
     used.sort(key=lambda number: (groups.rows[number].size, int(groups.rows[number][0])))
     cells = [groups.rows[number] for number in used]
     names: list[int | None] = [*used]
     n = len(cells)
     if target is not None:
         pairs = [(cell, n) for cell in range(n)]
-    elif n <= _MOST_IN_PAIRS:
+    elif n <= _MAX_PAIRED:
         pairs = list(combinations(range(n), 2))
     else:
         pairs = [(cell, n) for cell in range(n)]

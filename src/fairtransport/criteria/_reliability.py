@@ -1,4 +1,4 @@
-"""Weights of pairs by their reliability: what chance may show for samples of these sizes does not count."""
+"""Weights of pairs by reliability: differences that chance explains for samples of these sizes do not count."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["chance_distances", "weigh_by_reliability"]
 
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
-_BEYOND_CHANCE = 2.0  # times the mean distance by chance: about what one in thirty such pairs exceeds
+_BEYOND_CHANCE = 2.0  # times the mean distance under chance, which about one in thirty such pairs exceeds
 _SLICES = 256
 
 
 def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
-    r"""Return the mean Wasserstein-1 distance of each pair if both samples came from everyone's distribution.
+    r"""Return the mean Wasserstein-1 distance of each pair if both samples came from the distribution of all rows.
 
     Notes
     -----
@@ -44,13 +44,13 @@ def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> N
 
 
 def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) -> Comparisons:
-    r"""Weigh pairs by how far differences that matter exceed what chance shows for samples of their sizes.
+    r"""Return comparisons weighted by how far their distances exceed those under chance for samples of their sizes.
 
     Parameters
     ----------
     comparisons : Comparisons
     scores : ndarray of shape (n_rows,)
-        Those of an initial model.
+        Scores of an initial model.
 
     Returns
     -------
@@ -59,10 +59,10 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
 
     Notes
     -----
-    With :math:`d_k` the Wasserstein-1 distance of a pair, :math:`c_k` twice what chance shows on average, and
-    :math:`d^*` the largest :math:`d_k - c_k` of all pairs, a given weight is multiplied by
-    :math:`(1 - c_k / \max(d_k, d^*))_+`. A pair of large groups counts in full also where it agrees now, so that it
-    stays so. A group of three rows neither dominates the sum nor dilutes it.
+    With :math:`d_k` the Wasserstein-1 distance of a pair, :math:`c_k` twice its mean under chance, and
+    :math:`d^*` the largest :math:`d_k - c_k` of all pairs, the weight of a pair is multiplied by
+    :math:`(1 - c_k / \max(d_k, d^*))_+`. A pair of large groups counts almost in full also where it agrees, so that
+    training keeps it so. A group of three rows neither dominates the sum nor dilutes it.
 
     Examples
     --------

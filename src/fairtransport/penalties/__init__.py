@@ -1,8 +1,8 @@
-"""Penalties turn scores and `Comparisons` into a value and a gradient with respect to the scores.
+"""Penalties: the value and the gradient of transport distances between samples of scores.
 
-Everything that learns plugs in here. Which samples are compared is the criterion's business (`fairtransport.criteria`),
-how far apart two samples are the penalty's: regularized and through dual variables (continuous) or by the exact
-coupling (discrete); on rows, on slice means or on histograms.
+A criterion (`fairtransport.criteria`) says which samples are compared, by `Comparisons`; a penalty says how far apart
+two samples are: by the regularized distance and its dual potentials (continuous optimal transport, COT) or by the exact
+coupling (discrete optimal transport, DOT); on rows, on slice means or on histograms. All learners use the same ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The continuous penalty: regularized transport through dual variables in random Fourier features."""
+"""The continuous penalty: regularized transport by its dual, with potentials in Fourier features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEGLIGIBLE = 1e-4  # of the largest singular value: directions of the features 
 
 
 class ContinuousPenalty(TransportPenalty):
-    r"""Regularized transport distances, by their dual in random Fourier features.
+    r"""Regularized transport distances, by their dual in Fourier features.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ContinuousPenalty(TransportPenalty):
     -----
     For each pair the dual objective (`fairtransport.transport.dual_optimum`) is maximised by Newton's method from the
     last solution, and the gradient follows by the envelope theorem. The regularized distance of a sample to itself is
-    not zero; half of it is taken away for both samples (the debiased divergence). With the L2 regularizer and opposite
+    not zero; half of it is subtracted for both samples (the debiased divergence). With the L2 regularizer and opposite
     duals it is zero.
 
     References
@@ -86,7 +86,7 @@ class ContinuousPenalty(TransportPenalty):
 
     @property
     def _own_ridge(self) -> float:
-        # Of a sample and itself free potentials are equal, and the ridge counts both.
+        # The free potentials of a sample and itself are equal, and the ridge applies to both.
         return self.ridge if self.problem.opposite else 2.0 * self.ridge
 
     def compare(
@@ -99,7 +99,7 @@ class ContinuousPenalty(TransportPenalty):
         """Compare samples; see `TransportPenalty.compare`."""
         if masses is None:
             return self._compare_slices(np.array(points), pairs, weights)
-        slopes = [np.zeros(own.size) for own in points]
+        slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
         alone = {}
         if self.debiased:
@@ -114,11 +114,11 @@ class ContinuousPenalty(TransportPenalty):
                 ridge=self.ridge,
             )  # fmt: skip
             distances[number] = joint.values[0]
-            for one, found in ((a, joint.x_slopes[0]), (b, joint.y_slopes[0])):
-                slopes[one] += weights[number] * found
+            for sample, joint_slopes in ((a, joint.x_slopes[0]), (b, joint.y_slopes[0])):
+                slopes[sample] += weights[number] * joint_slopes
                 if self.debiased:
-                    distances[number] -= 0.5 * alone[one].values[0]
-                    slopes[one] -= 0.5 * weights[number] * (alone[one].x_slopes[0] + alone[one].y_slopes[0])
+                    distances[number] -= 0.5 * alone[sample].values[0]
+                    slopes[sample] -= 0.5 * weights[number] * (alone[sample].x_slopes[0] + alone[sample].y_slopes[0])
         return SampleTerms(float(weights @ distances), slopes, distances)
 
     def _compare_slices(
@@ -149,10 +149,10 @@ class ContinuousPenalty(TransportPenalty):
         return SampleTerms(float(weights @ distances), list(slopes), distances)
 
     def dual_coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the coefficients of f and of h of each pair, in the random Fourier features."""
+        """Return the coefficients of the two potentials f and h of each pair, in the Fourier features."""
         if self._basis is None:
-            nothing = np.zeros((0, len(self.problem.features)))
-            return nothing, nothing
+            empty = np.zeros((0, len(self.problem.features)))
+            return empty, empty
         if self.problem.opposite:
             f = self.coefficients @ self._basis.T
             return f, -f
@@ -163,8 +163,8 @@ class ContinuousPenalty(TransportPenalty):
 def _directions(psi: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return an orthonormal basis of the coefficients that matter at these points.
 
-    Fifty smooth cosines on an interval span a space of ten dimensions or so to within rounding. In the others the ridge
-    alone decides, so leaving them out changes nothing and saves most of the work.
+    Fifty smooth cosines on an interval span about ten dimensions up to rounding. The ridge alone determines the others,
+    so leaving them out changes nothing and saves most of the work.
     """
     _, sizes, directions = np.linalg.svd(psi, full_matrices=False)
     return np.ascontiguousarray(directions[sizes > _NEGLIGIBLE * sizes[0]].T)

@@ -1,4 +1,4 @@
-"""What penalties share: samples of scores as rows, slices or histograms, and the scale that they are compared on."""
+"""Base class of penalties: samples as rows, slices or histograms, and the scale on which scores are compared."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PenaltyTerms:
 
 @dataclass(frozen=True, eq=False)
 class HistogramTerms:
-    """A penalty on counted scores: its value, the slope of each cell for unit mass, and the distances."""
+    """A penalty on binned scores: its value, the slope of each cell for unit mass, and the distances."""
 
     value: float
     slopes: NDArray[np.float64]
@@ -81,7 +81,7 @@ class TransportPenalty(ABC):
     Notes
     -----
     On the standardized scale, with mean m and deviation d of all rows, :math:`t = (s - m) / (4 d)` is compared. Moving
-    all scores together towards their mean then changes nothing, so parity cannot be had by shrinking. With
+    all scores together towards their mean then changes nothing, so shrinking them does not reduce the penalty. With
     :math:`\omega_i` the share of a row and g the gradient with respect to t,
 
     .. math:: \frac{\partial}{\partial s_j} = \frac{1}{4d}\Big(g_j - \omega_j \sum_i g_i\Big)
@@ -91,7 +91,7 @@ class TransportPenalty(ABC):
     def __init__(self, *, n_slices: int | None, scale: str) -> None:
         self.n_slices = None if n_slices is None else check_count(n_slices, name="n_slices")
         self.scale = check_choice(scale, SCALES, name="scale")
-        #: What scores were taken less and divided by, when they were last compared.
+        #: Subtracted from scores, and their divisor, when they were last compared.
         self.center, self.unit = 0.0, 1.0
 
     @abstractmethod
@@ -121,7 +121,7 @@ class TransportPenalty(ABC):
         """
         s = check_vector(scores, name="scores")
         if s.size != comparisons.n_rows:
-            raise ValueError(f"there are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
+            raise ValueError(f"There are {s.size} scores for comparisons of {comparisons.n_rows} rows.")
         values, targets = self._rescaled(s, comparisons)
         active, weights = comparisons.active, comparisons.row_weights
         orders = [rows[ascending_order(values[rows])] if rows.size else rows for rows in comparisons.cells]
@@ -156,16 +156,16 @@ class TransportPenalty(ABC):
     def value_and_slopes(
         self, masses: NDArray[np.float64], edges: NDArray[np.float64], comparisons: Comparisons
     ) -> HistogramTerms:
-        """Compare scores that were counted in cells, as trees, partitions and streams do.
+        """Compare binned scores, as trees, partitions and streams do.
 
         Parameters
         ----------
         masses : ndarray of shape (n_cells_of_rows, n_bins)
-            Counted mass of each cell of rows.
+            Mass of each cell of rows in each bin.
         edges : ndarray of shape (n_bins + 1,)
-            Borders of the bins.
+            Edges of the bins.
         comparisons : Comparisons
-            Its pairs, weights and targets; the rows are not looked at.
+            Its pairs, weights and targets are used; its rows are not.
 
         Returns
         -------
@@ -179,20 +179,20 @@ class TransportPenalty(ABC):
     def slice_terms(
         self, table: NDArray[np.float64], masses: NDArray[np.float64], comparisons: Comparisons
     ) -> SampleTerms:
-        """Compare samples that are given by their slice means, of shape (n_cells, n_slices), and total masses."""
+        """Compare samples represented by slice means, of shape (n_cells, n_slices), and total masses."""
         targets = [slice_means(t, np.ones(t.size), table.shape[1]) for t in comparisons.targets]
         share = (masses / masses.sum())[:, None] / table.shape[1]
         if self.scale == "standardized":
             self.center = float((share * table).sum())
             self.unit = _unit(float(np.sqrt((share * (table - self.center) ** 2).sum())))
         active = comparisons.active
-        points = [(own - self.center) / self.unit for own in (*table, *targets)]
+        points = [(means - self.center) / self.unit for means in (*table, *targets)]
         terms = self.compare(points, None, comparisons.pairs[active], comparisons.weights[active])
         slopes = np.array(terms.slopes)
         if self.scale == "standardized":
             values = np.array(points)
             total, moment = slopes.sum() / table.shape[1], (slopes * values).sum() / table.shape[1]
-            # Of unit mass of a cell: its share among all rows, for its share within the cell.
+            # Convert a share within a cell to a share of all rows.
             relative = (masses / masses.sum())[:, None]
             slopes = slopes[: len(table)] - relative * (total + values[: len(table)] * moment / UNIT_DEVIATION**2)
         distances = np.zeros(len(comparisons.pairs))
@@ -210,7 +210,7 @@ class TransportPenalty(ABC):
 
 
 def _unit(deviation: float) -> float:
-    """Return what a score is divided by; constant scores stay as they are."""
+    """Return the divisor of the scores; 1 where they are constant."""
     return deviation / UNIT_DEVIATION if deviation > 1e-12 else 1.0
 
 

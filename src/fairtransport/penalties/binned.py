@@ -1,7 +1,7 @@
-"""A penalty on scores that were counted in fine cells: a value, and derivatives for every cell and group.
+"""A penalty on binned scores: its value, and its derivatives for every cell and group.
 
-What a penalty says about one row depends on its group and its score only. On binned scores it is therefore a table, and
-a learner that sees all rows at once pays for counting them and for looking up each one.
+The derivative of a penalty with respect to a row's score depends on the row's group and score only. On binned scores it
+is therefore a table, and a learner that uses all rows at once needs to count them and to look up each one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BinnedPenalty", "CellTables"]
 
-_CLOSEST = 0.02  # scores nearer than this have the curvature of scores this far apart
+_MIN_DISTANCE = 0.02  # scores closer than this have the curvature of scores this far apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +36,17 @@ class CellTables:
     slopes : ndarray of shape (n_groups, n_cells)
         Derivative with respect to the scores in a cell. That of one row's score is this times the row's share of its
         group's mass.
-    bends : ndarray of shape (n_groups, n_cells)
+    curvatures : ndarray of shape (n_groups, n_cells)
         A positive approximation of the second derivative, likewise.
     """
 
     value: float
     slopes: NDArray[np.float64]
-    bends: NDArray[np.float64]
+    curvatures: NDArray[np.float64]
 
 
 class BinnedPenalty:
-    r"""A penalty of groups whose scores are counted on the edges of equal cells of [0, 1].
+    r"""A penalty of groups whose scores are counted at the edges of equal cells of [0, 1].
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class BinnedPenalty:
 
     Notes
     -----
-    Scores at distance g from those they are coupled with: :math:`|g'| \le g'^2 / 2|g| + |g| / 2` for any new distance
-    :math:`g'`, with equality at :math:`g' = g`. So a transport cost lies below a parabola of curvature
-    :math:`1/|g|` that touches it. Its sum over a group's pairs is ``bends``, with
+    For a score at distance g from the one it is coupled with, :math:`|g'| \le g'^2 / 2|g| + |g| / 2` for any new
+    distance :math:`g'`, with equality at :math:`g' = g`. So a transport cost lies below a parabola of curvature
+    :math:`1/|g|` that touches it. The sum of these over a group's pairs is ``curvatures``, with
     :math:`g = s - F_b^{-1}(F_a(s))`, at least 0.02.
 
     Examples
@@ -78,7 +78,7 @@ class BinnedPenalty:
 
     def __init__(self, penalty: TransportPenalty, comparisons: Comparisons, n_groups: int, n_cells: int) -> None:
         self.penalty, self.comparisons, self.n_groups, self.n_cells = penalty, comparisons, n_groups, n_cells
-        # What is counted on an edge is spread evenly around it, so that its mean stays.
+        # Mass at an edge is spread evenly around it, which preserves its mean.
         self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
         self._fixed = np.array([self._counted(target) for target in comparisons.targets]).reshape(-1, n_cells + 1)
 
@@ -91,40 +91,40 @@ class BinnedPenalty:
         return np.asarray(lower + upper, dtype=np.float64)
 
     def read(self, masses: NDArray[np.float64]) -> CellTables:
-        """Return the value and the derivatives, given each group's masses on the edges: (n_groups, n_cells + 1)."""
+        """Return the value and the derivatives, given each group's masses at the edges: (n_groups, n_cells + 1)."""
         names, total = self.comparisons.names, masses.sum(axis=0)
         table = np.array([total if name is None else masses[name] for name in names])
         slices = histogram_slices(table, self._borders, self.penalty.n_slices or self.n_cells)
         terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
-        slopes, bends = np.zeros((2, self.n_groups, self.n_cells))
+        slopes, curvatures = np.zeros((2, self.n_groups, self.n_cells))
         inside = [_between_edges(*one) for one in zip(terms.slopes, table, strict=True)]
-        curves = self._bends(np.vstack((table, self._fixed)))
-        for name, slope, curve in zip(names, inside, curves, strict=True):
-            if name is None:  # a row's share of everyone, for its share of its group
+        cell_curvatures = self._curvatures(np.vstack((table, self._fixed)))
+        for name, slope, curvature in zip(names, inside, cell_curvatures, strict=True):
+            if name is None:  # all rows: convert a row's share of them to its share of its group
                 share = (masses.sum(axis=1) / total.sum())[:, None]
                 slopes += share * slope
-                bends += share * curve
+                curvatures += share * curvature
             else:
                 slopes[name] += slope
-                bends[name] += curve
-        return CellTables(terms.value, slopes, bends)
+                curvatures[name] += curvature
+        return CellTables(terms.value, slopes, curvatures)
 
-    def _bends(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _curvatures(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         shares = table / table.sum(axis=1, keepdims=True)
         middles, levels = self._borders[1:-1], np.cumsum(shares, axis=1)[:, :-1]
-        bends = np.zeros((len(self.comparisons.cells), self.n_cells))
+        curvatures = np.zeros((len(self.comparisons.cells), self.n_cells))
         for pair, weight in zip(self.comparisons.pairs, self.comparisons.weights, strict=True):
             for one, other in (pair, pair[::-1]):
-                if one < len(bends) and weight > 0.0:
+                if one < len(curvatures) and weight > 0.0:
                     gap = middles - quantiles(shares[other], levels[one])
-                    bends[one] += weight / np.maximum(np.abs(gap), _CLOSEST)
-        return bends
+                    curvatures[one] += weight / np.maximum(np.abs(gap), _MIN_DISTANCE)
+        return curvatures
 
 
 def _between_edges(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what moving unit mass from each edge to the next changes, in the unit of a cell: shape (n_cells,).
+    """Return the change by moving unit mass from each edge to the next, in the unit of a cell: shape (n_cells,).
 
-    The distribution function falls by a triangle over the surroundings of both edges, so the slope is weighed with it.
+    The distribution function falls by a triangle around both edges, so the slope is weighted with it.
     """
     n_slices = len(slopes)
     levels = np.concatenate(([0.0], np.cumsum(masses)))

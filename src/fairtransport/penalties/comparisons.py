@@ -1,4 +1,4 @@
-"""Which samples of scores must look alike: cells of rows, pairs of cells, and a weight for each pair."""
+"""Comparisons: cells of rows, the pairs of cells that are compared, and a weight for each pair."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["Comparisons"]
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """What a criterion asks for, resolved for the rows of one table.
+    """The pairs of samples that a criterion compares, for the rows of one table.
 
-    Learners and penalties know nothing of criteria; they know this.
+    Learners and penalties depend on comparisons only, not on the criterion that made them.
 
     Attributes
     ----------
     n_rows : int
         Rows of the table.
     cells : tuple of ndarray
-        Row positions of each sample; a row may be in several cells, or in none.
+        Row indices of each sample; a row may be in several cells, or in none.
     pairs : ndarray of shape (n_pairs, 2)
-        The samples that must look alike: numbers of cells, and beyond them, from ``len(cells)`` on, of targets.
+        Indices of the two samples: of cells and, from ``len(cells)`` on, of targets.
     weights : ndarray of shape (n_pairs,)
-        How much each pair counts.
+        Weight of each pair.
     targets : tuple of ndarray
         Fixed samples of scores that cells can be compared with, ascending.
     row_weights : ndarray of shape (n_rows,) or None
         Weights of the rows.
     names : tuple
-        What each cell is, for whoever reads results: the number of its group, or None for everyone.
+        Index of the group of each cell; None for a cell of all rows.
 
     Examples
     --------
@@ -67,55 +67,57 @@ class Comparisons:
         row_weights: NDArray[np.float64] | None = None,
         names: Sequence[int | None] = (),
     ) -> Comparisons:
-        """Check and freeze; pairs weigh 1 unless ``weights`` says otherwise."""
+        """Return validated comparisons; pairs have weight 1 unless ``weights`` says otherwise."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        heavy = np.ones(len(ends)) if weights is None else np.asarray(weights, dtype=np.float64)
+        pair_weights = np.ones(len(ends)) if weights is None else np.asarray(weights, dtype=np.float64)
         n_samples = len(cells) + len(targets)
         if ends.size and not (ends.min() >= 0 and ends.max() < n_samples):
             raise ValueError(
-                f"pairs must be numbers from 0 to {n_samples - 1}, of {len(cells)} cells and their targets."
+                f"pairs must be indices from 0 to {n_samples - 1}: {len(cells)} cells, then {len(targets)} targets."
             )
-        if heavy.shape != (len(ends),) or not np.isfinite(heavy).all() or (heavy < 0).any():
+        if pair_weights.shape != (len(ends),) or not np.isfinite(pair_weights).all() or (pair_weights < 0).any():
             raise ValueError(f"weights must be {len(ends)} numbers, zero or more: one for each pair.")
-        rows = tuple(np.asarray(own, dtype=np.int64) for own in cells)
-        if any(own.size == 0 for own in rows):
-            raise ValueError(f"{sum(own.size == 0 for own in rows)} of {len(rows)} cells have no rows to compare.")
-        return cls(n_rows, rows, ends, heavy, tuple(np.sort(t) for t in targets), row_weights, tuple(names))
+        rows = tuple(np.asarray(cell, dtype=np.int64) for cell in cells)
+        n_empty = sum(cell.size == 0 for cell in rows)
+        if n_empty:
+            raise ValueError(f"{n_empty} of {len(rows)} cells have no rows to compare.")
+        return cls(n_rows, rows, ends, pair_weights, tuple(np.sort(t) for t in targets), row_weights, tuple(names))
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """Number of rows of each cell; with weights, (sum of weights)^2 / sum of squared weights.
 
-        Weights that are whole numbers are copies of rows, and counted.
+        Integer weights are counts of copies, and summed.
         """
         if self.row_weights is None:
-            return np.array([own.size for own in self.cells], dtype=np.float64)
-        own = [self.row_weights[rows] for rows in self.cells]
+            return np.array([rows.size for rows in self.cells], dtype=np.float64)
+        weights = [self.row_weights[rows] for rows in self.cells]
         if np.array_equal(self.row_weights, np.rint(self.row_weights)):
-            return np.array([w.sum() for w in own])
-        return np.array([w.sum() ** 2 / max(float((w**2).sum()), 1e-300) for w in own])
+            return np.array([w.sum() for w in weights])
+        return np.array([w.sum() ** 2 / max(float((w**2).sum()), 1e-300) for w in weights])
 
     @property
     def active(self) -> NDArray[np.int64]:
-        """Numbers of the pairs that count."""
+        """Indices of the pairs with positive weight."""
         return np.flatnonzero(self.weights > 0.0)
 
     def sampling_errors(self) -> NDArray[np.float64]:
-        """Return sqrt(1/n + 1/m) of each pair: what the distance of two samples of one distribution is proportional to.
+        """Return sqrt(1/n + 1/m) of each pair.
 
-        A target is a distribution, not a sample.
+        The mean distance of two samples of one distribution is proportional to it. A target is a distribution, not a
+        sample.
         """
         inverse = np.concatenate((1.0 / np.maximum(self.sizes, 1e-300), np.zeros(len(self.targets))))
         return np.asarray(np.sqrt(inverse[self.pairs].sum(axis=1)))
 
     def restricted(self, rows: NDArray[np.int64], row_weights: NDArray[np.float64] | None) -> Comparisons:
-        """Return the same comparisons for some of the rows, in ascending order, with weights of their own."""
+        """Return the same comparisons for some of the rows, in ascending order, with other row weights."""
         cells = []
-        for own in self.cells:
-            at = np.minimum(np.searchsorted(rows, own), len(rows) - 1)
-            cells.append(at[rows[at] == own])
-        # A cell may have no rows among these; there is nothing to compare with it then.
-        empty = np.array([own.size == 0 for own in cells] + [False] * len(self.targets))
+        for cell in self.cells:
+            index = np.minimum(np.searchsorted(rows, cell), len(rows) - 1)
+            cells.append(index[rows[index] == cell])
+        # Cells without any of these rows are not compared.
+        empty = np.array([cell.size == 0 for cell in cells] + [False] * len(self.targets))
         weights = np.where(empty[self.pairs].any(axis=1), 0.0, self.weights)
         return replace(self, n_rows=len(rows), cells=tuple(cells), weights=weights, row_weights=row_weights)
 

@@ -40,8 +40,8 @@ class DiscretePenalty(TransportPenalty):
     .. math:: \int_0^1 \rho\big(F_a^{-1}(u) - F_b^{-1}(u)\big)\,du, \qquad
               \rho(g) = |g| - \epsilon/2 \text{ or } g^2 / 2\epsilon \text{ where } |g| < \epsilon .
 
-    The derivative with respect to a score is the mean of :math:`\rho'` over the levels that it holds, times its
-    mass (the paper's discrete optimal transport, Eq. 9, where :math:`\epsilon = 0`).
+    The derivative with respect to a score is the mean of :math:`\rho'` over its levels, times its mass (the paper's
+    discrete optimal transport, Eq. 9, where :math:`\epsilon = 0`).
 
     References
     ----------
@@ -74,14 +74,14 @@ class DiscretePenalty(TransportPenalty):
         """Compare samples; see `TransportPenalty.compare`."""
         if masses is None:
             return self._compare_slices(np.array(points), pairs, weights)
-        slopes = [np.zeros(own.size) for own in points]
+        slopes = [np.zeros(sample.size) for sample in points]
         distances = np.zeros(len(pairs))
         for number, (a, b) in enumerate(pairs):
             one, other, length = coupling(masses[a], masses[b])
             value, force = self._huber(points[a][one] - points[b][other])
             distances[number] = value @ length
             moved = weights[number] * force * length
-            # Rows of weight zero hold no level, and have no slope.
+            # Rows of weight zero have no levels, and no slope.
             slopes[a] += np.bincount(one, moved, points[a].size) / np.maximum(masses[a], 1e-300)
             slopes[b] -= np.bincount(other, moved, points[b].size) / np.maximum(masses[b], 1e-300)
         return SampleTerms(float(weights @ distances), slopes, distances)
@@ -106,7 +106,7 @@ class DiscretePenalty(TransportPenalty):
 def coupling(
     mass: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the optimal coupling of two ascending samples: positions in both, and the mass that joins them.
+    """Return the optimal coupling of two ascending samples: indices into both, and the mass of each pair.
 
     Examples
     --------

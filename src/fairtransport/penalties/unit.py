@@ -1,4 +1,4 @@
-"""What a weight of a penalty means: the information of the features, for the disparity of an initial model."""
+"""The unit of a parity weight: the information of an initial model, in log-loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["information_of_features"]
 def information_of_features(
     labels: NDArray[Any], scores: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> float:
-    """Log-loss of a constant less that of the model, at least 1% of the former.
+    """Return the log-loss of the best constant minus that of the scores, at least 1 % of the former.
 
     Examples
     --------

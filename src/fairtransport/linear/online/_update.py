@@ -115,7 +115,7 @@ def _penalty_at(
     scores = sigmoid(logits)
     terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
     slopes = memory.parity * np.array(terms.slopes) * scores * (1.0 - scores)
-    gradients = memory.sketches.weighed(logits, slopes)
+    gradients = memory.sketches.mean_gradients(logits, slopes)
     return memory.parity * terms.value, gradients.sum(axis=0, keepdims=True) if len(theta) == 1 else gradients
 
 

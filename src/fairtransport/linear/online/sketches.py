@@ -1,4 +1,4 @@
-"""Sketches of groups: what a stream needs to know of each, without anyone's row, and able to follow theta."""
+"""Sketches of groups: histograms and moments that follow a change of theta without any rows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["POINTS", "Sketches"]
 
-#: Quantiles that stand for a group.
+#: Number of quantiles that represent a group.
 POINTS = 64
 
 _LEVELS = (np.arange(POINTS) + 0.5) / POINTS
-_NODES = np.linspace(-16.0, 16.0, 513)  # where logits are counted
+_NODES = np.linspace(-16.0, 16.0, 513)  # of the histograms of logits
 _SPACING = _NODES[1] - _NODES[0]
 _EDGES = np.append(_NODES, _NODES[-1] + _SPACING) - 0.5 * _SPACING
-_FAR = 4.0  # logits that a histogram may have moved before it is counted anew
-_WIDE = 1.5  # by how much it may have been stretched
-_RECENT = 50.0  # rows of a group after which one counts half in the short memory
-_SURE = 2.5  # times the distance that chance would show between the two
-_LEAST_VARIANCE = 1e-4
+_MAX_OFFSET = 4.0  # logits that a histogram may have moved before it is binned again
+_MAX_STRETCH = 1.5  # factor by which it may have been stretched
+_SHORT_HALF_LIFE = 50.0  # rows of a group, of the short memory
+_SIGNIFICANT = 2.5  # times the mean distance of the two memories under chance
+_MIN_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,14 @@ class Sketches:
     Attributes
     ----------
     masses : ndarray of shape (n_groups, 513)
-        Rows at each node of [-16, 16]; a node u stands for the logit offset + stretch * u.
+        Mass at each node of [-16, 16]; a node u represents the logit offset + stretch * u.
     recent : ndarray of shape (n_groups, 513)
-        The same with a short memory. Where the two differ by more than chance, the world has changed, and what is older
-        is dropped.
+        The same with a short memory. Where the two differ by more than chance, the distribution has changed, and older
+        rows are dropped.
     offsets, stretches : ndarray of shape (n_groups,)
-        How theta has moved the logits since they were counted.
+        How theta has moved the logits since they were binned.
     weights, logits, variances : ndarray of shape (n_groups,)
-        Rows behind the moments, mean and variance of the logit.
+        Effective number of rows of the moments, mean and variance of the logit.
     means, slants : ndarray of shape (n_groups, n_features)
         Mean of the features, and their covariance with the logit.
     """
@@ -65,33 +65,33 @@ class Sketches:
 
     @classmethod
     def empty(cls, n_groups: int, n_features: int) -> Sketches:
-        """Return sketches of nobody."""
+        """Return sketches of groups without rows."""
         each, wide = np.zeros(n_groups), np.zeros((n_groups, n_features))
         masses = np.zeros((n_groups, len(_NODES)))
         return cls(masses, masses, each, np.ones(n_groups), each, each, each, wide, wide)
 
     @property
     def memory(self) -> float:
-        """Rows that the moments of all groups stand for."""
+        """Effective number of rows of all groups."""
         return float(self.weights.sum())
 
-    # ---------------------------------------------------------------- looking
+    # ---------------------------------------------------------------- adding rows
 
     def seen(
         self, X: Any, logits: NDArray[np.float64], groups: Groups, mass: NDArray[np.float64], half_life: float
     ) -> Sketches:
-        """Return the sketches after a batch. A group forgets when rows of its own come, and none is forgotten wholly.
+        """Return the sketches after a batch; the memory of a group decays only with rows of that group.
 
         Parameters
         ----------
         X : ndarray or csr_matrix
             Features of the batch.
         logits : ndarray
-            What the current model says of each row.
+            Logits of the rows by the current model.
         groups : Groups
-            Of these rows; some may be absent.
+            Groups of these rows; some may be absent.
         mass : ndarray
-            Of each row.
+            Weight of each row.
         half_life : float
             After so many rows of its group a row counts half.
         """
@@ -103,17 +103,17 @@ class Sketches:
             new = float(mass[rows].sum())
             if new <= 0.0:
                 continue
-            own, level, part = mass[rows] / new, logits[rows], X[rows]
-            counted = new * _count((level - self.offsets[a]) / self.stretches[a], own)
+            share_of_rows, level, part = mass[rows] / new, logits[rows], X[rows]
+            counted = new * _bin((level - self.offsets[a]) / self.stretches[a], share_of_rows)
             masses[a] = 0.5 ** (new / half_life) * masses[a] + counted
-            recent[a] = 0.5 ** (new / min(half_life, _RECENT)) * recent[a] + counted
-            if _differ(masses[a], recent[a], sigmoid(self.offsets[a] + self.stretches[a] * _NODES)):
+            recent[a] = 0.5 ** (new / min(half_life, _SHORT_HALF_LIFE)) * recent[a] + counted
+            if _differ_significantly(masses[a], recent[a], sigmoid(self.offsets[a] + self.stretches[a] * _NODES)):
                 masses[a], weights[a] = recent[a], min(weights[a], recent[a].sum())
             before = 0.5 ** (new / half_life) * weights[a]
             weights[a] = before + new
             share = new / weights[a]
-            mean, centre = np.asarray(part.T @ own, dtype=np.float64), float(level @ own)
-            around = own * (level - centre)
+            mean, centre = np.asarray(part.T @ share_of_rows, dtype=np.float64), float(level @ share_of_rows)
+            around = share_of_rows * (level - centre)
             gap, drift = mean - means[a], centre - centres[a]
             slant = np.asarray(part.T @ around, dtype=np.float64)
             slants[a] = (1.0 - share) * slants[a] + share * slant + share * (1.0 - share) * drift * gap
@@ -133,31 +133,31 @@ class Sketches:
         )
 
     def shortened(self, half_life: float) -> Sketches:
-        """Let each group stand for no more rows than an endless stream would leave."""
+        """Return sketches in which no group counts for more rows than an infinite stream would leave."""
         rows = np.maximum(self.masses.sum(axis=1, keepdims=True), 1.0)
-        most = np.array([half_life, min(half_life, _RECENT)]) / np.log(2.0)
-        masses, recent = (self.masses * np.minimum(1.0, many / rows) for many in most)
-        return replace(self, masses=masses, recent=recent, weights=np.minimum(self.weights, most[0]))
+        limits = np.array([half_life, min(half_life, _SHORT_HALF_LIFE)]) / np.log(2.0)
+        masses, recent = (self.masses * np.minimum(1.0, limit / rows) for limit in limits)
+        return replace(self, masses=masses, recent=recent, weights=np.minimum(self.weights, limits[0]))
 
     def widened(self, n_groups: int, like: NDArray[np.float64]) -> Sketches:
-        """Make room for new groups; see `filled`."""
+        """Return sketches of more groups, the new ones as in `filled`."""
         n_new = n_groups - len(self)
 
-        def more(held: NDArray[np.float64], new: float = 0.0) -> NDArray[np.float64]:
-            return np.concatenate((held, np.full((n_new, *held.shape[1:]), new)))
+        def extended(array: NDArray[np.float64], value: float) -> NDArray[np.float64]:
+            return np.concatenate((array, np.full((n_new, *array.shape[1:]), value)))
 
-        parts = {name: more(held, float(name == "stretches")) for name, held in vars(self).items()}
+        parts = {name: extended(array, float(name == "stretches")) for name, array in vars(self).items()}
         return Sketches(**parts).filled(like)
 
     def filled(self, like: NDArray[np.float64]) -> Sketches:
-        """Let groups that nobody has been seen of be worth a few rows with such scores and the others' mean moments."""
-        nobody, known = self.weights <= 0.0, self.weights > 0.0
-        if not nobody.any():
+        """Return sketches in which groups without rows have a prior: a few rows of these scores, and mean moments."""
+        unseen, known = self.weights <= 0.0, self.weights > 0.0
+        if not unseen.any():
             return self
         inside = np.clip(like, 1e-6, 1.0 - 1e-6)
         logits = np.log(inside) - np.log1p(-inside)
-        counted = NEW_GROUP_ROWS * _count(logits, np.full(len(logits), 1.0 / len(logits)))
-        stand_in = {
+        counted = NEW_GROUP_ROWS * _bin(logits, np.full(len(logits), 1.0 / len(logits)))
+        prior = {
             "masses": counted,
             "recent": counted,
             "weights": NEW_GROUP_ROWS,
@@ -167,34 +167,34 @@ class Sketches:
             "slants": self.slants[known].mean(axis=0),
         }
         parts = dict(vars(self))
-        for name, new in stand_in.items():
+        for name, value in prior.items():
             parts[name] = parts[name].copy()
-            parts[name][nobody] = new
+            parts[name][unseen] = value
         return Sketches(**parts)
 
     # ---------------------------------------------------------------- reading
 
     def points(self) -> NDArray[np.float64]:
-        """Middle quantiles of each group's logits under the current model: shape (n_groups, 64)."""
-        found = np.array([_quantiles(held) for held in self.masses])
-        return self.offsets[:, None] + self.stretches[:, None] * found
+        """Return the quantiles of each group's logits under the current model: shape (n_groups, 64)."""
+        quantiles = np.array([_quantiles(masses) for masses in self.masses])
+        return self.offsets[:, None] + self.stretches[:, None] * quantiles
 
     def scores(self) -> NDArray[np.float64]:
-        """Return the same as scores."""
+        """Return the quantiles of each group's scores."""
         return np.asarray(sigmoid(self.points()))
 
-    def weighed(self, logits: NDArray[np.float64], pushes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean of push times features (and a one), for pushes at these logits: shape (n_groups, n_features + 1)."""
-        flat = pushes.mean(axis=1)
-        tilted = (pushes * (logits - self.logits[:, None])).mean(axis=1)
+    def mean_gradients(self, logits: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean of slope times features (and a one) for slopes at these logits, for each group."""
+        flat = slopes.mean(axis=1)
+        tilted = (slopes * (logits - self.logits[:, None])).mean(axis=1)
         return np.column_stack((flat[:, None] * self.means + tilted[:, None] * self._regression(), flat))
 
     def mean_moves(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far a step of theta moves the mean logit of each group."""
+        """Return how far a step of theta moves the mean logit of each group."""
         return np.asarray((self.means * step[:, :-1]).sum(axis=1) + step[:, -1])
 
     def _regression(self) -> NDArray[np.float64]:
-        return self.slants / (self.variances[:, None] + _LEAST_VARIANCE)
+        return self.slants / (self.variances[:, None] + _MIN_VARIANCE)
 
     # ---------------------------------------------------------------- following theta
 
@@ -204,12 +204,12 @@ class Sketches:
         grow = np.clip(1.0 + (self._regression() * step[:, :-1]).sum(axis=1), 0.5, 2.0)
         offsets = grow * (self.offsets - self.logits) + self.logits + shift
         stretches, masses, recent = grow * self.stretches, self.masses, self.recent
-        far = (np.abs(offsets) > _FAR) | (np.abs(np.log(stretches)) > np.log(_WIDE))
+        far = (np.abs(offsets) > _MAX_OFFSET) | (np.abs(np.log(stretches)) > np.log(_MAX_STRETCH))
         if far.any():
             masses, recent = masses.copy(), recent.copy()
             for a in np.flatnonzero(far):
-                places = offsets[a] + stretches[a] * _NODES
-                masses[a], recent[a] = _count(places, masses[a]), _count(places, recent[a])
+                nodes = offsets[a] + stretches[a] * _NODES
+                masses[a], recent[a] = _bin(nodes, masses[a]), _bin(nodes, recent[a])
                 offsets[a], stretches[a] = 0.0, 1.0
         return replace(
             self,
@@ -223,24 +223,24 @@ class Sketches:
         )
 
 
-def _count(logits: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide each logit's mass between the two nodes next to it, so that the mean stays."""
-    place = np.clip((logits - _NODES[0]) / _SPACING, 0.0, len(_NODES) - 1.0)
-    cell = np.minimum(place.astype(np.int64), len(_NODES) - 2)
-    above, size = mass * (place - cell), len(_NODES)
+def _bin(logits: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide each logit's mass between the two nodes next to it, which preserves the mean."""
+    position = np.clip((logits - _NODES[0]) / _SPACING, 0.0, len(_NODES) - 1.0)
+    cell = np.minimum(position.astype(np.int64), len(_NODES) - 2)
+    above, size = mass * (position - cell), len(_NODES)
     return np.asarray(np.bincount(cell, mass - above, size) + np.bincount(cell + 1, above, size))
 
 
-def _differ(long: NDArray[np.float64], short: NDArray[np.float64], scores: NDArray[np.float64]) -> bool:
+def _differ_significantly(long: NDArray[np.float64], short: NDArray[np.float64], scores: NDArray[np.float64]) -> bool:
     """Whether two histograms at these scores are farther apart (Wasserstein-1) than samples of one distribution."""
     sizes = long.sum(), short.sum()
-    one, other = (np.cumsum(held)[:-1] / size for held, size in zip((long, short), sizes, strict=True))
+    one, other = (np.cumsum(masses)[:-1] / size for masses, size in zip((long, short), sizes, strict=True))
     widths = np.diff(scores)
     chance = 0.8 * float(np.sqrt(one * np.maximum(1.0 - one, 0.0)) @ widths) * np.sqrt(1.0 / sizes[0] + 1.0 / sizes[1])
-    return bool(np.abs(one - other) @ widths > _SURE * chance)
+    return bool(np.abs(one - other) @ widths > _SIGNIFICANT * chance)
 
 
 def _quantiles(masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Middle quantiles of masses at the nodes, each spread evenly around its node."""
+    """Return quantiles of masses at the nodes, each spread evenly around its node."""
     levels = np.concatenate(([0.0], np.cumsum(masses)))
     return np.interp(_LEVELS * levels[-1], levels, _EDGES)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.criteria import demographic_parity, weigh_by_reliability
-from fairtransport.transport.line import Sample
-from fairtransport.transport.targets import TARGET_SIZE, resolve_target, w2_barycenter
+from fairtransport.criteria import demographic_parity, resolve_group_target, weigh_by_reliability
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,14 +68,5 @@ def stored_target(
     -------
     ndarray of shape (4096,)
     """
-
-    def sample(rows: Any) -> Sample:
-        return Sample.from_values(scores[rows], None if weights is None else weights[rows])
-
-    samples = [sample(rows) for rows in groups.rows]
-    sizes = [len(rows) if weights is None else weights[rows].sum() for rows in groups.rows]
-    if target is None:
-        return w2_barycenter(samples, sizes).equal_mass(TARGET_SIZE)
-    everyone = sample(slice(None))
-    resolved = resolve_target(target, samples, sizes, labels=groups.labels, names=groups.names, everyone=everyone)
-    return resolved.equal_mass(TARGET_SIZE)
+    word = "barycenter_w2" if target is None else target
+    return resolve_group_target(word, scores, groups, weights).equal_mass(TARGET_SIZE)

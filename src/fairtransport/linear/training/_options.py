@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
-from fairtransport.criteria import EACH_OTHER
+from fairtransport.criteria import compares_each_other
 from fairtransport.linear.solvers.settings import SgdSettings, sgd_settings
 from fairtransport.penalties.base import SCALES
 
@@ -95,7 +95,7 @@ class TrainingOptions:
         check_stream_parameters(parameters["half_life"], parameters["new_groups"])
         scale, target = check_choice(parameters["scale"], SCALES, name="scale"), parameters["target"]
         if sgd is not None:  # the paper's algorithm moves scores as they are to one fixed distribution
-            scale, target = "score", "barycenter" if _is_each_other(target) else target
+            scale, target = "score", "barycenter" if compares_each_other(target) else target
         return cls(
             estimator=parameters["estimator"],
             distance=distance,
@@ -118,7 +118,7 @@ class TrainingOptions:
     @property
     def each_other(self) -> bool:
         """Whether groups are compared with each other, not with a fixed target."""
-        return _is_each_other(self.target)
+        return compares_each_other(self.target)
 
     @property
     def sgd_weight(self) -> float:
@@ -128,7 +128,3 @@ class TrainingOptions:
     def n_pairs(self, n_groups: int) -> int:
         """Return how many distances are summed."""
         return max(1, n_groups * (n_groups - 1) // 2 if self.each_other else n_groups)
-
-
-def _is_each_other(target: Any) -> bool:
-    return isinstance(target, str) and target == EACH_OTHER

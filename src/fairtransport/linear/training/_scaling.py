@@ -1,4 +1,4 @@
-"""Columns in units of their own, so that nobody has to standardise features."""
+"""Units of the columns, so that features need no scaling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scaling"]
 
-# A column with more non-zeros than this share is centred; below it, zero is its natural origin.
+# A column with more non-zeros than this share is centred; below it, zero is the origin.
 _FILLED = 0.5
 _ROWS_AT_ONCE = 8192
 
@@ -36,7 +36,7 @@ class Scaling:
 
     @classmethod
     def of(cls, X: Any, weights: NDArray[np.float64] | None = None, *, centred: bool = True) -> Scaling:
-        """Measure the columns of a dense or CSR matrix; a model without intercept cannot have them centred."""
+        """Return the units of a dense or CSR matrix; columns are not centred for a model without intercept."""
         n_rows = X.shape[0]
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
         filled, mean = np.asarray(share @ (X != 0)).ravel(), np.asarray(share @ X).ravel()
@@ -49,7 +49,7 @@ class Scaling:
             column = columns[:, [j]].toarray()[:, 0] if sparse.issparse(X) else columns[:, j]
             # As shares of the largest value, whose squares neither overflow nor vanish.
             spread[j] = peak[j] * np.sqrt(share @ ((column - mean[j]) / peak[j]) ** 2)
-        # What rounding leaves of a constant column is not a spread.
+        # A constant column has a spread of rounding errors only.
         spread[spread <= 1e-7 * peak] = 0.0
         unit = np.where(full & (spread > 0.0), spread, peak)
         unit[unit == 0.0] = 1.0
@@ -57,7 +57,7 @@ class Scaling:
 
     @classmethod
     def none(cls, n_columns: int) -> Scaling:
-        """Leave columns as they are."""
+        """Return a scaling that leaves columns as they are."""
         return cls(np.zeros(n_columns), np.ones(n_columns))
 
     def apply(self, X: Any, *, overwrite: bool = False) -> Any:
@@ -81,14 +81,14 @@ class Scaling:
         return sparse.csr_matrix(sparse.hstack(parts, format="csr"), dtype=X.dtype)
 
     def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Parameters (intercept last) that give scaled columns the scores that ``theta`` gives raw ones."""
+        """Return parameters, the intercept last, that give scaled columns the scores that ``theta`` gives raw ones."""
         out = np.array(theta, dtype=np.float64)
         out[..., :-1] = theta[..., :-1] * self.unit
         out[..., -1] = theta[..., -1] + theta[..., :-1] @ self.origin
         return out
 
     def to_raw(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Undo `to_scaled`."""
+        """Return the parameters for raw columns: the inverse of `to_scaled`."""
         out = np.array(theta, dtype=np.float64)
         out[..., :-1] = theta[..., :-1] / self.unit
         out[..., -1] = theta[..., -1] - out[..., :-1] @ self.origin
