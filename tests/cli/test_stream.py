@@ -108,7 +108,7 @@ def spoil(here):
 
 
 @pytest.mark.parametrize(("where", "place"), [("--store", "st/rejected.jsonl"), ("--out", "st.rejected.jsonl")])
-def test_bad_lines_are_set_aside_with_number_and_reason(stream, here, where, place):
+def test_bad_lines_are_rejected_with_number_and_reason(stream, here, where, place):
     numbers = spoil(here)
     result = stream("bad.jsonl", where, "st")
     assert result.exit_code == 0, result.output
@@ -116,7 +116,7 @@ def test_bad_lines_are_set_aside_with_number_and_reason(stream, here, where, pla
     assert [entry["line"] for entry in aside] == numbers
     assert aside[1] == {"line": 31, "reason": "missing column 'b'"}
     assert CANARY not in (here / place).read_text()
-    assert "4 lines set aside" in result.stderr
+    assert "4 lines rejected" in result.stderr
 
 
 def test_bad_lines_without_a_file_for_them_end_the_run(stream, here):

@@ -62,14 +62,14 @@ class StreamReporter:
 
     def end(self, *, rows: int, rejected: int, alarms: int) -> None:
         """Say what it came to, when the live line is gone."""
-        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines set aside, {alarms} alarms")
+        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines rejected, {alarms} alarms")
 
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)
         state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
         return (
-            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} set aside, {self._rows / spent:,.0f} rows/s; "
-            f"disparity {report.disparity_after:.3f} (before {report.disparity_before:.3f}, chance "
+            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} rejected, {self._rows / spent:,.0f} rows/s; "
+            f"disparity {report.disparity_after:.3f} (before {report.disparity_before:.3f}, noise floor "
             f"{report.noise_floor:.3f}); {state}, moved {report.moved:.3f}, agreement {report.agreement:.3f}"
         )
 

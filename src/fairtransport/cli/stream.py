@@ -97,7 +97,7 @@ def run_stream(
 ) -> None:
     """Score a stream of rows, and keep the model fair while the world changes.
 
-    Each good line comes out once, in order, with its score. Bad lines are set aside with number and reason. SIGTERM and
+    Each valid line is written once, in order, with its score. Others are rejected with number and reason. SIGTERM and
     Ctrl-C finish the batch and write a checkpoint; with --resume and --out each line is there exactly once even after
     kill -9. Exit status: 0 at the end of the input or after SIGTERM, 1 for bad input or a failure, 2 for too many bad
     lines, 64 for a wrong call, 130 after Ctrl-C.
