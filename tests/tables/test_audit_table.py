@@ -161,7 +161,7 @@ def test_a_group_of_one_row_is_unsure(to_table):
         (
             {"g": ["a", "a", None]},
             {},
-            r"1 group\(s\) of column 'g'; at least 2 are needed; 1 rows are set aside with no group",
+            r"1 group\(s\) of column 'g'; at least 2 are needed; 1 rows are set aside: no group",
         ),
         ({"w": [0.0, 0.0, 1.0]}, {"weight": "w"}, "Column 'w' is zero in all rows of 1 of 2 groups"),
         ({}, {"confidence": 95}, "confidence must be below 1"),
