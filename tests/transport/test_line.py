@@ -379,19 +379,19 @@ def test_a_large_map_is_exact():
         (
             lambda: as_sample(Sample.from_values([CANARY]), [1.0], name="x"),
             ValueError,
-            "x is a Sample, which has weights of its own; leave x_weights out",
+            "x is a Sample, which has weights already; leave out x_weights",
         ),
         (lambda: coupling([CANARY], [np.inf]), ValueError, "y has 1 NaN or infinite values"),
         (lambda: coupling([CANARY], [1], y_weights=[-1]), ValueError, "y_weights has 1 negative values"),
         (
             lambda: coupling([CANARY], [1]).cost([CANARY, 2], [1]),
             ValueError,
-            "x has 2 values, but the coupling was made for 1",
+            "x has 2 values, but the coupling is of 1",
         ),
         (
             lambda: coupling([CANARY], [1]).cost([CANARY], [1, 2]),
             ValueError,
-            "y has 2 values, but the coupling was made for 1",
+            "y has 2 values, but the coupling is of 1",
         ),
         (
             lambda: coupling([CANARY], [1]).cost([CANARY], [1], p=0),

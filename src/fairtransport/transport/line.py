@@ -1,8 +1,7 @@
 """Exact optimal transport on the real line.
 
-On the line, an optimal plan never crosses: it joins the two samples level by level, where the level of a
-value is the share of the mass at or below it. Distances, couplings and maps are therefore one merge of two
-sorted samples.
+On the line the optimal coupling is monotone: it joins two samples level by level, where the level of a value is the
+share of the mass at or below it. Distances, couplings and maps therefore take one merge of two sorted samples.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ class Sample:
 
     Notes
     -----
-    The levels, not the weights, are stored, because two samples are compared level by level. Equal shares
-    then have equal levels to the last bit, whatever the number of values: 3/6 and 1/2 are the same number,
-    while a running sum of sixths need not reach one half.
+    Levels are stored instead of weights, because two samples are compared level by level. Equal shares then have equal
+    levels to the last bit, whatever the number of values: 3/6 and 1/2 are the same number, while a cumulative sum of
+    sixths may differ from one half.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class Sample:
 
     @classmethod
     def from_values(cls, values: ArrayLike, weights: ArrayLike | None = None) -> Sample:
-        """Sort ``values``, drop those without weight and normalise the weights."""
+        """Return the distribution of values in any order; values without weight are dropped."""
         array = check_vector(values, name="values")
         mass = check_weights(weights, size=array.size, name="weights")
         if mass is None:
@@ -90,7 +89,7 @@ class Sample:
 
     @classmethod
     def from_sorted(cls, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Sample:
-        """Like `from_values`, for values that ascend already."""
+        """Return the distribution of ascending values."""
         levels = _levels(weights, values.size)
         if weights is None:
             return cls(values, levels)
@@ -115,31 +114,37 @@ class Sample:
 
     def quantile(self, levels: ArrayLike) -> NDArray[np.float64]:
         """Return the generalised inverse inf{v : F(v) >= level} at levels within [0, 1]."""
-        wanted = np.asarray(levels, dtype=np.float64)
-        if not np.all((wanted >= 0) & (wanted <= 1)):
+        queries = np.asarray(levels, dtype=np.float64)
+        if not np.all((queries >= 0) & (queries <= 1)):
             raise ValueError("levels must lie within [0, 1].")
-        return self.values[level_positions(read_only(self.levels), read_only(wanted.ravel())).reshape(wanted.shape)]
+        return self.values[level_positions(read_only(self.levels), read_only(queries.ravel())).reshape(queries.shape)]
 
     def cdf(self, points: ArrayLike, side: Literal["left", "right"] = "right") -> NDArray[np.float64]:
         """Return the share of the mass at or below each point (``side="left"``: strictly below)."""
         check_choice(side, ("left", "right"), name="side")
-        where = np.asarray(points, dtype=np.float64)
-        if np.any(np.isnan(where)):
+        queries = np.asarray(points, dtype=np.float64)
+        if np.any(np.isnan(queries)):
             raise ValueError("points must be numbers; remove or impute NaN first.")
-        at = np.searchsorted(self.values, where, side=side)
-        return np.where(at > 0, self.levels[np.maximum(at, 1) - 1], 0.0)
+        index = np.searchsorted(self.values, queries, side=side)
+        return np.where(index > 0, self.levels[np.maximum(index, 1) - 1], 0.0)
 
     def equal_mass(self, n: int) -> NDArray[np.float64]:
-        """Return the values at levels (i + 1/2) / n: an ascending stand-in of ``n`` equal weights."""
+        """Return the values at levels (i + 1/2) / n: an ascending approximation by ``n`` values of equal weight."""
         count = check_count(n, name="n")
         return self.quantile((np.arange(count) + 0.5) / count)
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """A plan that carries one sample onto another: ``mass[k]`` goes from ``rows[k]`` to ``columns[k]``.
+    """A coupling of two samples: ``mass[k]`` is moved from ``rows[k]`` to ``columns[k]``.
 
-    Rows and columns index the samples as they were handed in, not as sorted. ``shape`` holds the two sizes.
+    Attributes
+    ----------
+    rows, columns : ndarray
+        Indices into the two samples in their original order.
+    mass : ndarray
+    shape : tuple of int
+        Sizes of the two samples.
     """
 
     rows: NDArray[np.int64]
@@ -153,7 +158,7 @@ class Coupling:
         sources, targets = check_vector(x, name="x"), check_vector(y, name="y")
         for array, size, name in ((sources, self.shape[0], "x"), (targets, self.shape[1], "y")):
             if array.size != size:
-                raise ValueError(f"{name} has {array.size} values, but the coupling was made for {size}.")
+                raise ValueError(f"{name} has {array.size} values, but the coupling is of {size}.")
         return float(self.mass @ np.abs(sources[self.rows] - targets[self.columns]) ** power)
 
     def to_dense(self) -> NDArray[np.float64]:
@@ -167,7 +172,7 @@ class Coupling:
 class QuantileMap:
     """A non-decreasing map of the line: linear between ``knots``, constant beyond them.
 
-    Each point is mapped on its own, so its image does not depend on the points beside it.
+    The image of a point does not depend on the other points.
     """
 
     knots: NDArray[np.float64]
@@ -179,7 +184,7 @@ class QuantileMap:
         if np.any(knots[1:] <= knots[:-1]):
             raise ValueError("knots must ascend strictly.")
         if np.any(images[1:] < images[:-1]):
-            raise ValueError("images must not descend: an optimal map on the line keeps the order.")
+            raise ValueError("images must not descend: an optimal map on the line is monotone.")
         object.__setattr__(self, "knots", knots)
         object.__setattr__(self, "images", images)
 
@@ -187,25 +192,25 @@ class QuantileMap:
         return f"QuantileMap({len(self.knots)} knots)"  # the knots are people's scores
 
     def __call__(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Map points of any shape."""
-        where = np.asarray(points, dtype=np.float64)
-        if not np.all(np.isfinite(where)):
+        """Return the images of points of any shape."""
+        array = np.asarray(points, dtype=np.float64)
+        if not np.all(np.isfinite(array)):
             raise ValueError("points must be finite; remove or impute NaN and infinite values first.")
-        images = where.flatten()
+        images = array.flatten()
         self.move(images)
-        return images.reshape(where.shape)
+        return images.reshape(array.shape)
 
     def move(self, points: NDArray[np.float64], amount: float = 1.0) -> None:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
         map_points(points, self._index, amount)
 
     def prepare(self) -> Self:
-        """Make the index of the knots now; otherwise the first call makes it."""
-        self._index  # noqa: B018 - kept once it is asked for
+        """Build the index of the knots now instead of at the first call."""
+        self._index  # noqa: B018 - a cached property
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"knots": self.knots, "images": self.images}  # the index is made again where it is needed
+        return {"knots": self.knots, "images": self.images}  # the index is rebuilt when needed
 
     @cached_property
     def _index(self) -> MapIndex:
@@ -229,7 +234,7 @@ def wasserstein(
     x_weights: ArrayLike | None = None,
     y_weights: ArrayLike | None = None,
 ) -> float:
-    r"""Wasserstein-p distance between two samples, exact.
+    r"""Return the exact Wasserstein-p distance between two samples.
 
     Parameters
     ----------
@@ -238,7 +243,7 @@ def wasserstein(
     p : float, default 1.0
         Order of the distance, at least 1.
     x_weights, y_weights : array-like, optional
-        Weights of arrays; equal when omitted. A `Sample` brings its own.
+        Weights of arrays; equal when omitted. A `Sample` has weights already.
 
     Returns
     -------
@@ -263,18 +268,18 @@ def wasserstein(
     if power == 1.0:
         return area_between(*map(read_only, (source.values, source.levels, target.values, target.levels)))
     grid = level_grid([source, target])
-    moved = np.abs(source.quantile(grid) - target.quantile(grid))
-    farthest = float(moved.max())
-    if farthest == 0:
+    distances = np.abs(source.quantile(grid) - target.quantile(grid))
+    largest = float(distances.max())
+    if largest == 0:
         return 0.0
-    share = np.diff(grid, prepend=0.0) @ (moved / farthest) ** power  # scaled, so that no power overflows
-    return farthest * float(share) ** (1 / power)
+    mean = np.diff(grid, prepend=0.0) @ (distances / largest) ** power  # scaled, so that no power overflows
+    return largest * float(mean) ** (1 / power)
 
 
 def coupling(
     x: ArrayLike, y: ArrayLike, *, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> Coupling:
-    """Optimal coupling of two samples, for every cost abs(x - y) ** p with p >= 1 at once.
+    """Return the optimal coupling of two samples, which is the same for every cost abs(x - y) ** p with p >= 1.
 
     Parameters
     ----------
@@ -290,8 +295,8 @@ def coupling(
 
     Notes
     -----
-    The monotone coupling: mass at level u of x goes to level u of y. Samples of equal size and weight are
-    therefore paired in sorted order, not as they stand.
+    The monotone coupling moves the mass at level u of x to level u of y. Samples of equal size and weight are therefore
+    paired in sorted order.
 
     Examples
     --------
@@ -319,14 +324,14 @@ def quantile_map(
     source_weights: ArrayLike | None = None,
     target_weights: ArrayLike | None = None,
 ) -> QuantileMap:
-    r"""Map that carries the source sample onto the target sample and extends to new points.
+    r"""Return the monotone map that transports the source sample to the target sample and extends to new points.
 
     Parameters
     ----------
     source, target : array-like or Sample
         The samples, in any order and of any two sizes.
     source_weights, target_weights : array-like, optional
-        Weights of arrays; equal when omitted. A `Sample` brings its own.
+        Weights of arrays; equal when omitted. A `Sample` has weights already.
 
     Returns
     -------
@@ -340,8 +345,8 @@ def quantile_map(
 
     .. math:: T(v) = \frac{1}{F(v) - F(v^-)} \int_{F(v^-)}^{F(v)} G^{-1}(u) \, du,
 
-    so that ties need no random choice, the mean of the images is the target's mean, and two samples of equal
-    size without ties are matched value by value.
+    so that ties are not broken at random, the mean of the images is the target's mean, and two samples of equal size
+    without ties are matched value by value.
 
     Examples
     --------
@@ -349,20 +354,18 @@ def quantile_map(
     >>> carry([0.1, 0.15, 0.3, 0.8])
     array([0.5, 0.6, 0.9, 0.9])
     """
-    start = as_sample(source, source_weights, name="source")
-    goal = as_sample(target, target_weights, name="target")
-    last_of_tie = np.append(np.flatnonzero(start.values[1:] != start.values[:-1]), len(start) - 1)
-    knots, tops = start.values[last_of_tie], start.levels[last_of_tie]
-
-    images = mean_quantiles(read_only(tops), read_only(goal.levels), read_only(goal.values))
-    return QuantileMap(knots, images)
+    x = as_sample(source, source_weights, name="source")
+    y = as_sample(target, target_weights, name="target")
+    last_of_tie = np.append(np.flatnonzero(x.values[1:] != x.values[:-1]), len(x) - 1)
+    images = mean_quantiles(read_only(x.levels[last_of_tie]), read_only(y.levels), read_only(y.values))
+    return QuantileMap(x.values[last_of_tie], images)
 
 
 def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, name: str) -> Sample:
     """Return ``values`` as a `Sample`; one that is a `Sample` already takes no weights."""
     if isinstance(values, Sample):
         if weights is not None:
-            raise ValueError(f"{name} is a Sample, which has weights of its own; leave {name}_weights out.")
+            raise ValueError(f"{name} is a Sample, which has weights already; leave out {name}_weights.")
         return values
     array = check_vector(values, name=name)
     return Sample.from_values(array, check_weights(weights, size=array.size, name=f"{name}_weights"))
@@ -371,8 +374,8 @@ def as_sample(values: ArrayLike | Sample, weights: ArrayLike | None = None, *, n
 def level_grid(samples: Sequence[Sample]) -> NDArray[np.float64]:
     """Return the levels at which any of the samples steps: ascending, without repeats, the last exactly 1.
 
-    Between two neighbours of the grid every quantile function is constant. It equals its value at the upper
-    one, where it can be read without a rounding error: quantile functions are continuous from the left.
+    Between two neighbours of the grid every quantile function is constant and, being continuous from the left, equals
+    its value at the upper one, where it is read without a rounding error.
     """
     return _merge(*(sample.levels for sample in samples))
 
@@ -384,7 +387,7 @@ def _check_same_length(first: NDArray[Any], second: NDArray[Any], *, names: str)
 
 
 def _levels(weights: NDArray[np.float64] | None, size: int) -> NDArray[np.float64]:
-    """Cumulative shares. One division a value: equal fractions come out equal to the last bit."""
+    """Return cumulative shares, by one division for each value, so that equal fractions are equal to the last bit."""
     if weights is None:
         return np.arange(1, size + 1) / size
     total = np.cumsum(weights)
@@ -394,14 +397,14 @@ def _levels(weights: NDArray[np.float64] | None, size: int) -> NDArray[np.float6
 def _ordered_levels(
     values: NDArray[np.float64], weights: ArrayLike | None, *, name: str
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Positions in ascending order of value and the levels there."""
+    """Return the positions in ascending order of value, and the levels there."""
     mass = check_weights(weights, size=values.size, name=name)
     order = np.argsort(values, kind="stable").astype(np.int64, copy=False)
     return order, _levels(None if mass is None else mass[order], values.size)
 
 
 def _merge(*ascending: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distinct entries of ascending arrays, ascending."""
+    """Return the distinct entries of ascending arrays, ascending."""
     merged = np.concatenate(ascending)
     merged.sort(kind="stable")  # timsort finds the runs: a linear merge
     return merged[np.append(True, merged[1:] != merged[:-1])]

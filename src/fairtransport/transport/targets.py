@@ -1,4 +1,4 @@
-"""Distributions that several samples can be carried to: barycenters, the mixture, or one that is given."""
+"""Target distributions of several samples: Wasserstein barycenters, the mixture, or one that the user names."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
 #: Wasserstein-1 distance, cheap to draw from, and not a list of the scores of persons.
 TARGET_SIZE = 4096
 
-_BLOCK = 1 << 16  # levels combined at a time, so that memory does not grow with their number times the samples'
-_HALF_TOLERANCE = 1e-12  # cumulative weights this close to 1/2 have hit it: 0.3 + 0.2 must count
+_BLOCK = 1 << 16  # levels combined at a time, so that memory does not grow with samples times levels
+_HALF_TOLERANCE = 1e-12  # cumulative weights this close to 1/2 are 1/2, such as 0.3 + 0.2
 
 
 def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
-    r"""Wasserstein-1 barycenter: the pointwise median of the quantile functions, exact.
+    r"""Return the exact Wasserstein-1 barycenter: the pointwise median of the quantile functions.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
     Notes
     -----
-    It minimises :math:`\sum_a w_a W_1(S_a, T)` over T. On the line that is, level by level,
+    It minimises :math:`\sum_a w_a W_1(S_a, T)` over T. On the line, level by level,
 
     .. math:: T^{-1}(u) = \operatorname{median}_a F_a^{-1}(u),
 
-    weighted by w. Where the weight splits into two exact halves (an even number of samples with equal
-    weights) every point between the two middle values is a median, and the middle one is taken.
+    weighted by w. Where the weights split into two equal halves (an even number of samples with equal weights), every
+    point between the two middle values is a median, and their midpoint is taken.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def w1_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
 
 def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
-    r"""Wasserstein-2 barycenter: the pointwise mean of the quantile functions, exact.
+    r"""Return the exact Wasserstein-2 barycenter: the pointwise mean of the quantile functions.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
     Notes
     -----
-    It minimises :math:`\sum_a w_a W_2^2(S_a, T)` over T. On the line that is
+    It minimises :math:`\sum_a w_a W_2^2(S_a, T)` over T. On the line
 
     .. math:: T^{-1}(u) = \sum_a w_a F_a^{-1}(u).
 
@@ -102,7 +102,7 @@ def w2_barycenter(samples: Sequence[Sample], weights: ArrayLike | None = None) -
 
 
 def pooled(samples: Sequence[Sample], weights: ArrayLike | None = None) -> Sample:
-    """Mixture of the samples.
+    """Return the mixture of the samples.
 
     Parameters
     ----------
@@ -137,22 +137,22 @@ def resolve_target(
     names: Sequence[str] = (),
     everyone: Sample | None = None,
 ) -> Sample:
-    """Turn what a user calls a target into a sample.
+    """Return the sample that a user's ``target`` parameter stands for.
 
     Parameters
     ----------
     target : str, label, array-like or Sample
         ``"barycenter"`` (Wasserstein-1, equal weights, the paper's), ``"barycenter_w2"`` (weights by size),
-        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores within [0, 1]. A word wins over a
-        label of the same spelling, and a label over scores.
+        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores within [0, 1]. A word takes precedence over
+        a label of the same spelling, and a label over scores.
     samples : sequence of Sample
         The scores of each group.
     sizes : array-like
         Weight of each sample where size matters: its number of rows or their total weight.
     labels, names : sequence, optional
-        What each sample is called by programs and by people, in the order of ``samples``.
+        The label of each sample, and its name in texts, in the order of ``samples``.
     everyone : Sample, optional
-        What ``"pooled"`` means where samples share rows; by default their mixture by ``sizes``.
+        The meaning of ``"pooled"`` where samples share rows; by default their mixture by ``sizes``.
 
     Returns
     -------
@@ -175,31 +175,31 @@ def resolve_target(
             return pooled(samples, sizes) if everyone is None else everyone
     if isinstance(target, Sample):
         return _check_range(target)
-    place = _find(target, labels, names)
-    if place is not None:
-        return samples[place]
+    index = _index_of(target, labels, names)
+    if index is not None:
+        return samples[index]
     if _is_name(target):
         words = ", ".join(repr(word) for word in TARGET_WORDS)
         raise ValueError(
             f"target must be one of {words}, the label of one of the {len(samples)} groups or an array of "
-            f"scores; the {type(target).__name__} given is none of them."
+            f"scores; this {type(target).__name__} is none of them."
         )
     return _check_range(Sample.from_values(check_vector(target, name="target")))
 
 
-def _find(target: Any, *spellings: Sequence[Any]) -> int | None:
-    """Position of the label or name that equals ``target``; arrays are never labels."""
+def _index_of(target: Any, *spellings: Sequence[Any]) -> int | None:
+    """Return the index of the label or name that equals ``target``; arrays are never labels."""
     if not isinstance(target, tuple) and not _is_name(target):
         return None
-    for spelling in spellings:
-        known = list(spelling)
+    for names in spellings:
+        known = list(names)
         if target in known:
             return known.index(target)
     return None
 
 
 def _is_name(target: Any) -> bool:
-    """Whether ``target`` cannot be an array of scores: one value, or several with text among them."""
+    """Return whether ``target`` cannot be an array of scores: one value, or several with a string among them."""
     if isinstance(target, (list, tuple)):
         return any(isinstance(part, str) for part in target)
     return np.ndim(target) == 0
@@ -215,21 +215,21 @@ def _check_range(target: Sample) -> Sample:
 
 
 def _weighted_samples(samples: Sequence[Sample], weights: ArrayLike | None) -> tuple[list[Sample], NDArray[np.float64]]:
-    """Keep the samples with weight, and the weights normalised to sum 1."""
+    """Return the samples of positive weight, and the weights normalised to sum 1."""
     if not len(samples):
         raise ValueError("samples is empty; at least one sample is needed.")
     if weights is None:
         return list(samples), np.full(len(samples), 1 / len(samples))
-    given = check_vector(weights, name="weights")
-    if given.size != len(samples):
-        raise ValueError(f"weights has {given.size} values for {len(samples)} samples; give one for each.")
-    checked = check_weights(given, size=given.size, name="weights")
-    shares = given if checked is None else checked / checked.sum()
+    vector = check_vector(weights, name="weights")
+    if vector.size != len(samples):
+        raise ValueError(f"weights has {vector.size} values for {len(samples)} samples; give one for each.")
+    checked = check_weights(vector, size=vector.size, name="weights")
+    shares = vector if checked is None else checked / checked.sum()
     return [sample for sample, share in zip(samples, shares, strict=True) if share > 0], shares[shares > 0]
 
 
 def _pointwise(samples: Sequence[Sample], weights: ArrayLike | None, combine: Combine) -> Sample:
-    """Combine the quantile functions level by level."""
+    """Return the sample whose quantile function combines those of the samples level by level."""
     kept, shares = _weighted_samples(samples, weights)
     levels = level_grid(kept)
     values = np.empty_like(levels)
@@ -237,12 +237,12 @@ def _pointwise(samples: Sequence[Sample], weights: ArrayLike | None, combine: Co
         block = slice(start, start + _BLOCK)
         values[block] = combine(np.stack([sample.quantile(levels[block]) for sample in kept], axis=1), shares)
     lowest, highest = min(sample.values[0] for sample in kept), max(sample.values[-1] for sample in kept)
-    # Quantile functions ascend within the samples' range; rounding may not push them out of either.
+    # Rounding may break neither the order nor the range of the samples.
     return Sample(np.clip(np.maximum.accumulate(values), lowest, highest), levels)
 
 
 def pointwise_median(quantiles: Any, shares: Any) -> Any:
-    """Middle of the lower and the upper weighted median along the last axis; for arrays and tensors.
+    """Return the midpoint of the lower and the upper weighted median along the last axis, for arrays and tensors.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def pointwise_median(quantiles: Any, shares: Any) -> Any:
 
 
 def pointwise_mean(quantiles: Any, shares: Any) -> Any:
-    """Weighted mean along the last axis, taken from its first entry: equal entries give themselves exactly.
+    """Return the weighted mean along the last axis, relative to its first entry, so that equal entries stay exact.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The default solver: logistic loss + ridge + weight x penalty, by L-BFGS on all rows."""
+"""The default solver, L-BFGS on all rows, of logistic loss + ridge + weight * penalty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize
 
-from fairtransport.linear.solvers._logistic_problem import move, move_back
+from fairtransport.linear.solvers._logistic_problem import unwhiten, whiten_gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +26,14 @@ _LINE_SEARCHES = 40
 
 @dataclass(frozen=True, eq=False)
 class LbfgsResult:
-    """What one run of the solver leaves.
+    """Result of one run of the solver.
 
     Attributes
     ----------
     parameters : ndarray of shape (1 + n_blocks, n_columns + 1)
     converged : bool
     message : str
-        Why it stopped.
+        Why the solver stopped.
     n_iter : int
         Iterations.
     records : list of (penalty, loss)
@@ -90,20 +90,20 @@ class LbfgsSolver:
         start: NDArray[np.float64],
         on_iteration: Callable[[int, float, float], None] | None = None,
     ) -> LbfgsResult:
-        """Minimise from a starting point, for one weight of the penalty."""
+        """Return the minimum for one weight of the penalty, from a starting point."""
         records: list[tuple[float, float]] = []
 
         def objective(coordinates: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            parameters = start + move(self.factors, coordinates.reshape(self.problem.shape))
+            parameters = start + unwhiten(self.factors, coordinates.reshape(self.problem.shape))
             value, gradient = self.value_and_gradient(parameters, weight)
-            return value, move_back(self.factors, gradient).ravel()
+            return value, whiten_gradient(self.factors, gradient).ravel()
 
         def after(_: Any) -> None:
             records.append(self._last)
             if on_iteration is not None:
                 on_iteration(len(records), *self._last)
 
-        found = minimize(
+        solution = minimize(
             objective,
             np.zeros(int(np.prod(self.problem.shape))),
             jac=True,
@@ -114,10 +114,12 @@ class LbfgsSolver:
                 "gtol": self.tol, "ftol": 1e-4 * self.tol, "maxls": _LINE_SEARCHES,
             },
         )  # fmt: skip
-        parameters = start + move(self.factors, found.x.reshape(self.problem.shape))
-        # A line search that finds nothing below rounding (status 2) has converged where the gradient is small.
-        converged = found.status == 0 or (found.status == 2 and float(np.abs(found.jac).max()) <= 100.0 * self.tol)
-        return LbfgsResult(parameters, converged, str(found.message), int(found.nit), records)
+        parameters = start + unwhiten(self.factors, solution.x.reshape(self.problem.shape))
+        # A line search that ends at rounding errors (status 2) has converged where the gradient is small.
+        converged = solution.status == 0 or (
+            solution.status == 2 and float(np.abs(solution.jac).max()) <= 100.0 * self.tol
+        )
+        return LbfgsResult(parameters, converged, str(solution.message), int(solution.nit), records)
 
     def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
         """Return the objective and its gradient with respect to the parameters."""

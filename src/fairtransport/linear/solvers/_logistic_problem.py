@@ -1,8 +1,7 @@
-"""The rows of a linear logistic model, in a canonical order and in whitened coordinates.
+"""The logistic loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 
-A solver that sees all rows at once is deterministic, but sums of floating-point numbers depend on the order of their
-terms. Rows and groups are therefore put into an order that depends on what they hold, not on where they stood or what
-they are called.
+A solver on all rows is deterministic, but sums of floating-point numbers depend on the order of their terms. Rows and
+groups are therefore sorted by their content, so that neither their order nor the groups' labels matter.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LogisticProblem", "canonical_order", "move", "move_back"]
+__all__ = ["LogisticProblem", "canonical_order", "unwhiten", "whiten_gradient"]
 
-_MOST_WHITENED = 1000  # columns; beyond that a matrix costs more than it saves
-_HESSIAN_ROWS = 5_000  # or ten for each column: enough for a preconditioner
-_ROWS_AT_ONCE = 8192
-# Rows for each column that say of own weights that the initial ones are right: as many as this, and fewer where there
-# are many rows for each column (docs/tradeoff.md has the figures).
+_MOST_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
+_HESSIAN_ROWS = 5_000  # or ten per column: enough for a preconditioner
+_BLOCK = 8192
+# Pseudo-observations per column of the prior of group-specific weights: at most the first number, and fewer where there
+# are many rows per column (docs/tradeoff.md has the figures).
 _MOST_PRIOR_ROWS, _PRIOR_ROWS = 100.0, 3000.0
-_SHIFT_ROWS = 30.0  # that say so of shift and stretch, too, for groups of a handful of rows
-_LEAST_CURVATURE = 1e-4  # of the largest: what directions without information count as
+_SHIFT_ROWS = 30.0  # pseudo-observations of the prior of shift and stretch, for groups of a handful of rows
+_LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 
 
 def canonical_order(X: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
@@ -54,39 +53,38 @@ def canonical_order(X: Any, labels: NDArray[Any], weights: NDArray[np.float64] |
 
 @dataclass(frozen=True, eq=False)
 class LogisticProblem:
-    r"""Mean logistic loss of a linear model, with shared weights or weights for each group.
+    r"""Mean logistic loss of a linear model, with weights that are shared or specific to each group.
 
     Attributes
     ----------
     parts : tuple of ndarray or csr_matrix
-        Features in units of their own. With shared weights one matrix of all rows; otherwise one for each group, in the
-        order of their rows, and perhaps a last one of rows that are in no group.
+        Standardized features. With shared weights one matrix of all rows; otherwise one for each group, in the order
+        of their rows, and a last one if some rows are in no group.
     labels : ndarray
-        0 or 1, of all rows.
+        0 or 1 for each row.
     shares : ndarray
-        Weights of the rows, which sum to 1.
+        Row weights, which sum to 1.
     ridge : ndarray of shape (n_columns,)
-        The loss is plus half of ridge times the squares of the weights.
+        Half of ridge times the squared weights is added to the loss.
     has_intercept : bool
     n_groups : int
-        Groups with weights of their own; 0: shared weights.
+        Groups with specific weights; 0: shared weights.
     center : ndarray of shape (n_columns + 1,), optional
-        With own weights: those of the initial model, which the prior is around.
+        With group-specific weights: those of the initial model, the mean of the prior.
     n_rows : int, optional
-        How many rows these stand for, where they are a part of them.
+        Number of rows that these are a sample of, if they are one.
 
     Notes
     -----
-    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Own weights have a Gaussian prior
-    around those of the initial model, with the precision
+    Parameters are an array of shape (n_models, n_columns + 1), the intercept last. Group-specific weights have a
+    Gaussian prior whose mean is the initial model's weights, with the precision
 
     .. math:: r I + \frac{k}{n} P^\top C P + \frac{30}{n} C,
 
-    C the mean curvature of the logistic loss at the initial model and P the projection, in the metric of C, that takes
-    away the intercept and the direction of the initial weights. A group may shift and stretch its logits, which is what
-    repair does, as if 30 rows spoke against it; any other change costs as if k rows said that the
-    initial weights are right: 100 for each column, and fewer where there are more than 30 rows for each. Rows of no
-    group have the initial weights.
+    with C the mean curvature of the logistic loss at the initial model and P the projection, in the metric of C, onto
+    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's logits,
+    which is what repair does, has the prior of 30 observations; any other change that of k observations: 100 per
+    column, and fewer where there are more than 30 rows per column. Rows of no group have the initial weights.
     """
 
     parts: tuple[Any, ...]
@@ -114,36 +112,37 @@ class LogisticProblem:
 
     def logits(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logit of each row."""
-        found, done = np.empty(len(self.labels)), 0
+        logits, done = np.empty(len(self.labels)), 0
         for number, part in enumerate(self.parts):
             theta = parameters[number] if number < len(parameters) else self.common(parameters)
             rows = slice(done, done + part.shape[0])
-            found[rows] = _times(part, theta[:-1])
-            found[rows] += theta[-1]
+            logits[rows] = _times(part, theta[:-1])
+            logits[rows] += theta[-1]
             done = rows.stop
-        return found
+        return logits
 
     def gradient(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient with respect to the parameters, given the one with respect to the logits."""
+        """Return the gradient with respect to the parameters from the one with respect to the logits."""
         gradient, done = np.zeros(self.shape), 0
         for number, part in enumerate(self.parts):
-            own = slopes[done : done + part.shape[0]]
+            part_slopes = slopes[done : done + part.shape[0]]
             done += part.shape[0]
-            if number < len(gradient):  # the weights of rows of no group do not move
-                gradient[number] = np.append(_times(self._transposed[number], own, by_column=True), own.sum())
+            if number < len(gradient):  # the weights of rows of no group are fixed
+                weights = _times(self._transposed[number], part_slopes, by_column=True)
+                gradient[number] = np.append(weights, part_slopes.sum())
         if not self.has_intercept:
             gradient[:, -1] = 0.0
         return gradient
 
     @cached_property
     def _transposed(self) -> tuple[Any, ...]:
-        return tuple(part.T for part in self.parts)  # views, made once
+        return tuple(part.T for part in self.parts)  # views
 
     def ridge_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the ridge term and its gradient."""
-        moved = parameters if self.center is None else parameters - self.center
-        gradient = moved @ self._precision if self._precision.ndim == 2 else moved * self._precision
-        return 0.5 * float((gradient * moved).sum()), gradient
+        centered = parameters if self.center is None else parameters - self.center
+        gradient = centered @ self._precision if self._precision.ndim == 2 else centered * self._precision
+        return 0.5 * float((gradient * centered).sum()), gradient
 
     @cached_property
     def _precision(self) -> NDArray[np.float64]:
@@ -154,18 +153,18 @@ class LogisticProblem:
         curvature = self._curvature(np.tile(self.center, (self.shape[0], 1)))
         moments, done = np.zeros(0), 0
         for part in self.parts:
-            own = self._moments(part, curvature[done : done + part.shape[0]])
-            moments, done = own if done == 0 else moments + own, done + part.shape[0]
+            part_moments = self._moments(part, curvature[done : done + part.shape[0]])
+            moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
         per_column = (self.n_rows or len(self.labels)) / self.n_columns
         rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
-        few = _SHIFT_ROWS / (self.n_rows or len(self.labels))
+        shift = _SHIFT_ROWS / (self.n_rows or len(self.labels))
         if moments.ndim == 1:
-            return ridge + rows * np.append(moments[:-1], 0.0) + few * moments
+            return ridge + rows * np.append(moments[:-1], 0.0) + shift * moments
         free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
         inner = np.linalg.pinv(free.T @ moments @ free, hermitian=True)
         project = np.eye(self.n_columns + 1) - free @ inner @ free.T @ moments
-        held = project.T @ moments @ project
-        return np.asarray(np.diag(ridge) + 0.5 * rows * (held + held.T) + few * moments)
+        projected = project.T @ moments @ project
+        return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
     def loss_terms(self, logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean loss, the scores, and the derivative with respect to the logits."""
@@ -179,8 +178,8 @@ class LogisticProblem:
     def whitening(self, parameters: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         r"""Return for each row of the parameters a matrix M (or a vector, its diagonal) with M M' the inverse Hessian.
 
-        In coordinates u, with parameters = M u, the loss at the given parameters has unit curvature in every
-        direction, so collinear columns and columns in other units do not slow a solver down.
+        In coordinates u, with parameters = M u, the loss at these parameters has unit curvature in every direction, so
+        that collinear or badly scaled columns do not slow a solver down.
         """
         curvature, factors, done = self._curvature(parameters), [], 0
         for part in self.parts[: self.shape[0]]:
@@ -190,22 +189,22 @@ class LogisticProblem:
 
     def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = sigmoid(self.logits(parameters))
-        # Saturated scores have no curvature where they stand, but have it as soon as they move.
+        # Saturated scores have no curvature at these parameters, but nearby.
         return np.asarray(self.shares * np.maximum(scores * (1.0 - scores), 0.01))
 
     def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of curvature times the outer products of the rows, estimated from some; or its diagonal."""
-        picked = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
-        mass = curvature.sum() * curvature[picked] / max(float(curvature[picked].sum()), 1e-300)
+        """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""
+        sampled = np.arange(0, part.shape[0], max(1, part.shape[0] // max(_HESSIAN_ROWS, 10 * self.n_columns)))
+        mass = curvature.sum() * curvature[sampled] / max(float(curvature[sampled].sum()), 1e-300)
         if self.n_columns >= _MOST_WHITENED:
-            square = part[picked].power(2) if sparse.issparse(part) else part[picked] ** 2
+            square = part[sampled].power(2) if sparse.issparse(part) else part[sampled] ** 2
             return np.append(np.asarray(square.T @ mass, dtype=np.float64), mass.sum())
         moments = np.zeros((self.n_columns + 1, self.n_columns + 1))
-        for start in range(0, picked.size, _ROWS_AT_ONCE):
-            rows = picked[start : start + _ROWS_AT_ONCE]
+        for start in range(0, sampled.size, _BLOCK):
+            rows = sampled[start : start + _BLOCK]
             dense = part[rows].toarray() if sparse.issparse(part) else part[rows]
             dense = np.column_stack((np.asarray(dense, dtype=np.float64), np.ones(rows.size)))
-            moments += dense.T @ (mass[start : start + _ROWS_AT_ONCE, None] * dense)
+            moments += dense.T @ (mass[start : start + _BLOCK, None] * dense)
         return moments
 
     def _factor(self, moments: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -225,21 +224,21 @@ class LogisticProblem:
 
 
 def _times(matrix: Any, vector: NDArray[np.float64], *, by_column: bool = False) -> NDArray[np.float64]:
-    """Multiply in double precision; single-precision rows are converted a few at a time, not copied."""
+    """Return the product in double precision; single-precision rows are converted block by block."""
     if sparse.issparse(matrix) or matrix.dtype == np.float64:
         return np.asarray(matrix @ vector, dtype=np.float64)
-    starts = range(0, matrix.shape[1] if by_column else matrix.shape[0], _ROWS_AT_ONCE)
+    starts = range(0, matrix.shape[1] if by_column else matrix.shape[0], _BLOCK)
     if by_column:
-        blocks = (slice(s, s + _ROWS_AT_ONCE) for s in starts)
+        blocks = (slice(s, s + _BLOCK) for s in starts)
         return np.asarray(sum(matrix[:, block].astype(np.float64) @ vector[block] for block in blocks))
-    return np.concatenate([matrix[s : s + _ROWS_AT_ONCE].astype(np.float64) @ vector for s in starts])
+    return np.concatenate([matrix[s : s + _BLOCK].astype(np.float64) @ vector for s in starts])
 
 
-def move(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn whitened coordinates into parameters."""
+def unwhiten(factors: Sequence[NDArray[np.float64]], coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the parameters at whitened coordinates."""
     return np.array([m @ u if m.ndim == 2 else m * u for m, u in zip(factors, coordinates, strict=True)])
 
 
-def move_back(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn a gradient with respect to parameters into one with respect to whitened coordinates."""
+def whiten_gradient(factors: Sequence[NDArray[np.float64]], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the gradient with respect to whitened coordinates from the one with respect to parameters."""
     return np.array([m.T @ g if m.ndim == 2 else m * g for m, g in zip(factors, gradient, strict=True)])
