@@ -1,4 +1,4 @@
-"""The audit against the metrics, scikit-learn and hand computation; what it says of small groups; what it refuses."""
+"""The audit against the metrics, scikit-learn and hand computation; small groups, text, JSON and errors."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def rows_at_random(seed=0, n=600, n_groups=3):
 def test_metrics_are_the_metrics(weighted, target):
     scores, labels, groups, weights = rows_at_random()
     options = {"sensitive_features": groups, "sample_weight": weights if weighted else None}
-    found = ft.audit(scores, labels, target=target, **options, **QUICK)
+    result = ft.audit(scores, labels, target=target, **options, **QUICK)
     exact = metrics.disparities(scores, target=target, **options)
     error = metrics.error_rate(labels, scores, sample_weight=options["sample_weight"])
-    assert found.metrics == pytest.approx({"error_rate": error, **exact}, abs=1e-14)
-    assert list(found.metrics) == ["error_rate", *exact]
-    assert np.array_equal(found.distances, metrics.pairwise_distances(scores, **options))
-    for reading in found.readings.values():
+    assert result.metrics == pytest.approx({"error_rate": error, **exact}, abs=1e-14)
+    assert list(result.metrics) == ["error_rate", *exact]
+    assert np.array_equal(result.distances, metrics.pairwise_distances(scores, **options))
+    for reading in result.readings.values():
         assert 0 <= reading.low <= reading.high
         assert reading.margin > 0
         assert reading.resolution == 0
@@ -56,33 +56,33 @@ def test_metrics_are_the_metrics(weighted, target):
 def test_groups_by_numpy_and_sklearn(weighted):
     scores, labels, groups, weights = rows_at_random()
     used = weights if weighted else np.ones(scores.size)
-    found = ft.audit(
+    result = ft.audit(
         scores, labels, sensitive_features=groups, sample_weight=weights if weighted else None, thresholds=0.4, **QUICK
     )
-    assert found.rows == 600
-    for place, summary in enumerate(found.groups):
-        mine = groups == summary.name
-        values, mass = scores[mine], used[mine]
-        assert summary.rows == mine.sum()
+    assert result.rows == 600
+    for i, summary in enumerate(result.groups):
+        members = groups == summary.name
+        values, mass = scores[members], used[members]
+        assert summary.rows == members.sum()
         assert summary.weight == pytest.approx(mass.sum())
         assert summary.effective_rows == pytest.approx(mass.sum() ** 2 / np.sum(mass**2))
         assert summary.mean == pytest.approx(np.average(values, weights=mass))
         order = np.argsort(values)
         levels = np.cumsum(mass[order]) / mass.sum()
         assert summary.quantiles[2] == values[order][np.searchsorted(levels, 0.5)]
-        wrong = (values > 0.4) != labels[mine]
+        wrong = (values > 0.4) != labels[members]
         assert summary.error.value == pytest.approx(np.average(wrong, weights=mass))
-        assert summary.auc.value == pytest.approx(roc_auc_score(labels[mine], values, sample_weight=mass))
-        assert found.thresholds[0].rates[place].value == pytest.approx(np.average(values > 0.4, weights=mass))
-        assert found.thresholds[0].errors[place] == summary.error
-    assert found.auc.value == pytest.approx(roc_auc_score(labels, scores, sample_weight=used))
-    assert found.thresholds[0].overall == pytest.approx(np.average(scores > 0.4, weights=used))
+        assert summary.auc.value == pytest.approx(roc_auc_score(labels[members], values, sample_weight=mass))
+        assert result.thresholds[0].rates[i].value == pytest.approx(np.average(values > 0.4, weights=mass))
+        assert result.thresholds[0].errors[i] == summary.error
+    assert result.auc.value == pytest.approx(roc_auc_score(labels, scores, sample_weight=used))
+    assert result.thresholds[0].overall == pytest.approx(np.average(scores > 0.4, weights=used))
 
 
 def test_thresholds_by_hand():
     scores = [0.9] * 30 + [0.1] * 70 + [0.9] * 60 + [0.1] * 40
-    found = ft.audit(scores, sensitive_features=["a"] * 100 + ["b"] * 100, thresholds=[0.5, 0.95, 0.0], **QUICK)
-    at, nobody, everybody = found.thresholds
+    result = ft.audit(scores, sensitive_features=["a"] * 100 + ["b"] * 100, thresholds=[0.5, 0.95, 0.0], **QUICK)
+    at, nobody, everybody = result.thresholds
     assert (at.rates[0].value, at.rates[1].value) == (0.3, 0.6)
     assert (at.lowest, at.highest) == (0, 1)
     assert at.ratio.value == pytest.approx(0.5)
@@ -96,7 +96,7 @@ def test_thresholds_by_hand():
     assert (at.rates[0].low, at.rates[0].high) == pytest.approx((0.219, 0.396), abs=1e-3)  # Wilson's, from tables
 
 
-def test_a_ratio_near_four_fifths_is_not_sure():
+def test_a_ratio_near_four_fifths_is_marked_as_uncertain():
     scores = np.repeat([0.9, 0.1, 0.9, 0.1], [20, 30, 24, 26])
     at = ft.audit(scores, sensitive_features=["a"] * 50 + ["b"] * 50, **QUICK).thresholds[0]
     assert at.ratio.value == pytest.approx(20 / 24)
@@ -109,17 +109,17 @@ def test_where_the_farthest_pair_differs():
     low = rng.uniform(0.0, 0.2, 300)
     other = np.where(np.arange(300) < 150, low, rng.uniform(0.6, 0.8, 300))
     scores = np.concatenate([low, rng.permutation(low), other])
-    found = ft.audit(scores, sensitive_features=np.repeat(["a", "b", "c"], 300), **QUICK)
-    pair = found.farthest
+    result = ft.audit(scores, sensitive_features=np.repeat(["a", "b", "c"], 300), **QUICK)
+    pair = result.farthest
     assert (pair.lower, pair.higher) in {("a", "c"), ("b", "c")}
-    assert pair.distance == found.distances.max()
+    assert pair.distance == result.distances.max()
     start, end = pair.most_between
     assert 0.15 < start < end < 0.65
     assert end - start == pytest.approx(pair.distance / 2 / 0.5, rel=0.05)  # half of the area, under a gap of one half
     assert pair.threshold == pytest.approx(0.2, abs=0.02)
     assert pair.shares_above == pytest.approx((0, 0.5), abs=0.02)
-    assert found.pair("a", "b").distance < 1e-9
-    assert found.pair("c", "a") == found.pair("a", "c")
+    assert result.pair("a", "b").distance < 1e-9
+    assert result.pair("c", "a") == result.pair("a", "c")
 
 
 def test_frames_of_any_library_give_the_same():
@@ -127,11 +127,11 @@ def test_frames_of_any_library_give_the_same():
     base = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, **QUICK).to_dict()
     frame = {"s": scores, "y": labels, "g": groups, "w": weights}
     for table in (pd.DataFrame(frame), pl.DataFrame(frame), pa.table(frame)):
-        found = ft.audit(
+        result = ft.audit(
             table["s"], table["y"], sensitive_features=table["g"], sample_weight=table["w"], **QUICK
         ).to_dict()
-        found["settings"]["columns"] = base["settings"]["columns"]
-        assert found == base
+        result["settings"]["columns"] = base["settings"]["columns"]
+        assert result == base
 
 
 def test_another_range_changes_units_and_no_share():
@@ -165,17 +165,17 @@ def test_histograms_give_the_same_audit_on_the_grid():
     scores = np.round(scores * 64) / 64
     rows = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=64, **QUICK)
     counted = count_scores(scores, labels, sensitive_features=groups, sample_weight=weights, n_bins=64)
-    found = audit_histograms(counted, set_aside={"score missing": 3}, **QUICK)
-    assert found.metrics == pytest.approx(rows.metrics, abs=1e-12)
-    ours, theirs = found.to_dict(), rows.to_dict()
+    result = audit_histograms(counted, set_aside={"score missing": 3}, **QUICK)
+    assert result.metrics == pytest.approx(rows.metrics, abs=1e-12)
+    ours, theirs = result.to_dict(), rows.to_dict()
     assert ours["settings"].pop("exact") is False
     assert theirs["settings"].pop("exact") is True
     assert ours["settings"].pop("set_aside") == {"score missing": 3}
-    assert found.readings[SPDD].resolution == 3 / 64
+    assert result.readings[SPDD].resolution == 3 / 64
     for name in ("groups", "thresholds", "farthest", "auc", "cdf"):
         assert json.dumps(_rounded(ours[name])) == json.dumps(_rounded(theirs[name]))
-    assert "Set aside: 3 rows, score missing" in str(found)
-    assert "off by at most 0.016" in str(found)
+    assert "Set aside: 3 rows, score missing" in str(result)
+    assert "off by at most 0.016" in str(result)
 
 
 def _rounded(value):
@@ -190,36 +190,36 @@ def test_overlapping_groups():
     rng = np.random.default_rng(0)
     table = {"race": rng.choice(["B", "W"], 300), "sex": rng.choice(["F", "M"], 300)}
     scores = rng.random(300)
-    found = ft.audit(scores, sensitive_features=table, grouping="each", **QUICK)
-    assert found.metrics == pytest.approx(metrics.disparities(scores, sensitive_features=table, grouping="each"))
-    assert [group.name for group in found.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
-    assert found.readings[SPDD].p_value > 0.01
-    assert found.rows == 300
+    result = ft.audit(scores, sensitive_features=table, grouping="each", **QUICK)
+    assert result.metrics == pytest.approx(metrics.disparities(scores, sensitive_features=table, grouping="each"))
+    assert [group.name for group in result.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
+    assert result.readings[SPDD].p_value > 0.01
+    assert result.rows == 300
 
 
 # ------------------------------------------------------------------------------------------------------- strata
 
 
-def test_strata_take_a_difference_away():
+def test_strata_explain_a_difference():
     # Groups differ only because they live in different regions; within a region they are alike.
     rng = np.random.default_rng(0)
     region = rng.choice(["north", "south"], 2000)
     groups = np.where(rng.random(2000) < np.where(region == "north", 0.8, 0.2), "a", "b")
     scores = np.where(region == "north", rng.beta(2, 5, 2000), rng.beta(5, 2, 2000))
-    found = ft.audit(scores, sensitive_features=groups, strata=region, random_state=0)
-    assert found.readings[SPDD].p_value < 0.01
-    assert found.readings[SPDD].low > 0.1
-    assert found.conditional[SPDD].p_value > 0.05
-    assert found.conditional[SPDD].low == 0
-    assert found.conditional[SPDD].value < 0.1
+    result = ft.audit(scores, sensitive_features=groups, strata=region, random_state=0)
+    assert result.readings[SPDD].p_value < 0.01
+    assert result.readings[SPDD].low > 0.1
+    assert result.conditional[SPDD].p_value > 0.05
+    assert result.conditional[SPDD].low == 0
+    assert result.conditional[SPDD].value < 0.1
     by_hand = [
         metrics.strong_pairwise_disparity(scores[region == name], sensitive_features=groups[region == name])
         for name in ("north", "south")
     ]
-    assert [stratum.metrics[SPDD] for stratum in found.strata] == pytest.approx(by_hand)
+    assert [stratum.metrics[SPDD] for stratum in result.strata] == pytest.approx(by_hand)
     shares = [np.mean(region == name) for name in ("north", "south")]
-    assert found.conditional[SPDD].value == pytest.approx(np.dot(shares, by_hand))
-    assert "Within strata (mean over 2 strata)" in str(found)
+    assert result.conditional[SPDD].value == pytest.approx(np.dot(shares, by_hand))
+    assert "Within strata (mean over 2 strata)" in str(result)
 
 
 def test_strata_with_tiny_cells_and_without_a_second_group():
@@ -227,13 +227,13 @@ def test_strata_with_tiny_cells_and_without_a_second_group():
     strata = np.array(["x"] * 100 + ["y"] * 3 + ["z"] * 20)
     groups = np.array(["a", "b"] * 50 + ["a", "a", "b"] + ["a"] * 20)
     scores = rng.random(123)
-    found = ft.audit(scores, sensitive_features=groups, strata=strata, target="b", **QUICK)
-    x, y, z = found.strata
+    result = ft.audit(scores, sensitive_features=groups, strata=strata, target="b", **QUICK)
+    x, y, z = result.strata
     assert (x.n_groups, x.n_unsure, y.n_unsure, z.n_groups) == (2, 0, 2, 1)
     assert (z.share, z.metrics) == (0.0, {})
     assert x.share == pytest.approx(100 / 103)
-    assert "set aside" in str(found)
-    assert found.conditional[SPDD].value == pytest.approx(x.share * x.metrics[SPDD] + y.share * y.metrics[SPDD])
+    assert "set aside" in str(result)
+    assert result.conditional[SPDD].value == pytest.approx(x.share * x.metrics[SPDD] + y.share * y.metrics[SPDD])
     lonely = ft.audit(scores[:2], sensitive_features=["a", "b"], strata=["x", "y"], **QUICK)
     assert lonely.conditional == {}
     assert "mean over 0 strata" in str(lonely)
@@ -252,45 +252,45 @@ def test_strata_of_histograms():
         )
         for name in ("x", "y")
     }
-    found = audit_histograms(counts["x"] + counts["y"], strata=counts, **QUICK)
+    result = audit_histograms(counts["x"] + counts["y"], strata=counts, **QUICK)
     rows = ft.audit(scores, sensitive_features=groups, sample_weight=weights, strata=strata, n_bins=100, **QUICK)
     for name, reading in rows.conditional.items():
-        assert found.conditional[name].value == pytest.approx(reading.value, abs=1e-12)
+        assert result.conditional[name].value == pytest.approx(reading.value, abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------- small groups
 
 
-def test_a_group_of_one_row_is_unsure_not_unfair():
+def test_a_group_of_one_row_is_not_judged():
     rng = np.random.default_rng(0)
     scores = np.append(rng.beta(2, 4, 400), 0.99)
     groups = np.array(["a"] * 200 + ["b"] * 200 + ["alone"])
-    found = ft.audit(scores, sensitive_features=groups, random_state=0)
-    assert found.unsure == ("alone",)
-    assert {found.farthest.lower, found.farthest.higher} == {"a", "b"}
-    at = found.thresholds[0]
-    assert "alone" not in {found.groups[at.lowest].name, found.groups[at.highest].name}
+    result = ft.audit(scores, sensitive_features=groups, random_state=0)
+    assert result.unsure == ("alone",)
+    assert {result.farthest.lower, result.farthest.higher} == {"a", "b"}
+    at = result.thresholds[0]
+    assert "alone" not in {result.groups[at.lowest].name, result.groups[at.highest].name}
     assert at.rates[1].value == 1.0
     assert at.rates[1].low < 0.3
-    reading = found.readings[SPDD]
-    assert reading.high - reading.low > 0.3  # one row says hardly anything of where its group lies
-    assert "Unsure, fewer than 30 rows: alone." in str(found)
+    reading = result.readings[SPDD]
+    assert reading.high - reading.low > 0.3  # one row hardly determines the distribution of its group
+    assert "Unsure, fewer than 30 rows: alone." in str(result)
 
 
 def test_two_rows_are_audited():
-    found = ft.audit([0.2, 0.7], [0, 1], sensitive_features=["a", "b"], **QUICK)
-    assert found.metrics[SPDD] == pytest.approx(0.5)
-    assert found.readings[SPDD].p_value == 1.0
-    assert found.readings[SPDD].low == 0.0
-    assert found.groups[0].auc is None
-    assert found.unsure == ("a", "b")
-    json.loads(found.to_json())
+    result = ft.audit([0.2, 0.7], [0, 1], sensitive_features=["a", "b"], **QUICK)
+    assert result.metrics[SPDD] == pytest.approx(0.5)
+    assert result.readings[SPDD].p_value == 1.0
+    assert result.readings[SPDD].low == 0.0
+    assert result.groups[0].auc is None
+    assert result.unsure == ("a", "b")
+    json.loads(result.to_json())
 
 
-def test_groups_that_are_read_as_equal_are_not_proven_equal():
+def test_equal_samples_have_an_interval_above_zero():
     scores = np.tile([0.0, 1.0], 100)
-    found = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), random_state=0)
-    reading = found.readings[SPDD]
+    result = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 100), random_state=0)
+    reading = result.readings[SPDD]
     assert reading.value == 0
     assert reading.low == 0
     assert 0.05 < reading.high < 0.3  # 100 rows a group: the rates may differ by about 2 * sqrt(2 * 0.25 / 100)
@@ -321,38 +321,40 @@ def test_a_seed_fixes_it():
 
 def test_to_dict_is_plain_and_complete():
     scores, labels, groups, _ = rows_at_random()
-    found = ft.audit(scores, labels, sensitive_features=groups, thresholds=[0.5, 1.0], strata=labels, **QUICK)
-    plain = json.loads(found.to_json(indent=1))
-    assert plain == found.to_dict()
-    assert plain["metrics"] == found.metrics
+    result = ft.audit(scores, labels, sensitive_features=groups, thresholds=[0.5, 1.0], strata=labels, **QUICK)
+    plain = json.loads(result.to_json(indent=1))
+    assert plain == result.to_dict()
+    assert plain["metrics"] == result.metrics
     assert plain["rows"] == 600
     assert len(plain["cdf"]["points"]) == len(plain["cdf"]["groups"][0]) == 101
     assert plain["cdf"]["groups"][0][-1] == 1.0
     assert plain["thresholds"][1]["ratio"]["value"] is None  # nobody above 1
     assert plain["settings"]["null"] == "shuffled"
-    assert "0.00" not in repr(found.histograms)
+    assert "0.00" not in repr(result.histograms)
 
 
 def test_text_fits_80_columns_whatever_the_names():
     names = ["x" * 300, "\x1b[31mred", "new\nline", "\u202eright to left", "=cmd()", "\U0001f600", *map(str, range(60))]
     groups = np.repeat(names, 4)
     scores = np.random.default_rng(0).random(groups.size)
-    found = ft.audit(scores, (scores > 0.6).astype(int), sensitive_features={"a" * 200: groups}, strata=groups, **QUICK)
-    text = str(found)
+    result = ft.audit(
+        scores, (scores > 0.6).astype(int), sensitive_features={"a" * 200: groups}, strata=groups, **QUICK
+    )
+    text = str(result)
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "more groups" in text
     assert "more strata" in text
-    assert repr(found).startswith("Audit(264 rows in 66 groups, pairwise disparity ")
+    assert repr(result).startswith("Audit(264 rows in 66 groups, pairwise disparity ")
 
 
 def test_figures_and_pages_are_loaded_when_first_asked_for():
     code = (
         "import sys, fairtransport as ft\n"
-        "found = ft.audit([0.2, 0.7], sensitive_features=['a', 'b'], n_bootstrap=20, n_permutations=20)\n"
+        "result = ft.audit([0.2, 0.7], sensitive_features=['a', 'b'], n_bootstrap=20, n_permutations=20)\n"
         "assert 'fairtransport.report' not in sys.modules\n"
-        "assert found.to_html().startswith('<!DOCTYPE html>')\n"
+        "assert result.to_html().startswith('<!DOCTYPE html>')\n"
         "assert 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -394,9 +396,9 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
     ],
 )
 def test_errors_say_what_is_wrong_and_show_no_value(arguments, error, message):
-    given = {"scores": [CANARY, 0.2, 0.3, 0.4], "sensitive_features": ["a", "b"] * 2, **arguments}
+    options = {"scores": [CANARY, 0.2, 0.3, 0.4], "sensitive_features": ["a", "b"] * 2, **arguments}
     with pytest.raises(error, match=re.escape(message)) as caught:
-        ft.audit(given.pop("scores"), **given)
+        ft.audit(options.pop("scores"), **options)
     assert str(CANARY) not in str(caught.value)
     assert "secret" not in str(caught.value)
 

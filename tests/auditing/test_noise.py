@@ -1,4 +1,4 @@
-"""How sure: the pieces that intervals, floors and bounds are made of."""
+"""Coarse histograms, disparity norms, permutation test, confidence distributions and distribution-free bounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stratum_of(counted, target="barycenter", most=128):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("n", [60, 3000])
-def test_disparities_survive_the_thinning(target, n):
+def test_disparities_are_kept_by_coarse_bins(target, n):
     target = tuple(target) if isinstance(target, list) else target
     scores, groups = rows_at_random(n=n)
     counted = count_scores(scores, sensitive_features=groups)
@@ -50,12 +50,12 @@ def test_averages_of_a_distribution_function():
     coarse = coarsen(count_scores(scores, sensitive_features=groups))
     other = Sample.from_values(np.random.default_rng(1).random(50))
     averages = coarse.average_cdf(other)
-    for place in (1, 40, averages.size - 1):
-        points = np.linspace(coarse.nodes[place - 1], coarse.nodes[place], 20_001)[:-1]
-        assert averages[place] == pytest.approx(other.cdf(points).mean(), abs=1e-4)
+    for i in (1, 40, averages.size - 1):
+        points = np.linspace(coarse.nodes[i - 1], coarse.nodes[i], 20_001)[:-1]
+        assert averages[i] == pytest.approx(other.cdf(points).mean(), abs=1e-4)
 
 
-def test_the_bins_do_not_know_the_groups():
+def test_bins_do_not_depend_on_groups():
     scores, groups = rows_at_random()
     shuffled = np.random.default_rng(1).permutation(groups)
     one, other = (coarsen(count_scores(scores, sensitive_features=codes)) for codes in (groups, shuffled))
@@ -86,14 +86,14 @@ def test_norms_are_sums_of_distances(n_groups):
 def test_floors_are_those_of_shuffled_rows(n):
     rng = np.random.default_rng(0)
     scores, groups = rng.beta(2, 3, n), rng.integers(0, 3, n)
-    found = noise_floors([stratum_of(count_scores(scores, sensitive_features=groups))], 1000, rng)
+    result = noise_floors([stratum_of(count_scores(scores, sensitive_features=groups))], 1000, rng)
     for name in METRICS:
         slow = metrics.noise_floor(
             getattr(metrics, name), scores, sensitive_features=groups, n_shuffles=150, random_state=1
         )
-        error = np.hypot(slow.sd / np.sqrt(150), found[name].sd / np.sqrt(1000))
-        assert found[name].mean == pytest.approx(slow.mean, abs=4 * error + 0.01 * slow.mean)
-        assert found[name].sd == pytest.approx(slow.sd, rel=0.3)
+        error = np.hypot(slow.sd / np.sqrt(150), result[name].sd / np.sqrt(1000))
+        assert result[name].mean == pytest.approx(slow.mean, abs=4 * error + 0.01 * slow.mean)
+        assert result[name].sd == pytest.approx(slow.sd, rel=0.3)
 
 
 def test_floors_of_weights_are_those_of_effective_rows():
@@ -104,10 +104,10 @@ def test_floors_of_weights_are_those_of_effective_rows():
     counted = count_scores(scores, sensitive_features=groups, sample_weight=weights)
     stratum = stratum_of(counted)
     assert not stratum.histograms.can_permute
-    found = noise_floors([stratum], 500, rng)
+    result = noise_floors([stratum], 500, rng)
     effective = (1 + 3) ** 2 / (2 * (1 + 9))  # of a row
     for name in METRICS:
-        assert found[name].mean == pytest.approx(plain[name].mean / np.sqrt(effective), rel=0.1)
+        assert result[name].mean == pytest.approx(plain[name].mean / np.sqrt(effective), rel=0.1)
 
 
 def test_a_thousand_million_rows_have_a_floor():
@@ -125,7 +125,7 @@ def test_overlapping_groups_are_shuffled_with_their_overlap():
     table = {"race": rng.choice(["B", "W"], 500), "sex": rng.choice(["F", "M"], 500)}
     scores = rng.random(500)
     counted = count_scores(scores, sensitive_features=table, grouping="each")
-    found = noise_floors([stratum_of(counted)], 600, rng)[METRICS[2]]
+    result = noise_floors([stratum_of(counted)], 600, rng)[METRICS[2]]
     slow = metrics.noise_floor(
         metrics.strong_pairwise_disparity,
         scores,
@@ -134,32 +134,32 @@ def test_overlapping_groups_are_shuffled_with_their_overlap():
         n_shuffles=150,
         random_state=1,
     )
-    assert found.mean == pytest.approx(slow.mean, rel=0.08)
+    assert result.mean == pytest.approx(slow.mean, rel=0.08)
 
 
 # --------------------------------------------------------------------------------------------------- intervals
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_truths_lie_around_a_clear_reading(target):
+def test_intervals_contain_a_clear_disparity(target):
     scores, groups = rows_at_random(n=20_000, n_groups=4)
     scores = np.clip(scores * (1 - 0.1 * groups), 0, 1)
     counted = count_scores(scores, sensitive_features=groups)
     exact = counted.disparities(target)
-    for name, found in confidence_distributions([stratum_of(counted, target)], 200, np.random.default_rng(0)).items():
-        low, high = found.interval(0.95)
+    for name, result in confidence_distributions([stratum_of(counted, target)], 200, np.random.default_rng(0)).items():
+        low, high = result.interval(0.95)
         assert low < exact[name] * 1.01
         assert high > exact[name] * 0.99
         assert high - low < 0.3 * exact[name]
-        assert found.median == pytest.approx(exact[name], rel=0.05)
+        assert result.median == pytest.approx(exact[name], rel=0.05)
 
 
-def test_many_groups_are_done_in_pieces_and_two_blocks_add_up():
+def test_many_groups_are_solved_in_chunks_and_two_strata_add_up():
     rng = np.random.default_rng(0)
     scores, groups = rng.random(4000), rng.integers(0, 40, 4000)
     counted = count_scores(scores, sensitive_features=groups)
-    found = confidence_distributions([stratum_of(counted, most=32)], 60, rng)[METRICS[2]]
-    assert found.values.shape == (60,)
+    result = confidence_distributions([stratum_of(counted, most=32)], 60, rng)[METRICS[2]]
+    assert result.values.shape == (60,)
     half = Stratum(coarsen(counted), make_norms(counted, "barycenter"), weight=0.5)
     both = confidence_distributions([half, half], 60, rng)
     alone = confidence_distributions([stratum_of(counted)], 60, rng)
@@ -169,16 +169,16 @@ def test_many_groups_are_done_in_pieces_and_two_blocks_add_up():
     assert confidence_distributions([part, part], 60, rng)[METRICS[2]].median == pytest.approx(0.6, abs=0.01)
 
 
-def test_the_bias_is_taken_off():
-    # 30 rows in each of 6 groups that do not differ read 0.9. No estimate of a distance can be free of bias at 0.
+def test_the_bias_is_corrected():
+    # 30 rows in each of 6 groups without a difference: the observed disparity is 0.9, and never unbiased at 0.
     rng = np.random.default_rng(0)
-    middles, readings = [], []
+    corrected, observed = [], []
     for _ in range(20):
         counted = count_scores(rng.beta(2, 3, 180), sensitive_features=np.repeat(np.arange(6), 30))
-        readings.append(counted.disparities()[METRICS[2]])
-        middles.append(confidence_distributions([stratum_of(counted)], 99, rng)[METRICS[2]].median)
-    assert np.mean(middles) < 0.45 * np.mean(readings)
-    assert np.min(middles) == 0
+        observed.append(counted.disparities()[METRICS[2]])
+        corrected.append(confidence_distributions([stratum_of(counted)], 99, rng)[METRICS[2]].median)
+    assert np.mean(corrected) < 0.45 * np.mean(observed)
+    assert np.min(corrected) == 0
 
 
 # -------------------------------------------------------------------------------------------- distribution-free
@@ -195,8 +195,8 @@ def test_margins_by_hand():
         "group": radius.sum(),
     }
     for kind, expected in kinds.items():
-        found = distribution_free_margins([DisparityNorm("x", kind, group=0)], sizes, weights, 0.9)
-        assert found["x"] == pytest.approx(expected)
+        result = distribution_free_margins([DisparityNorm("x", kind, group=0)], sizes, weights, 0.9)
+        assert result["x"] == pytest.approx(expected)
 
 
 def test_margins_hold_for_any_distribution():
@@ -204,7 +204,7 @@ def test_margins_hold_for_any_distribution():
     norms = make_norms(count_scores([0.0, 1.0], sensitive_features=[0, 1]), "barycenter")
     for draw in (rng.random, lambda n: (rng.random(n) < 0.5) * 1.0):  # the truth is 0
         margin = distribution_free_margins(norms, np.array([50.0, 50.0]), np.ones(2), 0.95)[METRICS[2]]
-        found = [
+        result = [
             metrics.strong_pairwise_disparity(draw(100), sensitive_features=np.repeat([0, 1], 50)) for _ in range(200)
         ]
-        assert np.mean(np.array(found) <= margin) >= 0.95
+        assert np.mean(np.array(result) <= margin) >= 0.95

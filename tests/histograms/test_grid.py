@@ -33,7 +33,7 @@ def test_scores_on_the_grid_stay_there(low, high, n_bins):
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (300.0, 850.0)])
-def test_an_engine_that_knows_arithmetic_finds_the_same_places(score_range):
+def test_a_table_engine_computes_the_same_nodes(score_range):
     grid = Grid.over(score_range, 1000)
     scores = grid.from_unit(np.random.default_rng(0).random(5000))
     column = pl.DataFrame({"s": scores}).select(((pl.col("s") - grid.low) * grid.scale - SLACK).ceil().cast(pl.Int64))

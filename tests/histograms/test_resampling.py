@@ -60,7 +60,7 @@ def test_weights_have_the_variance_of_rows_drawn_one_by_one():
     assert drawn.var(axis=0) == pytest.approx(one_by_one.var(axis=0), rel=0.15)
 
 
-def test_sizes_are_kept_or_left_to_chance():
+def test_sizes_are_fixed_or_random():
     masses, rng = np.array([[3.0, 4.0], [0.0, 0.0]]), np.random.default_rng(0)
     kept = resample_masses(masses, None, rng, 50)
     assert np.all(kept.sum(axis=2) == [7, 0])

@@ -132,7 +132,7 @@ def test_two_groups_are_as_far_from_their_barycenter_as_from_each_other():
 # --------------------------------------------------------------------------------------------------- targets
 
 
-def test_words_mean_what_they_say():
+def test_named_targets():
     scores, groups = audited_at_random(3)
     parts = [scores[groups == label] for label in "abcd"]
     samples = [Sample.from_values(part) for part in parts]
@@ -243,7 +243,7 @@ def test_rows_without_weight_do_not_count(drawn):
     assert with_zeros == pytest.approx(disparities(scores, sensitive_features=groups), abs=1e-12)
 
 
-def test_groups_alike_are_at_distance_exactly_zero():
+def test_equal_groups_have_distance_exactly_zero():
     rng = np.random.default_rng(0)
     one = rng.random(7)
     scores = np.concatenate([one, np.repeat(one, 3), np.repeat(one, 10)])  # 7, 21 and 70 rows
@@ -370,7 +370,7 @@ def test_zero_has_no_sign_and_may_be_all_there_is():
     assert found["strong_pairwise_disparity"] == pytest.approx(0.25)
 
 
-def test_a_score_of_any_size_is_told_from_zero():
+def test_tiny_scores_are_distinguished_from_zero():
     tiny = np.nextafter(0, 1)
     found = sort_scores([tiny, 0.0, 1.0, tiny], make_groups(["a", "b", "a", "b"]))
     assert np.array_equal(found.everyone().values, [0.0, tiny, tiny, 1.0])

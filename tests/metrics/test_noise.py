@@ -40,7 +40,7 @@ def test_summary_by_hand():
     assert NoiseFloor(observed=np.nextafter(0.5, 1), values=floor.values).p_value == 3 / 5  # a rounding is no excess
 
 
-def test_a_real_difference_stands_above_the_floor_and_chance_does_not():
+def test_a_true_difference_exceeds_the_noise_floor_and_permuted_groups_do_not():
     rng = np.random.default_rng(0)
     groups = np.repeat(["a", "b"], 60)
     apart = np.where(groups == "a", rng.beta(2, 5, 120), rng.beta(5, 2, 120))

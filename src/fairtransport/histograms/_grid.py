@@ -133,7 +133,7 @@ class Grid:
         if outside:
             raise ValueError(
                 f"{name} has {outside} of {values.size} values outside [{self.low:g}, {self.high:g}]; give the range "
-                "that they may have with range=(low, high). If these are logits, apply the logistic function first."
+                "of possible scores with range=(low, high). If these are logits, apply the logistic function first."
             )
         return values
 
