@@ -70,8 +70,8 @@ def test_a_difference_within_the_noise_is_called_chance(run, here):
     rng = np.random.default_rng(3)
     pl.DataFrame({"s": rng.random(200), "race": ["a", "b"] * 100}).write_csv("fair.csv")
     result = call(run, files=["fair.csv"])
-    told = " ".join(result.stdout.split())
-    assert "The two groups are scored no more differently than expected by chance" in told
+    text = " ".join(result.stdout.split())
+    assert "The two groups are scored no more differently than expected by chance" in text
 
 
 @pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "sco*.parquet"])
@@ -161,8 +161,8 @@ def test_a_limit_that_is_exceeded_ends_with_2(run, here, option, limit, status):
     assert result.stdout.startswith("Audit of 600 rows")
     name, _, bound = limit.partition("=")
     sign = "<" if option == "--fail-below" else ">"
-    told = f"limit exceeded: {name} is "
-    assert result.stderr.startswith(told) if status else result.stderr == ""
+    message = f"limit exceeded: {name} is "
+    assert result.stderr.startswith(message) if status else result.stderr == ""
     assert not status or result.stderr.endswith(f") {sign} {float(bound):g}\n")
 
 
@@ -195,7 +195,7 @@ def test_a_ratio_without_selected_rows_exceeds_no_limit(run, here):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ["--fail-above", "sdpp=.1"],
@@ -208,20 +208,20 @@ def test_a_ratio_without_selected_rows_exceeds_no_limit(run, here):
         (["--fail-above", "err=.1"], "A limit on err needs --label"),
     ],
 )
-def test_invalid_limits_are_refused_before_reading(run, here, arguments, told):
-    assert told in one_line(call(run, *arguments, files=["none.csv"]))
+def test_invalid_limits_are_refused_before_reading(run, here, arguments, message):
+    assert message in one_line(call(run, *arguments, files=["none.csv"]))
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"score": "scor"}, "scores.csv has no column 'scor'; it has 's', 'race', 'sex', 'y', 'w', 'region'."),
         ({"sensitive": "Rase"}, "scores.csv has no column 'Rase'; close to it: 'race'"),
         ({"sensitive": "race,sexx"}, "has no column 'sexx'; close to it: 'sex'"),
-        ({"score": "race"}, "scores.csv, line 2: column 'race' holds something that is no number there"),
+        ({"score": "race"}, "scores.csv, line 2: column 'race' contains something that is not a number"),
         ({"files": ["none.csv"]}, "error: No such file: none.csv"),
         ({"files": ["."]}, "error: This is a folder; give its files by a pattern, such as folder/*.parquet: ."),
         ({"files": ["no*.csv"]}, "error: No file matches the pattern: no*.csv"),
@@ -229,19 +229,19 @@ def test_invalid_limits_are_refused_before_reading(run, here, arguments, told):
         ({"files": ["header.csv"]}, "error: The table has no rows."),
         ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 are needed."),
         ({"files": ["ragged.csv"]}, "error: ragged.csv, line 4: the row does not have the 2 fields"),
-        ({"files": ["cut.parquet"]}, "error: cut.parquet is no Parquet file, or is cut off"),
-        ({"files": ["points.csv"]}, "has 1 of 3 values outside [0, 1]; give the range that they may have with --range"),
+        ({"files": ["cut.parquet"]}, "error: cut.parquet is not a Parquet file, or is truncated"),
+        ({"files": ["points.csv"]}, "has 1 of 3 values outside [0, 1]; give the range of possible scores with --range"),
         ({"files": ["ids.csv"], "sensitive": "id"}, "at least 1000 groups in column 'id'; --max-groups is 200"),
         ({"files": ["missing.csv"]}, "No row of the table can be counted: 2 with no score"),
         ({"files": ["scores.csv", "scores.parquet"]}, "of 2 formats (csv, parquet)"),
         ({"files": ["scores.csv", "ragged.csv"], "score": "w"}, "ragged.csv has no column 'w'"),
         ({"files": ["twice.csv"]}, "twice.csv has 2 columns named 'race'; rename them."),
-        ({"files": ["latin.csv"]}, "latin.csv, line 3: the file is not UTF-8; say its --encoding (utf-8, latin-1"),
-        ({"files": ["na.csv"]}, "no number there. If it marks a missing value, say so with --null; if numbers have a"),
-        ({"files": ["na.csv"]}, "decimal comma, with --decimal ,;"),
+        ({"files": ["latin.csv"]}, "latin.csv, line 3: the file is not UTF-8; give its --encoding (utf-8, latin-1"),
+        ({"files": ["na.csv"]}, "not a number. If it marks a missing value, give it with --null; if numbers have a"),
+        ({"files": ["na.csv"]}, "decimal comma, use --decimal ,;"),
     ],
 )
-def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, told):
+def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, message):
     contents = {
         "empty.csv": "",
         "header.csv": "s,race\n",
@@ -259,7 +259,7 @@ def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, told):
     data = Path("scores.parquet").read_bytes()
     Path("cut.parquet").write_bytes(data[: len(data) // 2])
     line = one_line(call(run, **arguments))
-    assert told in line
+    assert message in line
     assert CANARY not in line
 
 
@@ -279,7 +279,7 @@ def test_missing_scores_and_groups_are_counted(run, here):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--range", "1"], "--range must be two numbers, such as 300,850; got '1'"),
         (["--confidence", 95], "confidence must be below 1"),
@@ -290,15 +290,15 @@ def test_missing_scores_and_groups_are_counted(run, here):
         (["--json", "scores.csv"], "error: scores.csv is an input; choose another name for the output file."),
         (["--json", "scores.parquet"], "error: The output file exists; use --force to overwrite it: scores.parquet"),
         (["--json", "x", "--html", "x"], "Two outputs have the same file name"),
-        (["--positive", "1"], "A positive label needs a column of labels"),
-        (["--label", "region", "--positive", "x"], "--positive is none of the two labels in column 'region'"),
+        (["--positive", "1"], "A positive label requires a column of labels"),
+        (["--label", "region", "--positive", "x"], "Column 'region' has two labels, and --positive is neither of them"),
         (["--label", "w"], "Column 'w' has at least 3 different labels; two are needed"),
         (["--target", "X"], "None of the 2 groups of column 'race' has the name that --target says"),
         (["--memory", "much"], "memory must be a size such as '2GiB'"),
     ],
 )
-def test_wrong_options_are_one_line(run, here, arguments, told):
-    assert told in one_line(call(run, *arguments))
+def test_wrong_options_are_one_line(run, here, arguments, message):
+    assert message in one_line(call(run, *arguments))
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])

@@ -1,4 +1,4 @@
-"""Every command that stands in README.md and docs/*.md runs, on a small table."""
+"""Every command in README.md and docs/*.md runs, on a small table."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ from fairtransport.paper.reproduction import Reproduction
 from fairtransport.tabular import TableModel
 
 ROOT = Path(__file__).parents[2]
-TOLD = {"stream.md", "install.md", "which_method.md", "limits.md"}  # and the tours: they have tests of their own
+TESTED_ELSEWHERE = {"stream.md", "install.md", "which_method.md", "limits.md"}  # as are the tours
 PAGES = [
     ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.name not in TOLD and not p.name.startswith("tour_")),
+    *sorted(
+        p for p in (ROOT / "docs").glob("*.md") if p.name not in TESTED_ELSEWHERE and not p.name.startswith("tour_")
+    ),
 ]
 
 
 def documented():
-    """Commands within blocks of code, one a line; a line may go on after a backslash."""
+    """Yield the commands in code blocks, one per line; a backslash continues a line."""
     for page in PAGES:
         blocks = re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
         for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
-            found = re.match(r"(?:\$ |cat \S+ \| )?(fairtransport .*)", line.strip())
-            if found:
-                yield page.name, " ".join(re.split(r"\s[#>]\s*", found[1])[0].split())
+            match = re.match(r"(?:\$ |cat \S+ \| )?(fairtransport .*)", line.strip())
+            if match:
+                yield page.name, " ".join(re.split(r"\s[#>]\s*", match[1])[0].split())
 
 
 def mentioned():
-    """Commands within the text, such as `fairtransport audit`."""
+    """Yield the commands in the text, such as `fairtransport audit`."""
     for page in PAGES:
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-        for found in re.findall(r"`fairtransport ([a-z]+)[^`]*`", text):
-            yield page.name, found
+        for command in re.findall(r"`fairtransport ([a-z]+)[^`]*`", text):
+            yield page.name, command
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """What the commands of the pages are called on."""
+    """A folder with the files that the documented commands read."""
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     n = 240
@@ -125,13 +127,13 @@ def test_documented_command_runs(command, here, quick_paper, monkeypatch):
     words = shlex.split(command)[1:]
     if "--install-completion" in words:  # it changes the shell's settings
         words = ["--show-completion" if word == "--install-completion" else word for word in words]
-    outputs = [words[place + 1] for place, word in enumerate(words) if word in {"--out", "--html", "--sql"}]
+    outputs = [words[position + 1] for position, word in enumerate(words) if word in {"--out", "--html", "--sql"}]
     for output in outputs:
         Path(output).unlink(missing_ok=True)
-    given = Path("new.csv").read_bytes() if "-" in words else None
+    content = Path("new.csv").read_bytes() if "-" in words else None
     if "audit" in words:
         words += ["--replicates", "20"]
-    result = CliRunner().invoke(app, words, input=given)
+    result = CliRunner().invoke(app, words, input=content)
     limited = any(word.startswith("--fail-") for word in words)
     assert result.exit_code in ({0, 2} if limited else {0}), result.output
     for output in outputs:
@@ -153,7 +155,7 @@ def test_mentioned_command_exists(name, run):
     assert run(name, "--help").exit_code == 0
 
 
-def test_every_command_has_its_place_on_the_page(run):
+def test_every_command_is_on_the_page(run):
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     commands = re.findall(r"^  ([a-z]+)  ", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
     assert len(commands) >= 7
@@ -161,9 +163,9 @@ def test_every_command_has_its_place_on_the_page(run):
         assert f"fairtransport {name} " in page, name
 
 
-def test_the_page_says_the_exit_statuses_that_help_says(run):
+def test_the_page_lists_the_exit_statuses_of_the_help(run):
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     stated = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
     assert stated == {"0", "1", "2", "64", "130"}
-    told = " ".join(run("audit", "--help").stdout.split())
-    assert all(f" {status} " in told for status in stated)
+    text = " ".join(run("audit", "--help").stdout.split())
+    assert all(f" {status} " in text for status in stated)

@@ -1,4 +1,4 @@
-"""``fairtransport repair``: the file it writes is the table with one more column, row by row."""
+"""``fairtransport repair``: its output is the table with one more column."""
 
 from __future__ import annotations
 
@@ -79,32 +79,32 @@ def read(path):
 def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, here, name, out):
     result = call(run, "--guess-types", files=[name], out=out)
     assert (result.exit_code, result.stderr) == (0, ""), result.output
-    found, frame = read(out), rows()
-    assert found.columns == [*frame.columns, "s_repaired"]
-    assert found.select(frame.columns).rows() == frame.rows()
+    repaired, frame = read(out), rows()
+    assert repaired.columns == [*frame.columns, "s_repaired"]
+    assert repaired.select(frame.columns).rows() == frame.rows()
     fitted = ft.TableRepair(score="s", sensitive_features="race").fit(frame)
     expected = fitted.transform(frame)["repaired"]
-    np.testing.assert_allclose(found["s_repaired"], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(repaired["s_repaired"], expected, rtol=0, atol=1e-12)
     assert result.stdout.endswith(f"Written: {out}\n")
 
 
 def test_the_figures_before_and_after_are_those_of_the_rows(run, here):
     result = call(run, "--label", "y", "--weight", "w")
     assert max(map(len, result.stdout.splitlines())) <= 80
-    told = {
+    lines = {
         " ".join(line.split()[:-3]): line.split()[-3:] for line in result.stdout.splitlines() if line.count(".") > 2
     }
-    found = pl.read_parquet("out.parquet")
-    options = {"sensitive_features": found["race"].to_numpy(), "sample_weight": found["w"].to_numpy()}
-    before = ft.metrics.strong_pairwise_disparity(found["s"].to_numpy(), **options)
-    after = ft.metrics.strong_pairwise_disparity(found["s_repaired"].to_numpy(), **options)
-    shown = [float(word) for word in told["Distance between pairs"]]
+    repaired = pl.read_parquet("out.parquet")
+    options = {"sensitive_features": repaired["race"].to_numpy(), "sample_weight": repaired["w"].to_numpy()}
+    before = ft.metrics.strong_pairwise_disparity(repaired["s"].to_numpy(), **options)
+    after = ft.metrics.strong_pairwise_disparity(repaired["s_repaired"].to_numpy(), **options)
+    shown = [float(word) for word in lines["Distance between pairs"]]
     assert shown[:2] == pytest.approx([before, after], abs=1e-3)
     assert after < 0.01 < before
     error = next(line.split() for line in result.stdout.splitlines() if line.startswith("Error"))
-    weights = found["w"].to_numpy()
+    weights = repaired["w"].to_numpy()
     for word, column in zip(error[1:], ("s", "s_repaired"), strict=True):
-        wrong = (found[column].to_numpy() > 0.5) != found["y"].to_numpy()
+        wrong = (repaired[column].to_numpy() > 0.5) != repaired["y"].to_numpy()
         assert float(word) == pytest.approx(np.average(wrong, weights=weights), abs=2e-3)
 
 
@@ -150,9 +150,9 @@ def test_learned_on_one_file_and_applied_to_another(run, here, name):
     assert result.exit_code == 0, result.output
     fitted = ft.TableRepair(score="s", sensitive_features="sex").fit(rows())
     expected = fitted.repair_.transform([0.3, 1.0, 0.0], sensitive_features=[0, 1, 0])
-    found = pl.read_parquet("out.parquet")["s_repaired"].to_list()
-    assert found[:3] == pytest.approx(expected, abs=1e-12)
-    assert found[3:] == [None, None, None]
+    repaired = pl.read_parquet("out.parquet")["s_repaired"].to_list()
+    assert repaired[:3] == pytest.approx(expected, abs=1e-12)
+    assert repaired[3:] == [None, None, None]
     said = result.stdout
     assert "Clamped to the fitted range: 2 rows." in said
     for reason in ("no score", "no group", "unknown group"):
@@ -174,14 +174,14 @@ def test_rows_without_score_or_group_are_reported(run, here):
 def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     result = call(run, "--sql", "repair.sql", "--lookup", "lookup.parquet", "--bins", 500)
     assert result.stdout.endswith("Written: out.parquet\nSQL: repair.sql\nLookup table: lookup.parquet\n")
-    found = pl.read_parquet("out.parquet")
+    repaired = pl.read_parquet("out.parquet")
     with duckdb.connect() as database:
         database.execute("CREATE TABLE scores AS SELECT * FROM 'scores.parquet'")
         *made, query = [part for part in Path("repair.sql").read_text().split(";\n") if part]
         for statement in made:
             database.execute(statement)
         again = database.sql(query).order("id").fetchnumpy()["s_repaired"]
-    np.testing.assert_allclose(again, found["s_repaired"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(again, repaired["s_repaired"], rtol=0, atol=1e-12)
     lookup = pl.read_parquet("lookup.parquet")
     assert lookup.columns == ["race", "bin", "start", "base", "slope"]
     assert lookup.height == 3 * 501
@@ -191,18 +191,18 @@ def test_several_files_keep_their_order(run, here):
     for number in range(3):
         rows(200, number).with_columns(id=pl.lit(number)).write_csv(f"part{number}.csv.gz", compression="gzip")
     assert call(run, files=["part2.csv.gz", "part0.csv.gz", "part1.csv.gz"]).exit_code == 0
-    found = pl.read_parquet("out.parquet")
-    assert found["id"].to_list() == ["2"] * 200 + ["0"] * 200 + ["1"] * 200
-    assert found["s"].to_list() == pl.concat([rows(200, number)["s"] for number in (2, 0, 1)]).to_list()
+    repaired = pl.read_parquet("out.parquet")
+    assert repaired["id"].to_list() == ["2"] * 200 + ["0"] * 200 + ["1"] * 200
+    assert repaired["s"].to_list() == pl.concat([rows(200, number)["s"] for number in (2, 0, 1)]).to_list()
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        ({"out": "out.xlsx"}, "no format that can be written, by its name"),
+        ({"out": "out.xlsx"}, "no format that can be written; known extensions"),
         ({"out": "none/out.parquet"}, "The folder of the output file does not exist"),
         ({"out": "scores.parquet"}, "scores.parquet is an input; choose another name for the output file."),
         ({"out": "scores.csv"}, "The output file exists; use --force to overwrite it: scores.csv"),
@@ -211,15 +211,15 @@ def test_several_files_keep_their_order(run, here):
         ({"files": ["taken.csv"]}, "The table has a column 'S_repaired' already; name another with --column"),
         ({"files": ["twice.csv"]}, "twice.csv has several columns named 'x'; rename them."),
         ({"files": ["ragged.csv"]}, "ragged.csv, line 4: the row does not have the 2 fields"),
-        ({"files": ["text.parquet"]}, "Column 's' holds String, not numbers"),
+        ({"files": ["text.parquet"]}, "Column 's' contains String, not numbers"),
         (
             {"files": ["points.csv"]},
-            "has 1 of 4 values outside [0, 1]; give the range that they may have with --range LOW",
+            "has 1 of 4 values outside [0, 1]; give the range of possible scores with --range LOW",
         ),
         ({"files": ["a.csv", "twice.csv"]}, "a.csv has no column"),
     ],
 )
-def test_bad_input_is_one_line(run, here, arguments, told):
+def test_bad_input_is_one_line(run, here, arguments, message):
     contents = {
         "one.csv": "s,race\n0.1,a\n0.2,a\n",
         "single.csv": f"s,race\n0.1,a\n0.2,a\n0.3,{CANARY}\n",
@@ -234,7 +234,7 @@ def test_bad_input_is_one_line(run, here, arguments, told):
     pl.DataFrame({"s": [CANARY, "b"], "race": ["a", "b"]}).write_parquet("text.parquet")
     before = sorted(here.iterdir())
     line = one_line(call(run, **arguments))
-    assert told in line
+    assert message in line
     assert CANARY not in line
     assert sorted(here.iterdir()) == before
 
@@ -242,7 +242,7 @@ def test_bad_input_is_one_line(run, here, arguments, told):
 def test_text_of_scores_in_the_file_to_repair(run, here):
     pl.DataFrame({"s": [CANARY, "b"], "race": ["B", "W"]}).write_parquet("text.parquet")
     line = one_line(call(run, "--fit-on", "scores.parquet", files=["text.parquet"]))
-    assert "Column 's' holds text, not numbers" in line
+    assert "Column 's' contains text, not numbers" in line
     assert CANARY not in line
 
 
@@ -279,7 +279,7 @@ def test_ctrl_c_in_the_middle_leaves_no_file(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(file_repair._Tally, "add", stop)
+    monkeypatch.setattr(file_repair._HistogramSums, "add", stop)
     before = sorted(here.iterdir())
     result = call(run)
     assert (result.exit_code, result.stderr) == (130, "stopped\n")
@@ -309,8 +309,8 @@ def test_ctrl_c_of_a_real_process(here):
     while process.poll() is None and not list(here.glob(".out.csv.*")):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, told = process.communicate(timeout=60)
-    assert (process.returncode, out, told) == (130, "", "stopped\n")
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (130, "", "stopped\n")
     assert sorted(path.name for path in here.iterdir()) == before
 
 
@@ -323,7 +323,7 @@ def test_the_output_is_not_more_open_than_the_mask_allows(run, here):
     assert Path("out.parquet").stat().st_mode & 0o777 == 0o600
 
 
-def test_json_lines_go_through(run, here):
+def test_json_lines_are_read_and_written(run, here):
     frame = rows(100).with_columns(extra=pl.lit("x"))
     frame.write_ndjson("x.jsonl")
     assert call(run, files=["x.jsonl"], out="y.jsonl").exit_code == 0

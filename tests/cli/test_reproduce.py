@@ -11,7 +11,7 @@ from fairtransport.paper.reproduction import ITEMS, Reproduction
 from fairtransport.paper.table1 import Table1Row, run_table1
 
 
-def test_prints_ours_beside_theirs_and_writes(run, table1, tmp_path):
+def test_prints_our_figures_with_the_published_ones(run, table1, tmp_path):
     result = run("reproduce", "table1", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     lines = [line.rstrip() for line in result.stdout.splitlines()]
@@ -74,7 +74,7 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
     assert asked[1][0] == ITEMS
 
 
-def test_seeds_go_with_the_table_only(run, tmp_path):
+def test_seeds_apply_to_the_table_only(run, tmp_path):
     result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
     assert (result.exit_code, result.stderr) == (64, "error: --seeds applies to table1 only\n")
 

@@ -60,8 +60,8 @@ def test_rows_keep_their_order_and_columns_and_get_scores(run, here, raw_people,
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert result.stdout == "200 of 200 rows have a score.\nWritten: scored.csv\n"
     written = pl.read_csv("scored.csv", infer_schema=False)
-    given = pl.read_csv("new.csv", infer_schema=False)
-    assert written.drop("score").equals(given)
+    original = pl.read_csv("new.csv", infer_schema=False)
+    assert written.drop("score").equals(original)
     np.testing.assert_array_equal(written["score"].cast(float), expected(model, raw_people(200, seed=1)))
 
 
@@ -144,15 +144,15 @@ def test_standard_input_and_output(here, raw_people):
 
 
 @pytest.mark.parametrize(
-    ("given", "match"),
+    ("content", "match"),
     [
         (b"", "error: standard input is empty (0 bytes)."),
         (b"region,hours\nnorth,1,2\n", "error: The file has no columns 'skill', 'job', 'joined'"),
         (b"region,hours,skill,job,joined\nnorth,1\n", "error: standard input, line 2: the row does not have the 5"),
     ],
 )
-def test_wrong_standard_input(here, given, match):
-    result = CliRunner().invoke(app, ["score", "blind.ft", "-", "--out", "scored.csv"], input=given)
+def test_wrong_standard_input(here, content, match):
+    result = CliRunner().invoke(app, ["score", "blind.ft", "-", "--out", "scored.csv"], input=content)
     assert one_line(result).startswith(match)
     assert not Path("scored.csv").exists()
 

@@ -1,4 +1,4 @@
-"""``--small-groups`` and ``--min-group-size``; and the audit page promises what ``repair`` delivers."""
+"""``--small-groups`` and ``--min-group-size``; the report of an audit predicts the errors after ``repair``."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def repaired(run, *options):
     ("options", "policy"),
     [((), "keep"), (("--small-groups", "pool"), "pool"), (("--small-groups", "drop"), "drop")],
 )
-def test_the_page_promises_the_errors_that_repair_delivers(run, here, options, policy):
+def test_the_report_predicts_the_errors_after_repair(run, here, options, policy):
     result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", "--label", "y", *QUICK, *options)
     assert result.exit_code == 0, result.output
     table = pl.read_parquet("scores.parquet")
-    found = ft.audit_table(table, score="s", sensitive_features="g", label="y", small_groups=policy, n_bootstrap=20,
+    audit = ft.audit_table(table, score="s", sensitive_features="g", label="y", small_groups=policy, n_bootstrap=20,
                            n_permutations=20, random_state=0)  # fmt: skip
-    promised = WhatIf.of(found).at(0.5, amount=1.0)
+    predicted = WhatIf.of(audit).at(0.5, amount=1.0)
     _, out = repaired(run, *options)
     judged = out.filter(pl.col("g").is_in(["a", "b"])) if policy == "drop" else out
-    delivered = error_rate(judged["y"].to_numpy(), judged["s_repaired"].to_numpy())
+    measured = error_rate(judged["y"].to_numpy(), judged["s_repaired"].to_numpy())
     # A bin of 1/16384 can put single people on the other side of the threshold.
-    assert promised.error == pytest.approx(delivered, abs=2 / len(judged))
+    assert predicted.error == pytest.approx(measured, abs=2 / len(judged))
     exact = ft.QuantileRepair(small_groups=policy).fit(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
     by_rows = exact.transform(table["s"].to_numpy(), sensitive_features=table["g"].to_numpy())
     assert np.abs(by_rows - out["s_repaired"].to_numpy()).mean() < 1e-3
 
 
-def test_repair_says_which_groups_have_no_map_of_their_own(run, here):
+def test_repair_reports_groups_without_a_map_of_their_own(run, here):
     result, _ = repaired(run, "--json", "out.json")
     assert "2 of 4 groups have fewer than 30 rows and no maps of their own." in " ".join(result.stdout.split())
     assert json.loads((here / "out.json").read_text())["without_own_map"] == {"groups": 2, "rows": 28}
@@ -66,14 +66,14 @@ def test_repair_says_which_groups_have_no_map_of_their_own(run, here):
     assert "maps of their own" not in result.stdout
 
 
-def test_repair_of_small_groups_only_says_that_nothing_is_equal(run, here):
+def test_repair_of_small_groups_only_reports_one_common_map(run, here):
     people({"a": 9, "b": 8}).write_parquet("scores.parquet")
     result, _ = repaired(run)
     assert "None of the 2 groups has 30 rows: all share one map" in " ".join(result.stdout.split())
     assert result.stderr == ""
 
 
-def test_audit_says_what_was_pooled_and_left_out(run, here):
+def test_audit_reports_pooled_and_dropped_groups(run, here):
     base = ("audit", "scores.parquet", "--score", "s", "--sensitive", "g", *QUICK)
     kept, pooled, dropped = (run(*base, "--small-groups", word) for word in ("keep", "pool", "drop"))
     assert "(small groups)" not in kept.stdout

@@ -40,7 +40,7 @@ def call(run, *arguments, files=("people.csv",), label="hired", sensitive="sex",
     return run("train", *files, *options, *arguments)
 
 
-def told(result):
+def summary_of(result):
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -73,7 +73,7 @@ def test_the_table_shows_before_and_after_at_80_columns(run, here):
 
 def test_the_figures_are_those_of_the_file_on_the_rows_held_out(run, here, raw_people):
     raw_people(500, seed=1).write_csv("new.csv")
-    shown = told(call(run, "--test", "new.csv", "--json"))
+    shown = summary_of(call(run, "--test", "new.csv", "--json"))
     assert shown["rows"] == 600
     model = ft.load("model.ft")
     assert isinstance(model, TableModel)
@@ -83,14 +83,18 @@ def test_the_figures_are_those_of_the_file_on_the_rows_held_out(run, here, raw_p
     assert figures["error_rate"] == pytest.approx(
         ft.metrics.error_rate((new["hired"] == "yes").to_numpy(), scores), abs=0.01
     )
-    apart = ft.metrics.strong_pairwise_disparity(scores, sensitive_features=new["sex"])
-    assert figures["strong_pairwise_disparity"] == pytest.approx(apart, abs=0.01)  # the file sums up people's scores
+    disparity = ft.metrics.strong_pairwise_disparity(scores, sensitive_features=new["sex"])
+    assert figures["strong_pairwise_disparity"] == pytest.approx(
+        disparity, abs=0.01
+    )  # the file sums up people's scores
 
 
 def test_every_format_gives_the_same_model(run, here):
-    first = told(call(run, "--json", "--seed", 3, method="lr"))["held_out"]["figures"]
+    first = summary_of(call(run, "--json", "--seed", 3, method="lr"))["held_out"]["figures"]
     for name in ("people.parquet", "people.jsonl", "people.feather", "semicolon.csv"):
-        again = told(call(run, "--json", "--seed", 3, "--force", files=[name], method="lr"))["held_out"]["figures"]
+        again = summary_of(call(run, "--json", "--seed", 3, "--force", files=[name], method="lr"))["held_out"][
+            "figures"
+        ]
         for method, figures in first.items():
             assert again[method] == pytest.approx(figures, abs=1e-6), name
 
@@ -100,7 +104,7 @@ def test_every_format_gives_the_same_model(run, here):
     "method", ["dpp", "lr", *(pytest.param(name, marks=pytest.mark.models) for name in ("cot", "dot"))]
 )
 def test_methods_aware_and_blind(run, here, method, aware):
-    shown = told(call(run, "--json", *(["--aware"] if aware else []), method=method))
+    shown = summary_of(call(run, "--json", *(["--aware"] if aware else []), method=method))
     model = ft.load("model.ft")
     assert shown["method"] == method
     assert ("sex" in model.encoder_.names) == aware
@@ -113,19 +117,19 @@ def test_methods_aware_and_blind(run, here, method, aware):
 @pytest.mark.models
 def test_options_reach_the_model(run, here):
     options = ("--parity-weight", 1.5, "--amount", 0.4, "--seed", 7, "--drop", "person,region", "--positive", "no")
-    shown = told(call(run, *options, "--json", "--test-share", 0, method="cot"))
+    shown = summary_of(call(run, *options, "--json", "--test-share", 0, method="cot"))
     model = ft.load("model.ft")
     assert (model.estimator_.parity_weight, model.estimator_.amount) == (1.5, 0.4)
     assert (shown["held_out"], shown["rows"], shown["positive"]) == (None, 600, "no")
     assert set(model.columns) == {"hours", "skill", "job", "joined"}
-    again = told(call(run, *options, "--json", "--test-share", 0, method="cot", out="again.ft"))
+    again = summary_of(call(run, *options, "--json", "--test-share", 0, method="cot", out="again.ft"))
     assert Path("again.ft").read_bytes() == Path("model.ft").read_bytes()
     assert again["outcome"] == shown["outcome"]
 
 
 @pytest.mark.models
 def test_a_limit_chooses_the_amount(run, here):
-    shown = told(call(run, "--max-disparity", 0.15, "--json"))
+    shown = summary_of(call(run, "--max-disparity", 0.15, "--json"))
     assert 0 < shown["amount"] < 1
     line = call(run, "--max-disparity", 0.0001, "--force")
     assert line.exit_code == 1
@@ -133,9 +137,9 @@ def test_a_limit_chooses_the_amount(run, here):
 
 
 def test_json_goes_to_a_file_as_well(run, here):
-    result = call(run, "--json", "told.json")
-    assert result.stdout.endswith("Written: model.ft\nJSON: told.json\n")
-    assert json.loads(Path("told.json").read_text())["written"] == "model.ft"
+    result = call(run, "--json", "summary.json")
+    assert result.stdout.endswith("Written: model.ft\nJSON: summary.json\n")
+    assert json.loads(Path("summary.json").read_text())["written"] == "model.ft"
 
 
 def test_rows_without_label_or_group_are_counted(run, here, raw_people):
@@ -147,7 +151,7 @@ def test_rows_without_label_or_group_are_counted(run, here, raw_people):
     gaps.write_csv("gaps.csv")
     result = call(run, "--test-share", 0, files=["gaps.csv"])
     assert "Not used for training: 2 rows, no label.\nNot used for training: 1 row, no group.\n" in result.stdout
-    shown = told(
+    shown = summary_of(
         call(
             run,
             "--test-share",
@@ -189,12 +193,12 @@ def test_small_groups_are_scored_and_reported(run, here, raw_people, policy, met
 
 
 def test_a_limit_chooses_the_weight_or_the_amount(run, here):
-    automatic = told(call(run, "--max-disparity", 0.12, "--json", method="cot"))
+    automatic = summary_of(call(run, "--max-disparity", 0.12, "--json", method="cot"))
     assert automatic["amount"] == 1.0
     assert 0.0 < automatic["parity_weight"] <= 30.0
-    given = told(call(run, "--max-disparity", 0.12, "--parity-weight", 1, "--json", "--force", method="cot"))
-    assert given["parity_weight"] == 1.0
-    assert 0.0 < given["amount"] <= 1.0
+    fixed = summary_of(call(run, "--max-disparity", 0.12, "--parity-weight", 1, "--json", "--force", method="cot"))
+    assert fixed["parity_weight"] == 1.0
+    assert 0.0 < fixed["amount"] <= 1.0
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input
@@ -247,7 +251,7 @@ def test_a_group_of_five_rows_is_reported_as_uncertain(run, here, raw_people):
         ({"sensitive": "none"}, "error: None of the 450 rows has a label and a group: 450 have no group."),
         ({"out": "nowhere/model.ft"}, "error: The folder of the output file does not exist: nowhere/model.ft"),
         ({"out": "people.csv"}, "error: people.csv is an input; choose another name"),
-        ({"files": ["people.txt"]}, "error: people.txt: no known format by its name"),
+        ({"files": ["people.txt"]}, "error: people.txt: unknown extension"),
         ({"files": ["broken.csv"]}, "error: broken.csv, line 3: the row does not have the 2 fields"),
         ({"files": ["empty.csv"]}, "error: empty.csv is empty (0 bytes)."),
         ({"files": ["head.csv"]}, "error: The table has no rows."),

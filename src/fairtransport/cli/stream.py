@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
 from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._stream_report import make_reporter
@@ -32,52 +33,63 @@ def run_stream(
         Path | None, typer.Argument(metavar="FILE", help="JSON lines or CSV [default: standard input].")
     ] = None,
     *,
-    model: Annotated[Path, typer.Option("--model", metavar="PATH", help="Model file, as ft.save writes it.")],
-    sensitive: Annotated[
-        list[str],
-        typer.Option("--sensitive", metavar="COLUMNS", help="Columns of the groups, such as race,sex."),
+    model: Annotated[
+        Path, typer.Option("--model", metavar="PATH", help="Model file, written by `fairtransport train` or ft.save.")
     ],
+    sensitive: shared.Sensitive,
     score: Annotated[
-        str | None, typer.Option("--score", metavar="COLUMN", help="Column of the scores, for a QuantileRepair.")
+        str | None,
+        typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair."),
     ] = None,
     features: Annotated[
         list[str] | None,
-        typer.Option("--features", metavar="COLUMNS", help="Of a model that was fitted without names."),
+        typer.Option(
+            "--features",
+            metavar="COLUMNS",
+            help="Columns of the features, if the model was fitted without column names.",
+        ),
     ] = None,
     store: Annotated[
         Path | None, typer.Option("--store", metavar="DIR", help="Folder for checkpoints and the journal.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the store; begin, if it is empty.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the last checkpoint in --store, if there is one.")
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="PATH", help="File for scored lines [default: standard output].")
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="Output file for scored lines [default: standard output]."),
     ] = None,
     rejected: Annotated[
         Path | None,
-        typer.Option("--rejected", metavar="PATH", help="File for bad lines [default: in the store, or beside --out]."),
+        typer.Option(
+            "--rejected", metavar="PATH", help="File for rejected lines [default: in --store, or next to --out]."
+        ),
     ] = None,
     max_rejected: Annotated[
-        float, typer.Option("--max-rejected", metavar="SHARE", min=0, max=1, help="Stop when more lines are bad.")
+        float,
+        typer.Option(
+            "--max-rejected", metavar="SHARE", min=0, max=1, help="Stop if a larger fraction of the lines is rejected."
+        ),
     ] = 0.05,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Lines of a batch.")] = 500,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Number of lines in a batch.")] = 500,
     checkpoint_every: Annotated[
         int, typer.Option("--checkpoint-every", metavar="N", min=1, help="Batches between two checkpoints.")
     ] = 50,
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of FILE.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more lines at the end of FILE.")] = False,
     wait: Annotated[
         float | None,
-        typer.Option("--wait", metavar="SECONDS", min=0, help="Do not wait longer than this for a batch to fill."),
+        typer.Option("--wait", metavar="SECONDS", min=0, help="Maximum time to wait for a full batch."),
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", metavar="NAME", help="Name of the score [default: score, SCORE_repaired].")
+        str | None,
+        typer.Option("--column", metavar="NAME", help="Name of the column to add [default: score, or SCORE_repaired]."),
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="csv or jsonl, if the name does not say it.")
+        str | None, typer.Option("--format", metavar="FORMAT", help="csv or jsonl [default: judged by the file name].")
     ] = None,
-    delimiter: Annotated[
-        str, typer.Option("--delimiter", metavar="CHARACTER", help="Between the fields of CSV.")
-    ] = ",",
+    delimiter: Annotated[str, typer.Option("--delimiter", metavar="CHARACTER", help="Delimiter of CSV fields.")] = ",",
     alarm_rate: Annotated[
-        float, typer.Option("--alarm-rate", metavar="X", min=0, max=1, help="False alarms a batch, at most.")
+        float, typer.Option("--alarm-rate", metavar="X", min=0, max=1, help="Maximum rate of false alarms per batch.")
     ] = 0.001,
     trust_radius: Annotated[
         float | None,
@@ -86,21 +98,29 @@ def run_stream(
     keep_checkpoints: Annotated[
         int, typer.Option("--keep-checkpoints", metavar="N", min=1, help="Number of checkpoints to keep.")
     ] = 5,
-    freeze: Annotated[bool, typer.Option("--freeze", help="Score and watch; do not adjust.")] = False,
+    freeze: Annotated[bool, typer.Option("--freeze", help="Score and monitor without adjusting the model.")] = False,
     page: Annotated[
-        int | None, typer.Option("--page", metavar="PORT", help="Show a live page on this port of this machine.")
+        int | None, typer.Option("--page", metavar="PORT", help="Serve a live page on this port, to this machine only.")
     ] = None,
     report: Annotated[
-        float, typer.Option("--report", metavar="SECONDS", min=0, help="Between two lines on standard error.")
+        float,
+        typer.Option("--report", metavar="SECONDS", min=0, help="Time between two status lines on standard error."),
     ] = 10.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: shared.Force = False,
 ) -> None:
-    """Score a stream of rows, and keep the model fair while the world changes.
+    """Score a stream of rows, and adjust the model when it drifts.
 
-    Each valid line is written once, in order, with its score. Others are rejected with number and reason. SIGTERM and
-    Ctrl-C finish the batch and write a checkpoint; with --resume and --out each line is there exactly once even after
-    kill -9. Exit status: 0 at the end of the input or after SIGTERM, 1 for bad input or a failure, 2 for too many bad
-    lines, 64 for a wrong call, 130 after Ctrl-C.
+    Each valid line is written once, in order, with its score. Other lines are rejected with their number and the
+    reason. SIGTERM and Ctrl-C finish the current batch and write a checkpoint; with --resume and --out each line is in
+    the output exactly once, even after kill -9.
+
+    \b
+    Exit status:
+      0    end of the input, or SIGTERM
+      1    bad input or another failure, explained on standard error
+      2    too many rejected lines
+      64   wrong usage
+      130  interrupted by Ctrl-C
 
     \b
     Example:
