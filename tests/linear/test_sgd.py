@@ -56,9 +56,9 @@ def test_both_solvers_come_to_about_the_same_model():
     for cls in BOTH:
         stochastic = cls(**options, solver=replace(SGD, n_updates=5000)).fit(X, Y, sensitive_features=G)
         exact = cls(**options).fit(X, Y, sensitive_features=G)
-        apart = np.abs(stochastic.predict_proba(X)[:, 1] - exact.predict_proba(X)[:, 1]).mean()
+        difference = np.abs(stochastic.predict_proba(X)[:, 1] - exact.predict_proba(X)[:, 1]).mean()
         moved = np.abs(exact.initial_estimator_.predict_proba(X)[:, 1] - exact.predict_proba(X)[:, 1]).mean()
-        assert apart < 0.5 * moved
+        assert difference < 0.5 * moved
 
 
 def test_defaults_are_the_papers():
@@ -71,13 +71,13 @@ def test_defaults_are_the_papers():
 
 
 def test_more_parity_weight_is_fairer_and_costs_loss():
-    found = [
+    histories = [
         ContinuousTransportClassifier(parity_weight=w, solver=replace(SGD, n_updates=2000))
         .fit(X, Y, sensitive_features=G)
         .history_
         for w in (0.0, 0.3, 3.0)
     ]
-    disparities, losses = [h["disparity"][-1] for h in found], [h["loss"][-1] for h in found]
+    disparities, losses = [h["disparity"][-1] for h in histories], [h["loss"][-1] for h in histories]
     assert disparities[0] > disparities[1] > disparities[2]
     assert losses[0] < losses[1] < losses[2]
 
@@ -90,7 +90,7 @@ def test_without_parity_the_anchor_stays_at_logistic_regression():
     np.testing.assert_allclose(model.intercept_, start.intercept_, atol=0.05)
 
 
-def test_attributes_tell_what_happened():
+def test_fitted_attributes():
     model = ContinuousTransportClassifier(solver=SHORT).fit(X, Y, sensitive_features=G)
     assert model.n_iter_ == 300
     assert model.outcome_.startswith("ran all 300 updates")
@@ -113,7 +113,7 @@ def test_weights_stand_for_copies(cls):
     assert np.abs(weighted.predict_proba(X) - copied.predict_proba(X)).mean() < 0.02
 
 
-def test_groups_that_differ_by_chance_are_told():
+def test_the_outcome_says_that_groups_differ_by_chance():
     group = np.random.default_rng(3).integers(2, size=len(Y))
     model = ContinuousTransportClassifier(parity_weight=1.0, solver=SHORT).fit(X, Y, sensitive_features=group)
     assert model.outcome_.startswith("the groups of the initial model differ no more than by chance; ran all")
@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(cls):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_divergence_is_told_and_the_best_model_kept():
+def test_divergence_warns_and_keeps_the_best_model():
     with pytest.warns(ConvergenceWarning, match="diverged"):
         model = ContinuousTransportClassifier(
             solver=replace(SGD, dual_step=1e300, parameter_step=1e300, n_updates=500)
@@ -196,7 +196,7 @@ def test_divergence_is_told_and_the_best_model_kept():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
-def test_a_run_that_makes_things_worse_is_told_and_undone():
+def test_a_run_that_ends_worse_warns_and_keeps_the_best_model():
     model = ContinuousTransportClassifier(solver=replace(SGD, parameter_step=100.0, n_updates=500))
     with pytest.warns(ConvergenceWarning, match="ended worse than it began"):
         model.fit(X, Y, sensitive_features=G)

@@ -56,11 +56,11 @@ def test_matched_pairs_are_unbiased(regularizer, opposite):
     matched = make_problem(regularizer, opposite, "matched")
     state = random_state_of(full, rng)
     x, y = rng.random(4), rng.random(4)
-    wanted = evaluate(full, state, x, y)
+    expected = evaluate(full, state, x, y)
     seen = [evaluate(matched, state, x, y[list(p)]) for p in itertools.permutations(range(4))]
-    assert np.mean([t.value for t in seen]) == pytest.approx(wanted.value)
-    np.testing.assert_allclose(np.mean([t.x_gradient for t in seen], axis=0), wanted.x_gradient, atol=1e-12)
-    np.testing.assert_allclose(np.mean([t.point_gradient for t in seen], axis=0), wanted.point_gradient, atol=1e-12)
+    assert np.mean([t.value for t in seen]) == pytest.approx(expected.value)
+    np.testing.assert_allclose(np.mean([t.x_gradient for t in seen], axis=0), expected.x_gradient, atol=1e-12)
+    np.testing.assert_allclose(np.mean([t.point_gradient for t in seen], axis=0), expected.point_gradient, atol=1e-12)
 
 
 def test_opposite_duals_stay_opposite():
@@ -147,7 +147,7 @@ def test_average_is_the_mean_of_the_second_half():
     np.testing.assert_allclose(averaged, np.mean(iterates[4:], axis=0), atol=1e-12)
 
 
-def test_divergence_is_told_and_finite():
+def test_divergence_is_reported_and_finite():
     rng = np.random.default_rng(0)
     solution = solve_dual(rng.random(50), rng.random(50), dual_step=1e200, n_updates=200, random_state=0)
     assert solution.outcome.startswith("diverged")

@@ -80,13 +80,13 @@ def objective(problem, x, y, ridge):
 def test_the_optimum_is_the_one_that_scipy_finds(regularizer, opposite, strength):
     problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples(1)
     width = len(problem.features) * (1 if opposite else 2)
-    found = minimize(
+    result = minimize(
         objective(problem, x[0], y[0], DUAL_RIDGE), np.zeros(width), jac=True, method="L-BFGS-B",
         options={"maxiter": 5000, "gtol": 1e-10, "ftol": 1e-16},
     )  # fmt: skip
     ours = maximize_dual(problem, x, y)
-    assert ours.values[0] == pytest.approx(-found.fun, abs=1e-7)
-    assert ours.values[0] >= -found.fun - 1e-10  # nothing is higher
+    assert ours.values[0] == pytest.approx(-result.fun, abs=1e-7)
+    assert ours.values[0] >= -result.fun - 1e-10  # nothing is higher
     assert objective(problem, x[0], y[0], DUAL_RIDGE)(ours.coefficients[0])[0] == pytest.approx(-ours.values[0])
 
 
@@ -128,5 +128,5 @@ def test_a_solution_as_the_start_needs_no_steps(regularizer, opposite):
 def test_strengths_far_from_the_default_stay_finite(regularizer, opposite, strength):
     problem, (x, y) = make_problem(regularizer, opposite, strength=strength), samples()
     values, c, *slopes = compiled(problem, x, y)
-    for found in (values, c, *slopes):
-        assert np.isfinite(found).all()
+    for part in (values, c, *slopes):
+        assert np.isfinite(part).all()

@@ -27,13 +27,13 @@ def test_bad_parameters(n, variance):
 def test_quantiles_of_the_frequencies_make_the_same_kernel(variance):
     """Without the noise of drawing: fifty features are nearer to the kernel than fifty drawn ones."""
     x = np.linspace(-0.5, 1.5, 41)
-    wanted = np.exp(-(np.subtract.outer(x, x) ** 2) / variance)
+    expected = np.exp(-(np.subtract.outer(x, x) ** 2) / variance)
     features = {n: quadrature_features(n, variance) for n in (10, 50, 400)}
-    errors = {n: np.abs(psi(x) @ psi(x).T - wanted).max() for n, psi in features.items()}
+    errors = {n: np.abs(psi(x) @ psi(x).T - expected).max() for n, psi in features.items()}
     assert errors[10] > errors[50] > errors[400]
     assert errors[50] < 0.06
     drawn = [draw_features(50, variance, np.random.default_rng(seed)) for seed in range(10)]
-    assert errors[50] < np.median([np.abs(psi(x) @ psi(x).T - wanted).max() for psi in drawn])
+    assert errors[50] < np.median([np.abs(psi(x) @ psi(x).T - expected).max() for psi in drawn])
 
 
 def test_quantile_features_are_pairs_of_cosine_and_sine():

@@ -29,8 +29,8 @@ def made(kind, n=3000):
 def plain(points, codes, maps, amount):
     moved = points.copy()
     for code, carry in enumerate(maps):
-        own = codes == code
-        moved[own] = (1 - amount) * points[own] + amount * carry(points[own])
+        members = codes == code
+        moved[members] = (1 - amount) * points[members] + amount * carry(points[members])
     return moved
 
 
@@ -43,8 +43,8 @@ def test_each_point_gets_the_image_of_its_own_map(monkeypatch, kind, knots, chun
     monkeypatch.setattr(many_maps, "_POINTS", 1)
     monkeypatch.setattr(many_maps, "_CHUNK", chunk)
     for amount in (0.0, 0.3, 1.0):
-        found = move_by_code(points, codes, maps, amount, n_threads=n_threads)
-        assert np.array_equal(found, plain(points, codes, maps, amount))
+        result = move_by_code(points, codes, maps, amount, n_threads=n_threads)
+        assert np.array_equal(result, plain(points, codes, maps, amount))
     whole = move_by_code(points, codes, maps, 1.0, n_threads=n_threads)
     few = np.arange(points.size)[::7]
     assert np.array_equal(move_by_code(points[few], codes[few], maps, 1.0), whole[few])
@@ -56,8 +56,8 @@ def test_buckets_follow_the_knots_and_the_number_of_points(monkeypatch):
     assert len(many_maps._Buckets.of([even, one], 10)) == 2  # few points: a bucket for each map
     monkeypatch.setattr(many_maps, "_KNOTS", 100)
     monkeypatch.setattr(many_maps, "_POINTS", 1)
-    found = many_maps._Buckets.of([even, one, even], 10**6)
-    assert found.maps == [0] * 7 + [1] + [2] * 7
+    result = many_maps._Buckets.of([even, one, even], 10**6)
+    assert result.maps == [0] * 7 + [1] + [2] * 7
     monkeypatch.setattr(many_maps, "_MOST_BUCKETS", 3)
     assert len(many_maps._Buckets.of([even, even], 10**6)) == 4
 

@@ -59,8 +59,8 @@ def test_weights_are_copies():
     np.testing.assert_allclose(one, compiled_means(scores[copies], other, NONE, 16), atol=1e-12)
     slopes = rng.normal(size=16)
     together = compiled_slopes(slopes, order, times.astype(float), 40)
-    apart = compiled_slopes(slopes, other, NONE, copies.size)
-    np.testing.assert_allclose(together, np.bincount(copies, apart), atol=1e-12)
+    separate = compiled_slopes(slopes, other, NONE, copies.size)
+    np.testing.assert_allclose(together, np.bincount(copies, separate), atol=1e-12)
 
 
 def test_slices_keep_the_mean_and_the_order():
@@ -113,9 +113,9 @@ def test_values_closer_than_the_resolution_keep_their_order():
     """Positions may be those of values within 2^-33 of the range."""
     rng = np.random.default_rng(0)
     values = np.concatenate((rng.random(3000) * 1e-9, [1.0]))
-    found = values[ascending_order(values)]
-    assert np.diff(found).min() >= -(2.0**-33)
-    assert np.abs(found - np.sort(values)).max() <= 2.0**-33
+    result = values[ascending_order(values)]
+    assert np.diff(result).min() >= -(2.0**-33)
+    assert np.abs(result - np.sort(values)).max() <= 2.0**-33
 
 
 # ------------------------------------------------------------------------------ histograms
@@ -125,15 +125,15 @@ def test_slices_of_a_histogram_are_those_of_its_rows():
     rng = np.random.default_rng(0)
     scores, edges = rng.beta(2, 4, 5000), np.linspace(0.0, 1.0, 401)
     masses = np.histogram(scores, edges)[0][None].astype(float)
-    found = histogram_slices(masses, edges, 32)[0]
-    np.testing.assert_allclose(found, compiled_means(scores, np.argsort(scores), NONE, 32), atol=1 / 400)
-    assert found.mean() == pytest.approx(scores.mean(), abs=1e-3)
+    result = histogram_slices(masses, edges, 32)[0]
+    np.testing.assert_allclose(result, compiled_means(scores, np.argsort(scores), NONE, 32), atol=1 / 400)
+    assert result.mean() == pytest.approx(scores.mean(), abs=1e-3)
 
 
 def test_a_histogram_of_evenly_spread_cells_is_exact():
     """Masses 1, 3 and 4 on [0, 1], [1, 2] and [3, 4]; four slices of mass 2, by hand."""
-    found = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
-    np.testing.assert_allclose(found, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
+    result = histogram_slices(np.array([[1.0, 3.0, 0.0, 4.0]]), np.arange(5.0), 4)[0]
+    np.testing.assert_allclose(result, [(0.5 + 1.0 + 1 / 6) / 2, 1 + 2 / 3, 3.25, 3.75])
 
 
 def test_slopes_of_cells_are_means_over_their_levels():
@@ -142,5 +142,5 @@ def test_slopes_of_cells_are_means_over_their_levels():
     # Weighted by mass they are those of the slices.
     rng = np.random.default_rng(0)
     masses, slopes = rng.random((3, 50)), rng.normal(size=(3, 16))
-    found = histogram_slopes(slopes, masses)
-    np.testing.assert_allclose((found * masses).sum(1) / masses.sum(1), slopes.mean(axis=1))
+    result = histogram_slopes(slopes, masses)
+    np.testing.assert_allclose((result * masses).sum(1) / masses.sum(1), slopes.mean(axis=1))

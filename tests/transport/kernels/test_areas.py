@@ -55,7 +55,7 @@ def plain_functions(values, codes, masses, totals, *, separate):
     members = [codes == a for a in range(totals.size)]
     if not separate:
         members[-1] = np.ones(values.size, dtype=bool)
-    functions = np.array([np.cumsum(masses * own) / total for own, total in zip(members, totals, strict=True)])
+    functions = np.array([np.cumsum(masses * member) / total for member, total in zip(members, totals, strict=True)])
     return functions[:, :-1], np.diff(values)
 
 
@@ -64,10 +64,10 @@ def plain_functions(values, codes, masses, totals, *, separate):
 def test_areas_of_groups(n_groups, kind):
     entries, separate = sorted_entries(n_groups, kind), kind == "separate"
     functions, gaps = plain_functions(*entries, separate=separate)
-    ranked, apart = group_areas(*entries, separate)
+    ranked, total_area = group_areas(*entries, separate)
     above = functions[:-1] - functions[-1]
     assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-13)
-    assert apart == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-13)
+    assert total_area == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-13)
 
     between = areas_between_groups(*entries)
     assert np.array_equal(between, between.T)
@@ -87,10 +87,10 @@ def test_areas_do_not_show_the_blocks(n):
     values, codes = np.sort(rng.random(n)), (np.arange(n) % 2).astype(np.uint8)
     totals = np.array([max(np.count_nonzero(codes == 0), 1), max(np.count_nonzero(codes == 1), 1), n], dtype=float)
     functions, gaps = plain_functions(values, codes, None, totals, separate=False)
-    ranked, apart = group_areas(values, codes, None, totals, False)
+    ranked, total_area = group_areas(values, codes, None, totals, False)
     above = functions[:-1] - functions[-1]
     assert ranked == pytest.approx(np.sort(above, axis=0) @ gaps, abs=1e-14)
-    assert apart == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-14)
+    assert total_area == pytest.approx(np.sum(np.abs(above) @ gaps), abs=1e-14)
 
 
 def test_areas_take_many_groups():
@@ -108,6 +108,6 @@ def test_area_between_two_samples(first, second):
     one, other = Sample.from_values(first), Sample.from_values(second)
     points = np.union1d(first, second)
     plain = np.abs(one.cdf(points[:-1]) - other.cdf(points[:-1])) @ np.diff(points)
-    found = area_between(*map(read_only, (one.values, one.levels, other.values, other.levels)))
-    assert found == pytest.approx(plain, abs=1e-14)
-    assert type(found) is float
+    result = area_between(*map(read_only, (one.values, one.levels, other.values, other.levels)))
+    assert result == pytest.approx(plain, abs=1e-14)
+    assert type(result) is float

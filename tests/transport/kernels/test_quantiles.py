@@ -20,8 +20,8 @@ unit = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 def test_positions_of_levels_in_any_order(levels, queries, ascending):
     levels = np.sort(levels)
     queries = np.sort(np.concatenate([queries, levels])) if ascending else np.concatenate([queries, levels])
-    found = level_positions(read_only(levels), read_only(queries))
-    assert np.array_equal(found, np.searchsorted(levels, queries, side="left"))
+    result = level_positions(read_only(levels), read_only(queries))
+    assert np.array_equal(result, np.searchsorted(levels, queries, side="left"))
 
 
 def plain_image(tops, levels, values):
@@ -38,8 +38,8 @@ def test_mean_quantiles(seed):
     n_tops, n_levels = rng.integers(1, 40, 2)
     tops, levels = (np.append(np.unique(rng.integers(1, 99, n - 1)), 99) / 99 for n in (n_tops, n_levels))
     values = np.sort(rng.random(levels.size))
-    found = mean_quantiles(read_only(tops), read_only(levels), read_only(values))
-    assert found == pytest.approx(plain_image(tops, levels, values), abs=1e-14)
-    assert np.all(np.diff(found) >= 0)
+    result = mean_quantiles(read_only(tops), read_only(levels), read_only(values))
+    assert result == pytest.approx(plain_image(tops, levels, values), abs=1e-14)
+    assert np.all(np.diff(result) >= 0)
     # A mass that meets one value gets it to the last bit.
     assert np.array_equal(mean_quantiles(read_only(levels), read_only(levels), read_only(values)), values)

@@ -16,13 +16,13 @@ def test_keys_sort_scores_with_their_codes(kind, scores):
     codes = (np.arange(scores.size) % 5).astype(kind)
     lowest = min(lowest_positive(read_only(scores)), scores.max())
     low, shift = np.array([lowest]).view(np.uint64)[0], np.uint64(3)
-    keys, found = np.empty(scores.size, np.uint64), np.empty_like(codes)
+    keys, result = np.empty(scores.size, np.uint64), np.empty_like(codes)
     pack_keys(read_only(scores).view(np.uint64), codes, low, shift, keys)
     keys.sort()
-    unpack_keys(keys, found, low, shift)
+    unpack_keys(keys, result, low, shift)
     order = np.lexsort((codes, scores))
     assert np.array_equal(keys.view(np.float64), scores[order])
-    assert np.array_equal(found, codes[order])
+    assert np.array_equal(result, codes[order])
     assert not np.signbit(keys.view(np.float64)).any()
 
 

@@ -18,8 +18,8 @@ from fairtransport.transport.regularizers import get_regularizer
 from .tables import TABLES
 
 
-def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", anchor=1.0, own=False, dtype="f8",
-                 batch=7, n=120, table="mixed", overlap=False, weights=None):  # fmt: skip
+def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", anchor=1.0, group_specific=False,
+                 dtype="f8", batch=7, n=120, table="mixed", overlap=False, weights=None):  # fmt: skip
     rng = np.random.default_rng(5)
     X = TABLES[table](rng, n).astype(dtype)
     d = X.shape[1]
@@ -34,7 +34,7 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
         dual = DualProblem(draw_features(20, 0.1, rng), get_regularizer(kind), 0.2, opposite, pairs)
     objective = Objective(parity=1.5, anchor=anchor, ridge=0.01, dual=dual, dual_step=0.3)
     steps = ParameterSteps(0.05, rng.uniform(0.5, 2.0, d + 1), decay=0.03)
-    theta = rng.normal(size=(len(groups) if own else 1, d + 1))
+    theta = rng.normal(size=(len(groups) if group_specific else 1, d + 1))
     return Trainer(problem, objective, steps, theta=theta, batch_size=batch, seed=123456789)
 
 
@@ -66,10 +66,10 @@ CASES = [
     {"kind": "discrete"},
     {"kind": "discrete", "batch": 60},
     *({"storage": "csr", "table": table} for table in TABLES),
-    {"storage": "csr", "own": True, "table": "one-hot"},
+    {"storage": "csr", "group_specific": True, "table": "one-hot"},
     {"storage": "csr", "overlap": True},
     {"table": "long rows"},
-    {"own": True, "anchor": 0.0},
+    {"group_specific": True, "anchor": 0.0},
     {"batch": 1},
     {"batch": 150},
     {"batch": 150, "opposite": False, "kind": "entropy"},

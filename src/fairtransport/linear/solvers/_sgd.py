@@ -1,4 +1,4 @@
-"""The stochastic algorithm of the paper: batches of each group and of the target move dual variables and parameters."""
+"""The stochastic algorithm of the paper: alternating steps of dual variables and parameters on random batches."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Trainer:
         Rows drawn of each group, and target scores, in each update.
     seed : int
     budget : int, default=0
-        Updates that the steps were chosen for; `run` is told its own number.
+        Updates that the steps were chosen for.
 
     Attributes
     ----------

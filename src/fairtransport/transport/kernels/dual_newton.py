@@ -227,7 +227,7 @@ def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
 
 @njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
-    """Solve the dual problem of each pair of samples, from the coefficients given, in place.
+    """Solve the dual problem of each pair of samples, starting at ``coefficients``, in place.
 
     ``coefficients`` is of shape (n_pairs, width), or (n_pairs, 2 * width) with those of f and then of h where these are
     `FREE`. The objective at the optimum is written to ``values``, of shape (n_pairs,). Its derivatives with respect to

@@ -75,7 +75,7 @@ def write_slice_means(scores, order, weights, means):
 
 @njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def add_row_slopes(slopes, order, weights, factor, gradient):
-    """Add ``factor`` times the derivative of each row to ``gradient``, given the slopes of the slices."""
+    """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
     n, m = order.shape[0], slopes.shape[0]
     total = 0.0
     if weights.shape[0] == 0:
