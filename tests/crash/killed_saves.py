@@ -1,4 +1,4 @@
-"""Forks a child that saves in a loop, kills it at a random moment, looks at the file; as often as told.
+"""Forks a child that saves in a loop, kills it at a random moment, and checks the file, so many times.
 
 Run as a program by the test: a process of one thread forks safely and quickly.
 """

@@ -1,7 +1,7 @@
 """Forks children that run ``fairtransport stream --resume`` and are killed at random moments, until the input is done.
 
 Run as a program by the test: a process of one thread forks safely, and a child starts in no time. A child that comes to
-the end leaves everything to be compared with a run that nobody killed; then it all begins again.
+the end leaves everything to be compared with a run that was not killed; then it all begins again.
 """
 
 import json
@@ -39,12 +39,12 @@ def make_model(kind, path):
 def make_rows(kind, path):
     rng = np.random.default_rng(1)
     lines = []
-    for place in range(LINES):
-        sex, shift = ("F", 0.0) if rng.random() < 0.5 else ("M", 1.0 if place < LINES // 2 else 3.0)
+    for index in range(LINES):
+        sex, shift = ("F", 0.0) if rng.random() < 0.5 else ("M", 1.0 if index < LINES // 2 else 3.0)
         a, b = float(rng.normal(shift)), float(rng.normal())
         row = {"a": a, "b": b, "sex": sex}
         row = row if kind == "COT" else {"s": float(1 / (1 + np.exp(-a - b))), "sex": sex}
-        lines.append("not JSON" if place % 97 == 13 else json.dumps(row))
+        lines.append("not JSON" if index % 97 == 13 else json.dumps(row))
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -77,8 +77,8 @@ def seconds(kind, folder, model, rows):
 
 def contents(folder):
     newest = sorted((folder / "store").glob("checkpoint-*.ft"))
-    held = {name: (folder / name).read_bytes() for name in COMPARED}
-    return {**held, **{path.name: path.read_bytes() for path in newest}}
+    contents = {name: (folder / name).read_bytes() for name in COMPARED}
+    return {**contents, **{path.name: path.read_bytes() for path in newest}}
 
 
 def main():
@@ -108,8 +108,8 @@ def main():
         wrong += [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
         finished += 1
         shutil.rmtree(killed)
-    told = {"kills": kills, "finished": finished, "inside": inside, "wrong": wrong}
-    print(json.dumps({**told, "lines": expected["out.jsonl"].count(b"\n")}))  # noqa: T201
+    result = {"kills": kills, "finished": finished, "inside": inside, "wrong": wrong}
+    print(json.dumps({**result, "lines": expected["out.jsonl"].count(b"\n")}))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ def test_200_kills_leave_the_old_file_or_the_new_one(tmp_path):
     command = [sys.executable, str(script), str(tmp_path / "model.ft"), str(KILLS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert sum(told["seen"]) == KILLS
-    assert min(told["seen"]) > 10  # both files won often: the kills were real
-    assert told["in_the_middle"] > 5  # and some fell between the first byte and the rename
-    assert told["works"]
+    result = json.loads(done.stdout)
+    assert sum(result["seen"]) == KILLS
+    assert min(result["seen"]) > 10  # both files won often: the kills were real
+    assert result["in_the_middle"] > 5  # and some fell between the first byte and the rename
+    assert result["works"]
     assert [path.name for path in tmp_path.iterdir()] == ["model.ft"]
 
 
@@ -45,9 +45,9 @@ def test_two_processes_save_to_one_path(tmp_path):
     winners = set()
     while any(writer.poll() is None for writer in writers):
         if path.exists():
-            held = read_container(path)
-            assert (held.arrays["a"] == float(held.schema["who"])).all()
-            winners.add(held.schema["who"])
+            container = read_container(path)
+            assert (container.arrays["a"] == float(container.schema["who"])).all()
+            winners.add(container.schema["who"])
         time.sleep(0.002)
     assert [writer.returncode for writer in writers] == [0, 0]
     assert winners == {"1", "2"}

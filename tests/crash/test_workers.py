@@ -84,7 +84,7 @@ def test_save_on_a_full_disk_and_in_a_folder_that_is_not_ours(tmp_path):
     assert done.returncode == 0, done.stderr
     full, forbidden, after = done.stdout.splitlines()
     assert full.startswith("OSError")
-    assert "what was there before is as it was" in full
-    assert "nothing was written. Make room or name a folder" in forbidden
+    assert "the existing file is unchanged" in full
+    assert "nothing was written. Free disk space or choose a folder" in forbidden
     assert after == "True 1"
     assert [one.name for one in tmp_path.iterdir()] == ["model.ft"]

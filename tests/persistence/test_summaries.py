@@ -76,7 +76,7 @@ def test_a_group_smaller_than_a_point_becomes_one_point():
 
 
 def test_large_maps_become_small(monkeypatch):
-    monkeypatch.setattr(summaries, "MOST_POINTS", 200)
+    monkeypatch.setattr(summaries, "MAX_POINTS", 200)
     short, behind, change = summarise_map(some_map(5000), np.ones(5000, dtype=int), 5)
     assert 150 < short.knots.size <= 203
     assert behind[1:-1].min() == 25

@@ -21,7 +21,7 @@ def test_old_file_stays_when_writing_fails(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match=r"No space.*as it was") as caught:
+    with pytest.raises(OSError, match=r"No space.*is unchanged") as caught:
         write_atomically(path, b"new")
     assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == b"old"
@@ -39,7 +39,7 @@ def test_a_disk_that_is_really_full(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "what was there before is as it was" in done.stderr.splitlines()[-1]
+    assert "the existing file is unchanged" in done.stderr.splitlines()[-1]
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
@@ -56,13 +56,13 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         return real(name, flags, *rest)
 
     monkeypatch.setattr("os.open", refuse)
-    with pytest.raises(PermissionError, match="Permission denied; what was there before is as it was"):
+    with pytest.raises(PermissionError, match="Permission denied; the existing file is unchanged"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
 
 
 def test_wrong_paths_say_what_to_do(tmp_path):
-    with pytest.raises(FileNotFoundError, match="make the folder first"):
+    with pytest.raises(FileNotFoundError, match="create the folder first"):
         write_atomically(tmp_path / "none" / "file", b"")
     with pytest.raises(IsADirectoryError):
         write_atomically(tmp_path, b"")

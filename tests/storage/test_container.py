@@ -51,15 +51,15 @@ def same(one, other):
 
 
 def test_there_and_back():
-    held = unpack_container(CONTENT, kind="checkpoint")
-    assert held.schema == SCHEMA
-    assert held.kind == "checkpoint"
-    assert held.reveals == "nothing"
-    assert {"fairtransport", "numpy", "python", "river"} == set(held.made_by)
-    assert sorted(held.arrays) == sorted(ARRAYS)
-    assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
-    assert all(array.flags.writeable for array in held.arrays.values())
-    assert repr(held) == "Container(kind='checkpoint', 3 arrays, format_version=1)"
+    container = unpack_container(CONTENT, kind="checkpoint")
+    assert container.schema == SCHEMA
+    assert container.kind == "checkpoint"
+    assert container.reveals == "nothing"
+    assert {"fairtransport", "numpy", "python", "river"} == set(container.made_by)
+    assert sorted(container.arrays) == sorted(ARRAYS)
+    assert all(same(container.arrays[name], array) for name, array in ARRAYS.items())
+    assert all(array.flags.writeable for array in container.arrays.values())
+    assert repr(container) == "Container(kind='checkpoint', 3 arrays, format_version=1)"
 
 
 def test_equal_content_gives_equal_bytes_in_any_order():
@@ -76,8 +76,8 @@ def test_any_zip_tool_reads_it(tmp_path):
         assert archive.testzip() is None
         head = json.loads(archive.read("schema.json"))
         np.testing.assert_array_equal(np.load(io.BytesIO(archive.read("arrays/theta.npy"))), ARRAYS["theta"])
-        for name, told in head["parts"].items():
-            assert hashlib.sha256(archive.read(name)).hexdigest() == told["sha256"]
+        for name, part in head["parts"].items():
+            assert hashlib.sha256(archive.read(name)).hexdigest() == part["sha256"]
     assert (head["format"], head["format_version"], head["content"]) == ("fairtransport", 1, SCHEMA)
     assert read_container(path, kind="checkpoint").schema == SCHEMA
 
@@ -90,13 +90,13 @@ def test_any_schema_comes_back(schema):
 @given(hnp.arrays(plain_types, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
 def test_any_plain_array_comes_back(array):
     if array.dtype.kind == "U" and any(0xD800 <= ord(letter) <= 0xDFFF for text in array.ravel() for letter in text):
-        with pytest.raises(TypeError, match="no Unicode"):
+        with pytest.raises(TypeError, match="not Unicode"):
             to_npy(array)
         return
-    held = from_npy(to_npy(array), name="x")
-    assert held.shape == array.shape
-    assert held.dtype == array.dtype.newbyteorder("=")
-    np.testing.assert_array_equal(held, array)
+    container = from_npy(to_npy(array), name="x")
+    assert container.shape == array.shape
+    assert container.dtype == array.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(container, array)
     assert to_npy(np.array(array, order="F")) == to_npy(array)
 
 
@@ -154,7 +154,7 @@ HEADERS = {
     "negative sides": (header(shape="(-1, -3)"), BODY),
     "too many sides": (header(shape="(1, 1, 1, 1, 1, 1, 1, 1, 3)"), BODY),
     "not all there": (header(shape="(4,)"), BODY),
-    "more than told": (header(shape="(2,)"), BODY),
+    "more than announced": (header(shape="(2,)"), BODY),
     "objects": (header(descr="'|O'"), BODY),
     "a record": (header(descr="[('a', '<f8')]"), BODY),
     "a subarray": (header(descr="('<f8', (3,))", shape="(1,)"), BODY),
@@ -311,7 +311,7 @@ def test_a_real_duplicate_with_our_own_settings():
             made = zipfile.ZipInfo(info.filename, info.date_time)
             made.external_attr, made.create_system = info.external_attr, 3
             archive.writestr(made, content)
-    with pytest.raises(ModelFileError, match="two parts of one name"):
+    with pytest.raises(ModelFileError, match="two parts with the same name"):
         unpack_container(buffer.getvalue())
 
 
@@ -324,16 +324,16 @@ def test_every_truncation_is_refused():
 def test_every_flipped_bit_is_refused_or_changes_nothing():
     """Bits of a zip that mean nothing (dates) may differ; whatever is read is what was written."""
     refused = 0
-    for place in range(len(CONTENT)):
+    for index in range(len(CONTENT)):
         damaged = bytearray(CONTENT)
-        damaged[place] ^= 1 << (place % 8)
+        damaged[index] ^= 1 << (index % 8)
         try:
-            held = unpack_container(bytes(damaged))
+            container = unpack_container(bytes(damaged))
         except ModelFileError:
             refused += 1
         else:
-            assert held.schema == SCHEMA
-            assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
+            assert container.schema == SCHEMA
+            assert all(same(container.arrays[name], array) for name, array in ARRAYS.items())
     assert refused > 0.9 * len(CONTENT)
 
 
@@ -342,21 +342,21 @@ def test_every_flipped_bit_is_refused_or_changes_nothing():
 def test_any_mutation_is_refused_or_changes_nothing(data):
     damaged = bytearray(CONTENT)
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(damaged)))
+        index = data.draw(st.integers(0, len(damaged)))
         what = data.draw(st.sampled_from(["cut", "put", "set", "copy"]))
         length = data.draw(st.integers(0, 40))
         if what == "cut":
-            del damaged[place : place + length]
+            del damaged[index : index + length]
         elif what == "copy":
-            damaged[place:place] = damaged[place : place + length]
+            damaged[index:index] = damaged[index : index + length]
         else:
-            damaged[place : place + (length if what == "set" else 0)] = data.draw(st.binary(max_size=40))
+            damaged[index : index + (length if what == "set" else 0)] = data.draw(st.binary(max_size=40))
     try:
-        held = unpack_container(bytes(damaged))
+        container = unpack_container(bytes(damaged))
     except ModelFileError:
         return
-    assert held.schema == SCHEMA
-    assert all(same(held.arrays[name], array) for name, array in ARRAYS.items())
+    assert container.schema == SCHEMA
+    assert all(same(container.arrays[name], array) for name, array in ARRAYS.items())
 
 
 @settings(max_examples=300)
@@ -395,5 +395,5 @@ def test_only_plain_files_are_read(tmp_path):
 
 def test_another_kind_is_refused(tmp_path):
     path = write_container(tmp_path / "a.ft", "note", {}, {})
-    with pytest.raises(ModelFileError, match="holds a 'note', but a 'model' is needed"):
+    with pytest.raises(ModelFileError, match="contains a 'note', but a 'model' is needed"):
         read_container(path, kind="model")

@@ -1,14 +1,13 @@
-r"""People's scores -> fewer points, each the mean of several people's scores.
+r"""Summaries of scores by points that each represent several people.
 
-A repair's map has a knot at every distinct training score, and a target is made of scores. A file keeps neither: it
-keeps points that stand for at least ``people`` rows each. A score that so many rows share is kept as it is. Between
-those, neighbouring scores are put together and replaced by their mean, and their images likewise; rows that are left
-over, fewer than ``people`` between two shared scores, get no point. Beyond the first and the last mean the line through
-the next two goes on for half their distance, so that the ends of a group are not all moved to one score.
+The map of a repair has a knot at every distinct training score, and a target consists of scores. A file stores neither,
+but points that each represent at least ``people`` rows. A score that so many rows share is stored as it is. Between
+such scores, neighbouring ones are replaced by their mean, and their images likewise; fewer than ``people`` rows between
+two shared scores get no point. Beyond the first and the last point, the line through the next two is extended by half
+of their distance, so that the extreme scores of a group are not all mapped to one score.
 
-The map of the points is again non-decreasing and linear between them. Both maps are linear between their knots, so
-the largest change of any repaired score, :math:`\max_s |T'(s) - T(s)|`, is found at a knot of one of them: it is
-computed, not estimated.
+The map through the points is non-decreasing and piecewise linear, as the original map is. The largest change of a
+repaired score, :math:`\max_s |T'(s) - T(s)|`, is therefore attained at a knot of one of them, and computed exactly.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid
 
-__all__ = ["MOST_POINTS", "NO_CHANGE", "Change", "summarise_map", "summarise_quantiles"]
+__all__ = ["MAX_POINTS", "NO_CHANGE", "Change", "summarise_map", "summarise_quantiles"]
 
-MOST_POINTS = 1 << 14
+MAX_POINTS = 1 << 14
 
 
 class Change(NamedTuple):
-    """What a summary does to scores: the largest change of any, and the mean change over the training rows."""
+    """Change of scores by a summary: the largest, and the mean over the training rows."""
 
     largest: float
     mean: float
@@ -51,9 +50,9 @@ def summarise_map(
     rows : array of int of shape (n_knots,)
         Rows that share each knot.
     people : int
-        1 returns the map itself.
+        Least number of rows per point; 1 returns the map itself.
     grid : Grid, optional
-        Where the knots are nodes of a grid they stay so.
+        Grid of which the knots are nodes; those of the summary are, too.
 
     Examples
     --------
@@ -74,7 +73,7 @@ def summarise_map(
         ends = (_beyond(points[0], points[1], low, high), _beyond(points[-1], points[-2], low, high))
         points = np.concatenate((ends[0][: grow[0]], points, ends[1][: grow[1]]))
     knots, images = points.T
-    behind = np.pad(behind, grow)  # nobody is behind the ends
+    behind = np.pad(behind, grow)  # no rows are at the ends
     if grid is not None:
         knots = grid.nodes[np.rint((knots - low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
     rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
@@ -90,11 +89,11 @@ def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float)
     Parameters
     ----------
     values : array of shape (n,)
-        Ascending. With fewer rows than values they repeat.
+        Ascending values, repeated if there are fewer rows than values.
     people : int
-        1 returns the values themselves.
+        Least number of rows per point; 1 returns the values themselves.
     n_rows : float
-        Rows that the values stand for. Of r equal values at least (r - 1) / n of them share that score.
+        Rows that the values represent. If r values are equal, at least (r - 1) / n of them share that score.
 
     Examples
     --------
@@ -108,7 +107,7 @@ def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float)
     shared = np.maximum(1, (repeats - 1) * n_rows // values.size).astype(np.int64)
     first, last = _blocks(shared, people)
     means = _means(values[starts], repeats, first, last)
-    # A score without a point of its own takes that of the nearest.
+    # A score without a point is assigned to the nearest point.
     owner = np.searchsorted((first[1:] + last[:-1]) / 2.0, np.arange(starts.size), side="left")
     summary = np.repeat(means[owner], repeats)
     moved = np.abs(summary - values)
@@ -116,12 +115,12 @@ def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float)
 
 
 def _threshold(rows: NDArray[np.int64], people: int) -> int:
-    """Rows that a point needs: more where there would be too many points."""
-    return people if rows.size <= MOST_POINTS + 1 else max(people, math.ceil(rows.sum() / MOST_POINTS))
+    """Return the least number of rows per point, which is larger if there would be too many points."""
+    return people if rows.size <= MAX_POINTS + 1 else max(people, math.ceil(rows.sum() / MAX_POINTS))
 
 
 def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return first and last knot of each block; every block has ``people`` rows, if all knots together have."""
+    """Return the first and last knot of each block; every block has ``people`` rows, if all knots together have."""
     shared = rows >= people
     light = np.where(shared, 0, rows)
     run = np.cumsum(shared)
@@ -133,7 +132,7 @@ def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], ND
     first = np.flatnonzero(border)
     size = np.add.reduceat(rows, first)
     short = size < people
-    # The last block of a run may be short. It goes with the block before it, unless that is a shared score.
+    # The last block of a run may be short. It is merged with the block before it, unless that is a shared score.
     joined = short & np.append(False, ~shared[first[:-1]])
     first, short = first[~joined], short[~joined]
     last = np.append(first[1:], rows.size) - 1
@@ -146,7 +145,7 @@ def _blocks(rows: NDArray[np.int64], people: int) -> tuple[NDArray[np.int64], ND
 def _means(
     values: NDArray[np.float64], rows: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Mean value of the rows of each block, within the block's values whatever the rounding."""
+    """Return the mean value of the rows of each block, clipped to the values of the block against rounding."""
     means = _sums(values * rows, first, last) / _sums(rows, first, last)
     return np.clip(means, values[first], values[last])
 
@@ -154,8 +153,8 @@ def _means(
 def _beyond(end: NDArray[np.float64], inner: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
     """Return, as one row, the point on the line that is half as far from the end as the inner one, within the range."""
     step = end - inner
-    room = np.where(step > 0, high - end, end - low)
-    share = min([0.5, *(room[step != 0] / np.abs(step[step != 0]))])
+    available = np.where(step > 0, high - end, end - low)
+    share = min([0.5, *(available[step != 0] / np.abs(step[step != 0]))])
     return np.clip(end + share * step, low, high)[None]
 
 

@@ -1,9 +1,9 @@
-"""Boosted trees as their libraries write them, looked through before they are written or handed back.
+"""Checks of boosted trees in the text formats of LightGBM and XGBoost.
 
-LightGBM and XGBoost read their own model formats, in compiled code that believes what it reads. So every number that
-is a position (of a column, a child, a category, a tree) is checked here first, in files that we write and files that we
-load. What the trees do not need is left out: settings of the training, and the least and largest value of each column,
-which are single people's.
+Both libraries read their formats in compiled code that does not validate its input. Every number that is an index (of a
+column, a child, a category, a tree) is therefore checked when a file is written and before it is loaded. Parts that the
+trees do not need are removed: parameters of the training, and the range of each column, whose ends are values of
+individuals.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ __all__ = ["check_lightgbm", "check_xgboost", "clean_lightgbm", "n_columns_of_li
 
 _PARAMETERS = re.compile(r"\nparameters:\n.*?\nend of parameters\n", re.DOTALL)
 _RANGE = re.compile(r"\[[^\[\] ]*:[^\[\] ]*\]")
-_WIDEST = 100_000  # columns
-_LARGEST = 3e38  # number that XGBoost can hold
+_MAX_COLUMNS = 100_000
+_MAX_NUMBER = 3e38  # of single precision, which XGBoost uses
 
 
 def _require(condition: object) -> None:
     if not condition:
-        raise ValueError("trees whose parts do not fit together, or of a kind that a file does not hold")
+        raise ValueError("The trees are inconsistent, or of a kind that a model file does not support.")
 
 
 # ---------------------------------------------------------------------------------------------------------- LightGBM
 
 
 def clean_lightgbm(text: str) -> str:
-    """Leave out what the trees do not need."""
+    """Return the text without the parts that the trees do not need."""
     head, trees, rest = text.partition("\ntree_sizes=")
     ranges = re.search(r"(?<=\nfeature_infos=)[^\n]*", head)
     if ranges:
@@ -46,16 +46,16 @@ def n_columns_of_lightgbm(text: str) -> int:
 
 
 def check_lightgbm(text: str) -> None:
-    """Raise ValueError unless this is a model of two classes whose trees are whole."""
+    """Raise a ValueError unless this is a model of two classes with consistent trees."""
     head, _, rest = text.partition("\n\n")
-    told = _entries(head)
-    _require(text.startswith("tree\n") and told.get("objective") == "binary sigmoid:1")
-    _require(told.get("num_class") == told.get("num_tree_per_iteration") == "1")
-    _require("linear_tree" not in told and "average_output" not in told and "\nparameters:" not in text)
-    n_columns = int(told["max_feature_idx"]) + 1
-    _require(0 < n_columns <= _WIDEST and len(told["feature_names"].split(" ")) == n_columns)
-    _require(len(told["feature_infos"].split(" ")) == n_columns)
-    sizes = [int(size) for size in told["tree_sizes"].split()]
+    entries = _entries(head)
+    _require(text.startswith("tree\n") and entries.get("objective") == "binary sigmoid:1")
+    _require(entries.get("num_class") == entries.get("num_tree_per_iteration") == "1")
+    _require("linear_tree" not in entries and "average_output" not in entries and "\nparameters:" not in text)
+    n_columns = int(entries["max_feature_idx"]) + 1
+    _require(0 < n_columns <= _MAX_COLUMNS and len(entries["feature_names"].split(" ")) == n_columns)
+    _require(len(entries["feature_infos"].split(" ")) == n_columns)
+    sizes = [int(size) for size in entries["tree_sizes"].split()]
     content = rest.encode()
     ends = np.cumsum([0, *sizes])
     _require(sizes and min(sizes) > 0 and content[ends[-1] :].startswith(b"end of trees\n"))
@@ -67,52 +67,56 @@ def check_lightgbm(text: str) -> None:
 
 def _entries(block: str) -> dict[str, str]:
     lines = [line.partition("=") for line in block.splitlines() if line]
-    told = {name: value for name, _, value in lines}
-    _require(len(told) == len(lines))  # nothing is said twice
-    return told
+    entries = {name: value for name, _, value in lines}
+    _require(len(entries) == len(lines))  # no entry occurs twice
+    return entries
 
 
-def _check_lightgbm_tree(told: dict[str, str], n_columns: int) -> None:
-    def whole(name: str, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        numbers = np.array([int(one) for one in told[name].split()], dtype=np.int64)
+def _check_lightgbm_tree(entries: dict[str, str], n_columns: int) -> None:
+    def integers(name: str, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        numbers = np.array([int(one) for one in entries[name].split()], dtype=np.int64)
         _require(numbers.size == size)
         return numbers
 
-    def real(name: str, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        numbers = np.array([float(one) for one in told[name].split()])
+    def reals(name: str, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        numbers = np.array([float(one) for one in entries[name].split()])
         _require(numbers.size == size and not np.isnan(numbers).any())
         return numbers
 
-    n_leaves, n_cats = int(told["num_leaves"]), int(told["num_cat"])
-    _require(n_leaves >= 1 and n_cats >= 0 and told.get("is_linear") == "0")
-    real("leaf_value", n_leaves)
+    n_leaves, n_cats = int(entries["num_leaves"]), int(entries["num_cat"])
+    _require(n_leaves >= 1 and n_cats >= 0 and entries.get("is_linear") == "0")
+    reals("leaf_value", n_leaves)
     if n_leaves == 1:
         return
     n_nodes = n_leaves - 1
-    columns, kinds, cuts = whole("split_feature", n_nodes), whole("decision_type", n_nodes), real("threshold", n_nodes)
+    columns, kinds, cuts = (
+        integers("split_feature", n_nodes),
+        integers("decision_type", n_nodes),
+        reals("threshold", n_nodes),
+    )
     _require(columns.min() >= 0 and columns.max() < n_columns)
     _require(kinds.min() >= 0 and kinds.max() < 16)
-    _check_children(whole("left_child", n_nodes), whole("right_child", n_nodes), n_leaves)
+    _check_children(integers("left_child", n_nodes), integers("right_child", n_nodes), n_leaves)
     for name in ("split_gain", "internal_value", "internal_weight", "internal_count"):
-        real(name, n_nodes)
+        reals(name, n_nodes)
     for name in ("leaf_weight", "leaf_count"):
-        real(name, n_leaves)
+        reals(name, n_leaves)
     categorical = cuts[kinds % 2 == 1]
     _require(n_cats > 0 or not categorical.size)
     if n_cats:
-        bounds = whole("cat_boundaries", n_cats + 1)
-        _require(bounds[0] == 0 and (np.diff(bounds) > 0).all() and bounds[-1] <= len(told["cat_threshold"]))
-        masks = whole("cat_threshold", int(bounds[-1]))
+        bounds = integers("cat_boundaries", n_cats + 1)
+        _require(bounds[0] == 0 and (np.diff(bounds) > 0).all() and bounds[-1] <= len(entries["cat_threshold"]))
+        masks = integers("cat_threshold", int(bounds[-1]))
         _require(masks.min() >= 0 and masks.max() < 1 << 32)
         _require((categorical >= 0).all() and (categorical < n_cats).all() and (categorical % 1 == 0).all())
 
 
 def _check_children(left: Any, right: Any, n_leaves: int) -> None:
-    """Every node but the root, and every leaf (-1, -2, ...), is the child of one earlier node."""
+    """Check that every node but the root, and every leaf (-1, -2, ...), is the child of one earlier node."""
     children = np.concatenate((left, right))
-    places = np.tile(np.arange(n_leaves - 1), 2)
+    parents = np.tile(np.arange(n_leaves - 1), 2)
     inner = children >= 0
-    _require((children[inner] > places[inner]).all())
+    _require((children[inner] > parents[inner]).all())
     expected = np.concatenate((np.arange(-n_leaves, 0), np.arange(1, n_leaves - 1)))
     _require(np.array_equal(np.sort(children), expected))
 
@@ -121,18 +125,18 @@ def _check_children(left: Any, right: Any, n_leaves: int) -> None:
 
 
 def check_xgboost(text: str) -> None:
-    """Raise ValueError unless this is a model of two classes whose trees are whole."""
+    """Raise a ValueError unless this is a model of two classes with consistent trees."""
     learner = json.loads(text)["learner"]
     _require(learner["objective"]["name"] == "binary:logistic")
-    told = learner["learner_model_param"]
-    _require(int(told["num_class"]) == 0 and int(told["num_target"]) == 1)
-    n_columns = int(told["num_feature"])
-    _require(0 < n_columns <= _WIDEST)
+    entries = learner["learner_model_param"]
+    _require(int(entries["num_class"]) == 0 and int(entries["num_target"]) == 1)
+    n_columns = int(entries["num_feature"])
+    _require(0 < n_columns <= _MAX_COLUMNS)
     _require(all(len(learner[name]) in {0, n_columns} for name in ("feature_names", "feature_types")))
     booster = learner["gradient_booster"]
     if booster["name"] == "dart":
         _require(len(booster["weight_drop"]) == len(booster["gbtree"]["model"]["trees"]))
-        _require(all(abs(one) < _LARGEST for one in booster["weight_drop"]))
+        _require(all(abs(one) < _MAX_NUMBER for one in booster["weight_drop"]))
         booster = booster["gbtree"]
     _require(booster["name"] == "gbtree")
     model, trees = booster["model"], booster["model"]["trees"]
@@ -161,20 +165,20 @@ def _check_xgboost_categories(cats: Any, n_columns: int) -> None:
             counts.append(len(column["values"]))
     _require(cats["feature_segments"] == np.cumsum([0, *counts]).tolist())
     _require(len(cats["sorted_idx"]) == sum(counts))
-    _require(all(0 <= place < max(counts) for place in cats["sorted_idx"]))
+    _require(all(0 <= index < max(counts) for index in cats["sorted_idx"]))
 
 
 def _check_xgboost_tree(tree: dict[str, Any], n_columns: int) -> None:
-    told = tree["tree_param"]
-    n_nodes = int(told["num_nodes"])
-    _require(n_nodes >= 1 and int(told["num_feature"]) == n_columns and int(told["size_leaf_vector"]) <= 1)
+    entries = tree["tree_param"]
+    n_nodes = int(entries["num_nodes"])
+    _require(n_nodes >= 1 and int(entries["num_feature"]) == n_columns and int(entries["size_leaf_vector"]) <= 1)
     for name in (
         *("base_weights", "default_left", "left_children", "loss_changes", "parents", "right_children"),
         *("split_conditions", "split_indices", "split_type", "sum_hessian"),
     ):
         _require(len(tree[name]) == n_nodes)
     for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian"):
-        _require(all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in tree[name]))
+        _require(all(isinstance(one, (int, float)) and abs(one) < _MAX_NUMBER for one in tree[name]))
     left, right = tree["left_children"], tree["right_children"]
     seen, todo = {0}, [0]
     while todo:
@@ -187,7 +191,7 @@ def _check_xgboost_tree(tree: dict[str, Any], n_columns: int) -> None:
             _require(tree["parents"][child] == node)
             seen.add(child)
             todo.append(child)
-    _require(len(seen) + int(told["num_deleted"]) == n_nodes)
+    _require(len(seen) + int(entries["num_deleted"]) == n_nodes)
     _require(tree["categories_nodes"] == [node for node, kind in enumerate(tree["split_type"]) if kind])
     parts = [tree[name] for name in ("categories_nodes", "categories_segments", "categories_sizes")]
     _require(len({len(part) for part in parts}) == 1)

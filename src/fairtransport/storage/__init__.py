@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, and a container that trusts nothing it reads."""
+"""Atomic writing of files, and a checked container of JSON and arrays."""
 
 from fairtransport.storage._atomic import remove_leftovers, replacing, sync_folder, write_atomically
 from fairtransport.storage._container import (

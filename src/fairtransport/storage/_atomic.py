@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, never half of either."""
+"""Atomic writing of files: at any moment a file has its old or its new content, never a part of either."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_leftovers", "replacing", "sync_folder", "write_atomically"]
 
-_LEFTOVER_AGE = 3600.0  # seconds; no write takes so long
-_NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # what some file systems answer
+_LEFTOVER_AGE = 3600.0  # seconds; longer than any write
+_NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # from file systems that cannot do it
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write beside the file, flush to the disk, and rename.
+    """Write a file atomically: to a temporary file in the same folder, which is flushed and renamed.
 
     Parameters
     ----------
     path : path
-        In an existing folder. A file that is there is replaced and its permissions are kept; a new one gets those that
-        the process's umask allows. A symbolic link is replaced, not followed.
+        A file in an existing folder. An existing file is replaced and its permissions are kept; a new one gets the
+        permissions of the umask. A symbolic link is replaced, not followed.
     content : bytes
 
     Returns
     -------
     Path
-        The same path. A full disk or a kill in the middle leaves the old file as it was. Of two processes that
-        write to one path at once, one's file is there in full.
+        The path of the file. A full disk or a kill leaves the old file unchanged. If two processes write to the same
+        path at once, the file of one of them is there in full.
 
     Raises
     ------
     OSError
-        When it cannot be written; the text says that the old file is as it was.
+        If the file cannot be written; an existing file is unchanged.
 
     Examples
     --------
@@ -49,50 +49,50 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     b'hello'
     >>> folder.cleanup()
     """
-    goal = Path(path)
+    target = Path(path)
     try:
-        _refuse_folder(goal)
-        remove_leftovers(goal)
-        # When the clock leaps ahead, another writer may take ours for a leftover and remove it: then once more.
-        if not _write_beside(goal, content) and not _write_beside(goal, content):
-            raise FileNotFoundError(errno.ENOENT, "The temporary file was removed, twice")
-        sync_folder(goal.parent)
+        _refuse_folder(target)
+        remove_leftovers(target)
+        # After a jump of the clock, another writer may remove the temporary file as a leftover: try once more.
+        if not _write_beside(target, content) and not _write_beside(target, content):
+            raise FileNotFoundError(errno.ENOENT, "The temporary file was removed twice")
+        sync_folder(target.parent)
     except OSError as error:
         if error.errno is None:
             raise
-        raise OSError(error.errno, _told(error, goal), str(goal)) from error
-    return goal
+        raise OSError(error.errno, _explanation(error, target), str(target)) from error
+    return target
 
 
-def _write_beside(goal: Path, content: bytes) -> bool:
-    """Write and rename; return whether the file was still there to be renamed."""
-    temporary = _beside(goal)
+def _write_beside(target: Path, content: bytes) -> bool:
+    """Write and rename the temporary file; return False if another process has removed it."""
+    temporary = _beside(target)
     try:
-        _write_and_sync(temporary, content, like=goal)
-        temporary.replace(goal)
+        _write_and_sync(temporary, content, like=target)
+        temporary.replace(target)
     except FileNotFoundError:
-        if not goal.parent.is_dir():
+        if not target.parent.is_dir():
             raise
         return False
     finally:
-        temporary.unlink(missing_ok=True)  # nothing, after it was renamed
+        temporary.unlink(missing_ok=True)  # does nothing after the renaming
     return True
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new, empty file beside ``path``, which takes its place when the block ends well.
+    """Yield a new, empty file in the same folder, which replaces ``path`` if the block succeeds.
 
     Parameters
     ----------
     path : path
-        As in `write_atomically`.
+        See `write_atomically`.
 
     Yields
     ------
     Path
-        Of the new file, for content that is written bit by bit. If the block raises, or Ctrl-C is pressed, it is
-        removed, and what was at ``path`` stays.
+        Path of the new file, for content that is written in parts. If the block raises, it is removed and ``path`` is
+        unchanged.
 
     Examples
     --------
@@ -104,55 +104,55 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     'hello'
     >>> folder.cleanup()
     """
-    goal = Path(path)
-    _refuse_folder(goal)
-    remove_leftovers(goal)
-    draft = _beside(goal)
+    target = Path(path)
+    _refuse_folder(target)
+    remove_leftovers(target)
+    draft = _beside(target)
     try:
-        _write_and_sync(draft, b"", like=goal)
+        _write_and_sync(draft, b"", like=target)
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
-        draft.replace(goal)
-        sync_folder(goal.parent)
+        draft.replace(target)
+        sync_folder(target.parent)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
 
 
 def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTOVER_AGE) -> int:
-    """Remove what writers of ``path`` left behind when they were killed, and return how many files that were.
+    """Remove the temporary files of writers that were killed, and return their number.
 
     Parameters
     ----------
     path : path
-        The file that they were going to replace.
-    older_than : float, default 3600
-        Seconds; younger files may be those of a writer that is at work. Who knows that there is none passes 0.
+        The file that they were to replace.
+    older_than : float, default=3600
+        Least age in seconds; younger files may belong to an active writer. Pass 0 if there is none.
     """
-    goal, removed = Path(path), 0
-    if not goal.parent.is_dir():
+    target, removed = Path(path), 0
+    if not target.parent.is_dir():
         return 0
-    start = f".{goal.name}."
-    for name in os.listdir(goal.parent):  # noqa: PTH208 - names only; a folder may be large
+    start = f".{target.name}."
+    for name in os.listdir(target.parent):  # noqa: PTH208 - names only; a folder may be large
         if not (name.startswith(start) and name.endswith(".part")):
             continue
-        leftover = goal.with_name(name)
+        leftover = target.with_name(name)
         try:
             if time.time() - leftover.lstat().st_mtime >= older_than:
                 leftover.unlink()
                 removed += 1
-        except OSError:  # somebody else removed it, or it is not ours to remove
+        except OSError:  # removed by another process, or without permission
             continue
     return removed
 
 
-def _beside(goal: Path) -> Path:
-    return goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
 
 
-def _refuse_folder(goal: Path) -> None:
-    if goal.is_dir():
+def _refuse_folder(target: Path) -> None:
+    if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
@@ -167,7 +167,7 @@ def _write_and_sync(temporary: Path, content: bytes, *, like: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names in a folder last, too, where the system can.
+    """Flush a folder to the disk, so that new names in it are durable, where the system supports it.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def _told(error: OSError, goal: Path) -> str:
-    what = error.strerror or type(error).__name__
-    if not goal.parent.is_dir():
-        return f"{what}; make the folder first"
-    kept = "what was there before is as it was" if goal.is_file() else "nothing was written"
-    return f"{what}; {kept}. Make room or name a folder that can be written to, and try again"
+def _explanation(error: OSError, target: Path) -> str:
+    reason = error.strerror or type(error).__name__
+    if not target.parent.is_dir():
+        return f"{reason}; create the folder first"
+    state = "the existing file is unchanged" if target.is_file() else "nothing was written"
+    return f"{reason}; {state}. Free disk space or choose a folder with write permission, and try again"

@@ -1,7 +1,8 @@
-"""One file of a schema (JSON) and arrays, with a checksum for each part; what models and checkpoints are kept in.
+"""Container of JSON and arrays in one file, with a checksum for each part; the format of models and checkpoints.
 
-The file is a plain zip: ``schema.json`` says the format, its version, the libraries that wrote it and the sha256 of
-every array, ``arrays/*.npy`` are the arrays, and the comment of the zip holds the sha256 of ``schema.json``.
+The file is a zip without compression. ``schema.json`` contains the format, its version, the versions of the libraries
+that wrote it, and the SHA-256 of every array; ``arrays/*.npy`` are the arrays; the comment of the zip is the SHA-256 of
+``schema.json``.
 """
 
 from __future__ import annotations
@@ -43,25 +44,27 @@ FORMAT = "fairtransport"
 FORMAT_VERSION = 1
 _SCHEMA = "schema.json"
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_SHOWN = re.compile(r"[A-Za-z0-9_.+!-]{1,40}")  # a version that an error text may repeat
+_PRINTABLE_VERSION = re.compile(r"[A-Za-z0-9_.+!-]{1,40}")  # that an error message may quote
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Container:
-    """What a file holds, checked part by part.
+    """Content of a file, each part of which was checked.
 
     Attributes
     ----------
     kind : str
-        What it is: ``"model"``, or the name that a writer of checkpoints chose.
+        Kind of content, such as ``"model"`` or ``"checkpoint"``.
     schema : dict
-        What the writer said, as JSON has it.
+        JSON content.
     arrays : dict of str to ndarray
+        Arrays by name.
     made_by : dict of str to str
-        Names and versions of the libraries that wrote it.
+        Versions of the libraries that wrote the file, by name.
     reveals : str
-        What the file tells about the people in the data.
+        What the file reveals about the people in the data.
     format_version : int
+        Version of the container format.
     """
 
     kind: str
@@ -83,20 +86,21 @@ def pack_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the bytes of a container; equal content, written by equal libraries, gives equal bytes.
+    """Return a container as bytes; equal content and equal versions of libraries give equal bytes.
 
     Parameters
     ----------
     kind : str
-        What it is, in lower-case letters, such as ``"checkpoint"``.
+        Kind of content in lower-case letters, such as ``"checkpoint"``.
     schema : dict
-        Anything that JSON can hold: text keys, finite numbers.
+        Content that JSON can represent: text keys, finite numbers.
     arrays : dict of str to ndarray
-        Numbers, booleans or text, no objects. Names are letters, digits, ``_``, ``-`` and ``.``; ``/`` makes folders.
+        Arrays of numbers, booleans or text, not of objects. Names consist of letters, digits, ``_``, ``-``, ``.`` and
+        ``/``, which separates folders.
     reveals : str, optional
-        What the file tells about the people in the data, for those who keep it.
+        What the file reveals about the people in the data.
     versions : dict of str to str, optional
-        Further libraries that the content depends on.
+        Versions of further libraries that the content depends on.
 
     Returns
     -------
@@ -111,7 +115,7 @@ def pack_container(
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise ValueError("kind must be a short name in lower-case letters, digits, '_', '-' and '.'.")
     parts = {f"arrays/{name}.npy": to_npy(array) for name, array in arrays.items()}
-    made_by = {"fairtransport": _own_version(), "numpy": np.__version__, "python": platform.python_version()}
+    made_by = {"fairtransport": _fairtransport_version(), "numpy": np.__version__, "python": platform.python_version()}
     head = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -126,15 +130,15 @@ def pack_container(
 
 
 def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int = MAX_BYTES) -> Container:
-    """Return what is in the bytes of a container, whoever made them.
+    """Return the checked content of a container from an untrusted source.
 
     Parameters
     ----------
     content : bytes
     kind : str, optional
-        What it must be.
-    max_bytes : int, default 256 MiB
-        Longer contents are refused. Reading takes up to three times as many bytes of memory, and 100 MiB.
+        Required kind of content.
+    max_bytes : int, default=256 MiB
+        Largest size. Reading needs up to three times the size, and 100 MiB, of memory.
 
     Returns
     -------
@@ -143,15 +147,15 @@ def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int 
     Raises
     ------
     ModelFileError
-        When it is damaged, not one of ours, of another kind or of an unknown version.
+        If the content is damaged, is not a container, or is of another kind or an unknown version.
     """
     parts, comment = read_zip(content, max_bytes=max_bytes)
     if _SCHEMA not in parts:
-        raise ModelFileError("This zip is no model file: it has no schema.json. Check the path.")
+        raise ModelFileError("This zip is not a model file: it has no schema.json. Check the path.")
     text = parts.pop(_SCHEMA)
     head = from_json(text, name=_SCHEMA)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise ModelFileError("This zip is no model file of fairtransport. Check the path.")
+        raise ModelFileError("This zip is not a model file of fairtransport. Check the path.")
     read = _READERS.get(_version_of(head))
     if read is None:
         raise ModelFileError(_unknown_version(head))
@@ -159,10 +163,10 @@ def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int 
         raise ModelFileError(
             "The file is damaged: its schema does not match its checksum. Copy it again, or use a backup."
         )
-    made = read(head, parts)
-    if kind is not None and made.kind != kind:
-        raise ModelFileError(f"The file holds a {made.kind!r}, but a {kind!r} is needed. Check the path.")
-    return made
+    container = read(head, parts)
+    if kind is not None and container.kind != kind:
+        raise ModelFileError(f"The file contains a {container.kind!r}, but a {kind!r} is needed. Check the path.")
+    return container
 
 
 def write_container(
@@ -174,7 +178,7 @@ def write_container(
     reveals: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a container atomically; see `pack_container` for the parameters and `write_atomically` for the promise.
+    """Write a container atomically; see `pack_container` for the parameters.
 
     Examples
     --------
@@ -189,41 +193,41 @@ def write_container(
 
 
 def read_container(path: str | os.PathLike[str], *, kind: str | None = None, max_bytes: int = MAX_BYTES) -> Container:
-    """Read a container; see `unpack_container`. A path that is no plain file raises ModelFileError."""
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not block us
+    """Read a container; see `unpack_container`. A path that is not a regular file raises a ModelFileError."""
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
     with os.fdopen(os.open(Path(path), flags), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise ModelFileError("The path is no plain file (a folder, pipe or device). Check it.")
-        if found.st_size <= max_bytes:
-            content = file.read(found.st_size + 1)
-    if found.st_size > max_bytes:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFileError("The path is not a regular file but a folder, pipe or device. Check it.")
+        if status.st_size <= max_bytes:
+            content = file.read(status.st_size + 1)
+    if status.st_size > max_bytes:
         raise ModelFileError(
-            f"The file has {found.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
+            f"The file has {status.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
         )
     return unpack_container(content, kind=kind, max_bytes=max_bytes)
 
 
 def _read_version_1(head: dict[str, Any], parts: dict[str, bytes]) -> Container:
-    wanted: Any = head.get("parts")
+    listed: Any = head.get("parts")
     content: Any = head.get("content")
     kind, made_by, reveals = (cast("Any", head.get(key)) for key in ("kind", "made_by", "reveals"))
-    shaped = isinstance(wanted, dict) and isinstance(content, dict) and isinstance(reveals, str)
-    if not shaped or not isinstance(kind, str) or not _KIND.fullmatch(kind) or not _is_text_by_text(made_by):
-        raise ModelFileError("The file's schema does not have what every file of this format has; do not trust it.")
-    if set(wanted) != set(parts):
-        raise ModelFileError("The file has other parts than its schema lists; do not trust it.")
+    shaped = isinstance(listed, dict) and isinstance(content, dict) and isinstance(reveals, str)
+    if not shaped or not isinstance(kind, str) or not _KIND.fullmatch(kind) or not _is_dict_of_text(made_by):
+        raise ModelFileError("The schema of the file is not valid; do not trust it.")
+    if set(listed) != set(parts):
+        raise ModelFileError("The parts of the file are not those that its schema lists; do not trust it.")
     arrays = {}
     for name in sorted(parts):
-        if wanted[name] != {"bytes": len(parts[name]), "sha256": _sha256(parts[name])}:
+        if listed[name] != {"bytes": len(parts[name]), "sha256": _sha256(parts[name])}:
             raise ModelFileError(f"Part {name!r} does not match its checksum: the file is damaged. Use a backup.")
         if not name.startswith("arrays/") or not name.endswith(".npy"):
-            raise ModelFileError("The file has a part that is no array; no file of ours has.")
+            raise ModelFileError("The file has a part that is not an array; do not trust it.")
         arrays[name[len("arrays/") : -len(".npy")]] = from_npy(parts[name], name=name)
     return Container(kind, content, arrays, made_by, reveals, 1)
 
 
-#: A reader for each format version ever released.
+#: Reader of each released version of the format.
 _READERS: dict[int, Callable[[dict[str, Any], dict[str, bytes]], Container]] = {1: _read_version_1}
 
 
@@ -235,20 +239,24 @@ def _version_of(head: dict[str, Any]) -> int:
 def _unknown_version(head: dict[str, Any]) -> str:
     version, made_by = _version_of(head), head.get("made_by")
     writer = made_by.get("fairtransport") if isinstance(made_by, dict) else None
-    told = f" (written by fairtransport {writer})" if isinstance(writer, str) and _SHOWN.fullmatch(writer) else ""
+    origin = (
+        f" (written by fairtransport {writer})"
+        if isinstance(writer, str) and _PRINTABLE_VERSION.fullmatch(writer)
+        else ""
+    )
     if not 0 <= version < 1_000_000:
-        return "The file does not say which format version it has; do not trust it."
+        return "The file does not state its format version; do not trust it."
     return (
-        f"The file has format version {version}{told}; fairtransport {_own_version()} reads up to {FORMAT_VERSION}. "
-        "Upgrade fairtransport, or save the model again with this version."
+        f"The file has format version {version}{origin}; fairtransport {_fairtransport_version()} reads "
+        f"versions up to {FORMAT_VERSION}. Upgrade fairtransport, or save the model again with this version."
     )
 
 
-def _own_version() -> str:
-    return str(importlib.import_module("fairtransport").__version__)  # by name: the package stands above this room
+def _fairtransport_version() -> str:
+    return str(importlib.import_module("fairtransport").__version__)  # by name, to avoid a circular import
 
 
-def _is_text_by_text(value: Any) -> bool:
+def _is_dict_of_text(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 

@@ -1,4 +1,4 @@
-"""JSON that says the same thing to everybody: no duplicate keys, no NaN, not too deep."""
+"""Strict JSON: without duplicate keys, without NaN, and of limited depth."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["from_json", "to_json"]
 
 
 def to_json(value: Any) -> bytes:
-    """Return the value as JSON, for people to read; equal values give equal bytes."""
+    """Return the value as indented JSON; equal values give equal bytes."""
     try:
         text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            "A schema holds dicts with text keys, lists, text, finite numbers, booleans and None; this one has "
-            f"something else ({type(error).__name__})."
+            "A schema may contain dicts with text keys, lists, text, finite numbers, booleans and None only "
+            f"({type(error).__name__})."
         ) from None
     content = text.encode("ascii")
     if len(content) > MAX_SCHEMA_BYTES or _depth(value) > MAX_DEPTH:
@@ -29,33 +29,33 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(content: bytes, *, name: str) -> Any:
-    """Return the value of JSON that nobody vouches for; ``name`` is for the error."""
+    """Return the value of JSON from an untrusted source; ``name`` is for the error message."""
     if len(content) > MAX_SCHEMA_BYTES:
         raise ModelFileError(f"Part {name!r} has {len(content)} bytes; at most {MAX_SCHEMA_BYTES} are read.")
     try:
         value = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
-        if b"\\ud" in content.lower():  # half a pair of letters cannot be printed
+        if b"\\ud" in content.lower():  # half of a surrogate pair cannot be printed
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError):  # bad JSON, text or numbers; too deep
-        raise ModelFileError(f"Part {name!r} is no JSON that can be read; the file is damaged.") from None
+        raise ModelFileError(f"Part {name!r} is not valid JSON; the file is damaged.") from None
     if _depth(value) > MAX_DEPTH:
-        raise ModelFileError(f"Part {name!r} is nested more than {MAX_DEPTH} levels deep; no file of ours is.")
+        raise ModelFileError(f"Part {name!r} is nested more than {MAX_DEPTH} levels deep; do not trust the file.")
     return value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
-    return made
+    return result
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _depth(value: Any) -> int:
-    """Count the levels, one after the other, so that no depth can exhaust the stack."""
+    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack."""
     level, depth = [value], 0
     while level:
         depth += 1

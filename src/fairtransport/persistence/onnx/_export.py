@@ -54,8 +54,8 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     onnx.ModelProto
         ``onnx.save(made, "model.onnx")`` writes it. Inputs: ``X``, doubles, of shape (n, n_features), or one of
         shape (n, 1) for each column of a table, or ``scores`` for a `QuantileRepair`, doubles of shape (n,). Where the
-        group is needed, one more for each sensitive column, under its name, of shape (n,): text where the column held
-        text in ``fit``, int64 where it held whole numbers or booleans. Outputs: ``label`` and ``probabilities``, or
+        group is needed, one more for each sensitive column, under its name, of shape (n,): text if the column was
+        text in ``fit``, int64 if it had integers or booleans. Outputs: ``label`` and ``probabilities``, or
         ``repaired``.
 
     Raises
@@ -68,7 +68,7 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     -----
     All is computed in doubles, so scores agree with ours to rounding (1e-12 in the tests), as far as the converted
     parts of scikit-learn are, too: trees and one-hot encoders work in single precision. A group that was not seen in
-    ``fit``, a score outside [0, 1] and one that is no number make the runtime raise: nothing is scored in silence.
+    ``fit``, a score outside [0, 1] and a score that is NaN make the runtime raise an error.
 
     What the graph tells about people is what a model file tells (docs/model_files.md). The groups' labels are in it.
 
@@ -154,10 +154,10 @@ def _finished(graph: Graph, front: Front | None, groups: Groups | None) -> Any:
     made = graph.model("fairtransport")
     if front is not None:
         made = front.joined(made)
-    told = {"fairtransport.version": _version()}
+    metadata = {"fairtransport.version": _version()}
     if groups is not None:
-        told["fairtransport.groups"] = json.dumps(groups.to_spec())
-    for key, value in told.items():
+        metadata["fairtransport.groups"] = json.dumps(groups.to_spec())
+    for key, value in metadata.items():
         entry = made.metadata_props.add()
         entry.key, entry.value = key, value
     load_extra("onnx.checker").check_model(made)
@@ -165,4 +165,4 @@ def _finished(graph: Graph, front: Front | None, groups: Groups | None) -> Any:
 
 
 def _version() -> str:
-    return str(__import__("fairtransport").__version__)  # by name: the package stands above this room
+    return str(__import__("fairtransport").__version__)  # by name, to avoid a circular import

@@ -51,7 +51,7 @@ class Graph:
         return name
 
     def input(self, name: str, kind: str, width: int | None) -> str:
-        """Declare an input of ``width`` columns (None: a vector) of doubles, whole numbers or text."""
+        """Declare an input of ``width`` columns (None: a vector) of doubles, integers or text."""
         self.inputs.append(self._value(name, kind, [None] if width is None else [None, width]))
         return name
 
@@ -64,7 +64,7 @@ class Graph:
         return int(getattr(self._onnx.TensorProto, kind))
 
     def model(self, name: str) -> Any:
-        """Return the whole as a model."""
+        """Return the graph as an ONNX model."""
         helper = self._onnx.helper
         graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants)
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]

@@ -26,10 +26,10 @@ _MOST_COMBINATIONS = 1 << 20
 
 
 def add_group_codes(graph: Graph, groups: Groups) -> str:
-    """Declare an input for each sensitive column, and return each row's place among the groups, as a vector.
+    """Declare an input for each sensitive column, and return the index of each row's group, as a vector.
 
-    Columns of text are text, those of whole numbers or booleans are int64. A value or combination that was not seen in
-    ``fit`` gets a place that no table has.
+    Columns of text are text, those of integers or booleans are int64. A value or combination that was not seen in
+    ``fit`` gets an index beyond all tables.
     """
     columns: list[tuple[Any, ...]] = list(zip(*map(_parts, groups.labels), strict=True))
     values = [list(dict.fromkeys(column)) for column in columns]
@@ -38,20 +38,20 @@ def add_group_codes(graph: Graph, groups: Groups) -> str:
         raise ValueError(
             f"The sensitive columns have {n_combinations} combinations; {_MOST_COMBINATIONS} can be exported."
         )
-    place: str | None = None
+    index: str | None = None
     for name, known in zip(groups.columns, values, strict=True):
         code = _code_of(graph, name, known)
-        if place is None:
-            place = code
+        if index is None:
+            index = code
         else:  # beyond the last combination as soon as one of the values is unknown
-            place = graph.add("Add", graph.add("Mul", place, graph.constant(np.int64(len(known)))), code)
+            index = graph.add("Add", graph.add("Mul", index, graph.constant(np.int64(len(known)))), code)
     table = np.full(n_combinations, len(groups), dtype=np.int64)
     where = np.ravel_multi_index(
         [[known.index(value) for value in column] for known, column in zip(values, columns, strict=True)],
         [len(known) for known in values],
     )
     table[where] = np.arange(len(groups))
-    return graph.add("Gather", graph.constant(table), str(place))
+    return graph.add("Gather", graph.constant(table), str(index))
 
 
 def _parts(label: Any) -> tuple[Any, ...]:
@@ -62,16 +62,16 @@ def _code_of(graph: Graph, name: str, known: list[Any]) -> str:
     text = all(isinstance(value, str) for value in known)
     if not text and not all(isinstance(value, (bool, int)) and abs(value) < 1 << 62 for value in known):
         raise ValueError(
-            f"Groups of column {name!r} cannot be exported: ONNX tells groups apart by text or by whole numbers, and "
+            f"Groups of column {name!r} cannot be exported: ONNX identifies groups by text or by integers, and "
             "this column holds fractions, missing or mixed values. Write them as text, and fit again."
         )
-    given = graph.input(name, "STRING" if text else "INT64", None)
+    column = graph.input(name, "STRING" if text else "INT64", None)
     keys: dict[str, Any] = {
         "keys_strings" if text else "keys_int64s": known if text else [int(value) for value in known]
     }
     unknown = 1 << 40  # far beyond any table, also when it is multiplied by the sizes of other columns
     return graph.add(
-        "LabelEncoder", given, domain=ML_DOMAIN, values_int64s=list(range(len(known))), default_int64=unknown, **keys
+        "LabelEncoder", column, domain=ML_DOMAIN, values_int64s=list(range(len(known))), default_int64=unknown, **keys
     )
 
 
@@ -103,7 +103,7 @@ def add_repair(graph: Graph, scores: str, codes: str, maps: Sequence[QuantileMap
         knots[row, : carry.knots.size], images[row, : carry.knots.size] = carry.knots, carry.images
         images[row, carry.knots.size :] = carry.images[-1]
     knot_table, image_table = graph.constant(knots.ravel()), graph.constant(images.ravel())
-    # A place beyond the last group is beyond the table.
+    # An index beyond the last group is beyond the table.
     at = graph.add("Mul", codes, graph.constant(np.int64(width)))
     step = width // 2
     while step:
@@ -112,8 +112,8 @@ def add_repair(graph: Graph, scores: str, codes: str, maps: Sequence[QuantileMap
         at = graph.add("Where", passed, further, at)
         step //= 2
     then = graph.add("Add", at, graph.constant(np.int64(1)))
-    low, high = (graph.add("Gather", knot_table, place) for place in (at, then))
-    start, end = (graph.add("Gather", image_table, place) for place in (at, then))
+    low, high = (graph.add("Gather", knot_table, index) for index in (at, then))
+    start, end = (graph.add("Gather", image_table, index) for index in (at, then))
     share = graph.add("Div", graph.add("Sub", scores, low), graph.add("Sub", high, low))
     share = graph.add("Max", share, graph.constant(np.float64(0.0)))  # below the first knot
     moved = graph.add("Add", start, graph.add("Mul", share, graph.add("Sub", end, start)))
@@ -139,9 +139,9 @@ def add_classes(graph: Graph, positive: str, classes: NDArray[Any]) -> None:
     no = graph.add("Sub", graph.constant(np.float64(1.0)), yes)
     graph.add("Concat", no, yes, axis=1, output="probabilities")
     above = graph.add("Greater", positive, graph.constant(np.float64(0.5)))
-    place = graph.add("Cast", above, to=graph.number_type("INT64"))
-    held, kind = _class_table(classes)
-    graph.add("Gather", graph.constant(held), place, output="label")
+    index = graph.add("Cast", above, to=graph.number_type("INT64"))
+    table, kind = _class_table(classes)
+    graph.add("Gather", graph.constant(table), index, output="label")
     graph.output("label", kind, None)
     graph.output("probabilities", "DOUBLE", 2)
 

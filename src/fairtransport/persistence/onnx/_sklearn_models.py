@@ -1,4 +1,4 @@
-"""The parts of scikit-learn that stand before a model of ours, converted by skl2onnx and joined to its graph."""
+"""Conversion by skl2onnx of the scikit-learn estimators before a model, and their connection to its graph."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Front:
         if self.model is None:
             names = [graph.input(*one) for one in self.inputs]
             return names[0]
-        given = graph.input(f"ft_{self.gives}", *self._kind())
-        double = graph.add("Cast", given, to=graph.number_type("DOUBLE"))
+        output = graph.input(f"ft_{self.gives}", *self._kind())
+        double = graph.add("Cast", output, to=graph.number_type("DOUBLE"))
         if not self.classifier:
             return double
         return graph.add("Gather", double, graph.constant(np.int64(1)), axis=1)
@@ -60,9 +60,9 @@ class Front:
 
     def _kind(self) -> tuple[str, int | None]:
         onnx = load_extra("onnx")
-        found = next(one for one in self.model.graph.output if one.name == self.gives).type.tensor_type
-        width = found.shape.dim[1].dim_value if len(found.shape.dim) > 1 else 0
-        return onnx.TensorProto.DataType.Name(found.elem_type), 2 if self.classifier else width
+        output_type = next(one for one in self.model.graph.output if one.name == self.gives).type.tensor_type
+        width = output_type.shape.dim[1].dim_value if len(output_type.shape.dim) > 1 else 0
+        return onnx.TensorProto.DataType.Name(output_type.elem_type), 2 if self.classifier else width
 
 
 def front_of(part: Any, X: Any, *, classifier: bool) -> Front:
@@ -91,8 +91,15 @@ def front_of(part: Any, X: Any, *, classifier: bool) -> Front:
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    own = load_extra("skl2onnx.common.exceptions")
-    return (own.MissingShapeCalculator, own.MissingConverter, RuntimeError, NotImplementedError, TypeError, ValueError)
+    errors = load_extra("skl2onnx.common.exceptions")
+    return (
+        errors.MissingShapeCalculator,
+        errors.MissingConverter,
+        RuntimeError,
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    )
 
 
 def _types_of(part: Any, X: Any) -> list[tuple[str, Any]]:
@@ -107,8 +114,8 @@ def _types_of(part: Any, X: Any) -> list[tuple[str, Any]]:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return [("X", types.DoubleTensorType([None, int(part.n_features_in_)]))]
-    wanted = getattr(part, "feature_names_in_", frame.columns)
+    columns = getattr(part, "feature_names_in_", frame.columns)
     return [
         (name, (types.DoubleTensorType if frame[name].dtype.is_numeric() else types.StringTensorType)([None, 1]))
-        for name in wanted
+        for name in columns
     ]
