@@ -161,7 +161,7 @@ def test_wrong_standard_input(here, content, match):
     ("options", "match"),
     [
         ({"model": "absent.ft"}, "error: No such file or directory: absent.ft"),
-        ({"model": "new.csv"}, "error: This is no model file"),
+        ({"model": "new.csv"}, "error: This is not a model file"),
         ({"model": "repair.ft"}, "error: repair.ft holds a QuantileRepair, which takes features"),
         ({"out": "nowhere/x.csv"}, "error: The folder of the output file does not exist"),
         ({"out": "x.docx"}, "error: x.docx: no format that can be written"),
