@@ -16,9 +16,9 @@ import numpy as np
 from fairtransport import ContinuousTransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.paper.splits import adult_split
+from fairtransport.transport.reference import draw_indices
 
 STRENGTH, DUAL_STEP, PARAMETER_STEP = 0.1, 1.0, 0.002
-GOLDEN, MIX_1, MIX_2 = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 def make_trainer(batch, dtype="float64", n_features=50, data=None):
@@ -37,21 +37,14 @@ def adult():
 
 
 def drawn(trainer, update):
-    """The rows and target scores that our update draws: SplitMix64 over a counter."""
-
-    def below(positions, size):
-        with np.errstate(over="ignore"):
-            z = np.uint64(trainer.seed) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN
-            z = (z ^ (z >> np.uint64(30))) * MIX_1
-            z = (z ^ (z >> np.uint64(27))) * MIX_2
-            z ^= z >> np.uint64(31)
-            return ((z >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
-
-    problem, batch = trainer.problem, trainer.batch_size
+    """The rows and target scores that our update draws."""
+    problem, batch, seed = trainer.problem, trainer.batch_size, trainer.seed
     n_groups = len(problem.groups)
-    base = update * (n_groups + 1) * batch
-    rows = [rows[below(base + a * batch + np.arange(batch), rows.size)] for a, rows in enumerate(problem.groups.rows)]
-    target = problem.target[below(base + n_groups * batch + np.arange(batch), problem.target.size)]
+    position = update * (n_groups + 1) * batch
+    rows = [
+        rows[draw_indices(seed, position + a * batch, batch, rows.size)] for a, rows in enumerate(problem.groups.rows)
+    ]
+    target = problem.target[draw_indices(seed, position + n_groups * batch, batch, problem.target.size)]
     return np.stack(rows), target
 
 
