@@ -18,8 +18,8 @@ def grouped(sizes, shift=0.0, seed=0):
 def weight_of(comparisons, a, b):
     """Return the weight of the pair of two groups, by their numbers."""
     names = np.array(comparisons.names)
-    found = [set(names[pair]) == {a, b} for pair in comparisons.pairs]
-    return float(comparisons.weights[np.flatnonzero(found)[0]])
+    matches = [set(names[pair]) == {a, b} for pair in comparisons.pairs]
+    return float(comparisons.weights[np.flatnonzero(matches)[0]])
 
 
 @pytest.mark.parametrize("sizes", [(300, 200), (1000, 60), (80, 80)])
@@ -85,7 +85,7 @@ def test_nothing_counts_where_nothing_differs_by_more_than_chance():
     assert np.mean(none) > 0.9
 
 
-def test_given_weights_are_multiplied():
+def test_weights_of_pairs_are_multiplied():
     scores, comparisons = grouped((500, 500, 500), shift=0.1)
     once = weigh_by_reliability(comparisons, scores)
     twice = weigh_by_reliability(comparisons.reweighted([2.0, 2.0, 0.0]), scores)

@@ -290,7 +290,7 @@ def test_the_rule_keeps_half_of_the_information():
     assert 3.0 <= point.weight <= 5.0  # at 5 half is left
 
 
-def test_a_limit_of_the_disparity_is_not_held_back_by_information():
+def test_a_limit_of_the_disparity_overrides_the_limit_of_information():
     path = made_path(lambda _: 9.0, kept=lambda w: 1.0 / (1.0 + w), disparity=lambda w: 0.5 / (1.0 + w))
     point, reason, reached = AutomaticWeight(max_disparity=0.05).choose(path)
     assert reached
@@ -312,7 +312,7 @@ def test_every_point_starts_from_the_one_below():
     assert [p.weight for p in path.points] == [0.0, 0.3, 1.0, 3.0]
 
 
-# ------------------------------------------------------------------------------ what is lost is said
+# ------------------------------------------------------------------------------ warnings of lost information
 
 
 @both

@@ -159,7 +159,7 @@ def test_without_parity_it_is_logistic_regression_on_standardized_columns():
     np.testing.assert_allclose(model.initial_estimator_.coef_, model.coef_, atol=1e-6)
 
 
-def test_a_given_model_has_its_own_ridge():
+def test_the_ridge_of_a_fitted_estimator_is_kept():
     start = LogisticRegression(C=0.01, tol=1e-8).fit(X, Y)
     model = ContinuousTransportClassifier(start, parity_weight=0.0).fit(X, Y, sensitive_features=G)
     np.testing.assert_allclose(model.coef_, start.coef_, atol=2e-3)
@@ -245,11 +245,11 @@ def test_the_gradient_of_the_whole_objective():
             problem, DiscretePenalty(n_slices=20), comparisons, initial=theta, unit=0.7, tol=1e-4, max_iter=10
         )
         gradient = solver.value_and_gradient(theta, 2.0)[1]
-        for place in np.ndindex(*problem.shape):
+        for index in np.ndindex(*problem.shape):
             step = np.zeros(problem.shape)
-            step[place] = 1e-6
+            step[index] = 1e-6
             up, down = (solver.value_and_gradient(theta + sign * step, 2.0)[0] for sign in (1, -1))
-            assert gradient[place] == pytest.approx((up - down) / 2e-6, abs=1e-6)
+            assert gradient[index] == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
 def test_a_model_without_intercept_gets_none():
@@ -257,7 +257,7 @@ def test_a_model_without_intercept_gets_none():
     assert model.fit(X, Y, sensitive_features=G).intercept_[0] == 0.0
 
 
-def test_own_weights_shift_and_stretch_what_the_initial_model_says():
+def test_group_weights_shift_and_stretch_the_initial_logits():
     """Of a small group, whose rows say little, the direction of the weights stays near that of the initial model."""
     small = np.where(np.arange(len(Y)) < 60, "c", G)
     model = fitted(DiscreteTransportClassifier, groups=small, group_specific=True)
@@ -322,7 +322,7 @@ def test_rare_groups_do_not_prevent_parity_of_the_others(cls):
     main = np.arange(5000) >= 35
     with_them = fitted(cls, features, y, rare, parity_weight="auto")
     without = fitted(cls, features[main], y[main], group[main], parity_weight="auto")
-    found, wanted, before = (
+    disparity, expected, before = (
         strong_pairwise_disparity(s[main], sensitive_features=group[main])
         for s in (
             scores_of(with_them, features, rare),
@@ -330,8 +330,8 @@ def test_rare_groups_do_not_prevent_parity_of_the_others(cls):
             with_them.initial_estimator_.predict_proba(features)[:, 1],
         )
     )
-    assert found < before / 5
-    assert found < wanted + 0.01
+    assert disparity < before / 5
+    assert disparity < expected + 0.01
 
 
 # ------------------------------------------------------------------------------ small groups

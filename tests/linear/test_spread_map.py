@@ -48,8 +48,8 @@ def test_ranks_stay_and_parity_stays(fitted):
     before = scores_of(model.set_params(amount=0.0), X, group)
     assert np.array_equal(before, scores_of(model.set_params(spread="trained"), X, group))  # amount 0 knows no spread
     model.set_params(amount=1.0)
-    apart = [ft.metrics.strong_pairwise_disparity(s, sensitive_features=group) for s in (before, wide)]
-    assert apart[1] < apart[0] / 4
+    disparities = [ft.metrics.strong_pairwise_disparity(s, sensitive_features=group) for s in (before, wide)]
+    assert disparities[1] < disparities[0] / 4
 
 
 def test_it_survives_a_file_and_a_stream(fitted, tmp_path):
@@ -62,7 +62,7 @@ def test_it_survives_a_file_and_a_stream(fitted, tmp_path):
     assert np.isfinite(scores_of(again, X, group)).all()
 
 
-def test_points_are_nobodys_score():
+def test_no_point_is_the_score_of_one_row():
     scores = np.sort(np.random.default_rng(0).random(60))
     points = spread_points(scores, scores, [np.arange(30), np.arange(30, 60)], None)
     assert points.shape[1] <= 60 // 5 + 2

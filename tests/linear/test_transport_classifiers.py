@@ -170,11 +170,11 @@ def test_bad_input_is_refused_before_work_starts(change):
 def test_text_among_the_features_is_not_quoted(cls):
     table = pd.DataFrame(X).astype(object)
     table.iloc[3, 0] = "Jane Doe"
-    with pytest.raises(ValueError, match="X has text") as told:
+    with pytest.raises(ValueError, match="X has text") as caught:
         cls(**FIXED).fit(table, Y, sensitive_features=G)
-    assert "Jane" not in str(told.value)
-    assert told.value.__cause__ is None
-    assert told.value.__suppress_context__ or told.value.__context__ is None
+    assert "Jane" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 def test_missing_labels_are_counted():

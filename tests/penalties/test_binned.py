@@ -71,9 +71,9 @@ def test_tables_agree_with_rows(kind, against):
     tables = BinnedPenalty(PENALTIES[kind](), pairs, n_groups, CELLS).read(masses_of(scores, codes, n_groups))
     rows = PENALTIES[kind]().value_and_gradient(scores, pairs)
     assert tables.value == pytest.approx(rows.value, rel=0.02, abs=3 / CELLS)
-    found = slope_of_rows(tables, scores, codes)
-    assert np.corrcoef(found, rows.gradient)[0, 1] > 0.98
-    assert np.abs(found - rows.gradient).sum() < 0.1 * np.abs(rows.gradient).sum()
+    slopes = slope_of_rows(tables, scores, codes)
+    assert np.corrcoef(slopes, rows.gradient)[0, 1] > 0.98
+    assert np.abs(slopes - rows.gradient).sum() < 0.1 * np.abs(rows.gradient).sum()
 
 
 def test_weights_of_pairs_are_taken():
@@ -98,7 +98,7 @@ def test_order_of_groups_by_size_is_put_back():
 
 def test_the_bend_is_that_of_a_parabola_above_the_distance():
     """All of one group at 0.3, all of the other at 0.6: moved by d, their distance is |0.3 - d|."""
-    at = {a: np.round(place * CELLS) / CELLS for a, place in enumerate((0.3, 0.6))}
+    at = {a: np.round(score * CELLS) / CELLS for a, score in enumerate((0.3, 0.6))}
     scores, codes = np.r_[np.full(50, at[0]), np.full(50, at[1])], np.repeat([0, 1], 50).astype(np.uint8)
     tables = BinnedPenalty(exact(), demographic_parity(make_groups(codes)), 2, CELLS).read(masses_of(scores, codes, 2))
     cell = int(at[0] * CELLS)

@@ -114,8 +114,8 @@ def test_the_exact_distance_is_that_of_scipy_and_pot(weighted):
     comparisons = Comparisons.of_cells(
         scores.size, comparisons.cells, comparisons.pairs, row_weights=weights if weighted else None
     )
-    found = exact(n_slices=None).value_and_gradient(scores, comparisons).distances
-    for (a, b), distance in zip(comparisons.pairs, found, strict=True):
+    distances = exact(n_slices=None).value_and_gradient(scores, comparisons).distances
+    for (a, b), distance in zip(comparisons.pairs, distances, strict=True):
         x, y = (scores[comparisons.cells[cell]] for cell in (a, b))
         p, q = (weights[comparisons.cells[cell]] for cell in (a, b))
         assert distance == pytest.approx(wasserstein_distance(x, y, p, q), abs=1e-12)
@@ -136,9 +136,9 @@ def test_a_target_is_a_sample_like_any_other():
     scores, _ = sampled()
     target = np.random.default_rng(3).random(50)
     comparisons = Comparisons.of_cells(scores.size, [np.arange(23)], [(0, 1)], targets=[target])
-    found = exact(n_slices=None).value_and_gradient(scores, comparisons)
-    assert found.value == pytest.approx(wasserstein_distance(scores[:23], target), abs=1e-12)
-    assert not found.gradient[23:].any()
+    terms = exact(n_slices=None).value_and_gradient(scores, comparisons)
+    assert terms.value == pytest.approx(wasserstein_distance(scores[:23], target), abs=1e-12)
+    assert not terms.gradient[23:].any()
 
 
 def test_the_continuous_distance_nears_the_exact_one_as_it_is_regularized_less():
@@ -166,9 +166,9 @@ def test_slices_near_rows_as_they_become_finer(kind, scale):
     rows = make_penalty(kind, scale=scale, n_slices=None).value_and_gradient(scores, comparisons)
     errors, slopes = [], []
     for n_slices in (6, 30, 120):
-        found = make_penalty(kind, scale=scale, n_slices=n_slices).value_and_gradient(scores, comparisons)
-        errors.append(np.abs(found.distances - rows.distances).max())
-        slopes.append(np.abs(found.gradient - rows.gradient).sum())
+        terms = make_penalty(kind, scale=scale, n_slices=n_slices).value_and_gradient(scores, comparisons)
+        errors.append(np.abs(terms.distances - rows.distances).max())
+        slopes.append(np.abs(terms.gradient - rows.gradient).sum())
     assert errors[0] > 3 * errors[2]
     assert errors[2] < 2e-3
     assert slopes[0] > slopes[2]
@@ -197,14 +197,14 @@ def test_histograms_agree_with_rows(kind, scale):
     for n_bins in (8, 512):
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         masses = counted(scores, comparisons, edges)
-        found = make_penalty(kind, scale=scale, n_slices=100).value_and_slopes(masses, edges, comparisons)
-        errors.append(np.abs(found.distances - slices.distances).max())
+        terms = make_penalty(kind, scale=scale, n_slices=100).value_and_slopes(masses, edges, comparisons)
+        errors.append(np.abs(terms.distances - slices.distances).max())
     assert errors[1] < min(0.002, errors[0])
     # The slope of a cell is that of its rows, for unit mass.
     bins = np.clip(np.digitize(scores, edges) - 1, 0, n_bins - 1)
     for cell, rows in enumerate(comparisons.cells):
-        apart = slices.gradient[rows] * rows.size - found.slopes[cell, bins[rows]]
-        assert np.abs(apart).mean() < 0.03
+        difference = slices.gradient[rows] * rows.size - terms.slopes[cell, bins[rows]]
+        assert np.abs(difference).mean() < 0.03
 
 
 def test_targets_are_compared_with_histograms():
@@ -212,18 +212,18 @@ def test_targets_are_compared_with_histograms():
     target = np.random.default_rng(1).beta(3, 3, 300)
     aimed = Comparisons.of_cells(scores.size, comparisons.cells, [(0, 3), (1, 3), (2, 3)], targets=[target])
     edges = np.linspace(0.0, 1.0, 513)
-    found = DiscretePenalty().value_and_slopes(counted(scores, aimed, edges), edges, aimed)
+    terms = DiscretePenalty().value_and_slopes(counted(scores, aimed, edges), edges, aimed)
     rows = DiscretePenalty(n_slices=None).value_and_gradient(scores, aimed)
-    np.testing.assert_allclose(found.distances, rows.distances, atol=3e-3)
+    np.testing.assert_allclose(terms.distances, rows.distances, atol=3e-3)
 
 
 def test_weights_of_rows_are_copies():
     scores, comparisons = sampled()
     times = np.random.default_rng(4).integers(1, 4, scores.size)
     copies = np.repeat(np.arange(scores.size), times)
-    place = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])
+    cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])
     repeated = Comparisons.of_cells(
-        copies.size, [np.flatnonzero(place[copies] == k) for k in range(3)], comparisons.pairs
+        copies.size, [np.flatnonzero(cell_of_row[copies] == k) for k in range(3)], comparisons.pairs
     )
     weighted = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=times.astype(float))
     np.testing.assert_array_equal(weighted.sizes, repeated.sizes)
@@ -241,9 +241,9 @@ def test_a_row_of_weight_zero_is_as_good_as_absent(kind, n_slices):
     weights = np.ones(scores.size)
     weights[[3, 30, 60]] = 0.0
     kept = np.flatnonzero(weights)
-    place = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])[kept]
+    cell_of_row = np.repeat(np.arange(3), [rows.size for rows in comparisons.cells])[kept]
     with_zero = Comparisons.of_cells(scores.size, comparisons.cells, comparisons.pairs, row_weights=weights)
-    without = Comparisons.of_cells(kept.size, [np.flatnonzero(place == k) for k in range(3)], comparisons.pairs)
+    without = Comparisons.of_cells(kept.size, [np.flatnonzero(cell_of_row == k) for k in range(3)], comparisons.pairs)
     one = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores, with_zero)
     other = make_penalty(kind, n_slices=n_slices).value_and_gradient(scores[kept], without)
     assert one.value == pytest.approx(other.value, abs=1e-9)
@@ -327,7 +327,7 @@ def test_the_potentials_of_a_pair_are_opposite_or_free():
         ({"cells": [np.arange(3), np.arange(0)]}, "1 of 2 cells have no rows"),
     ],
 )
-def test_comparisons_check_what_they_are_given(arguments, words):
+def test_comparisons_validate_their_arguments(arguments, words):
     given = {"cells": [np.arange(3), np.arange(3, 6)], "pairs": [(0, 1)], **arguments}
     with pytest.raises(ValueError, match=words):
         Comparisons.of_cells(6, given.pop("cells"), given.pop("pairs"), **given)

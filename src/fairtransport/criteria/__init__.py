@@ -1,6 +1,6 @@
-"""Criteria of fairness, resolved into `Comparisons`: which samples of scores must look alike.
+"""Criteria of fairness, as comparisons: which samples of scores should have the same distribution.
 
-No learner knows criteria; each knows `fairtransport.penalties.Comparisons`.
+Learners depend on `fairtransport.penalties.Comparisons` only, not on the criterion that made them.
 """
 
 from __future__ import annotations

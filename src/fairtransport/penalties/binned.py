@@ -52,7 +52,7 @@ class BinnedPenalty:
     ----------
     penalty : TransportPenalty
     comparisons : Comparisons
-        Its cells are groups, by ``names``, or everyone.
+        Its cells are groups, by ``names``, or all rows.
     n_groups, n_cells : int
 
     Notes

@@ -60,8 +60,8 @@ def train_lbfgs_path(data: TrainingData, options: TrainingOptions, weights: Sequ
     problem = build_problem(data, options)
     results = []
     for trained in _PathRun(problem).fit_path(weights):
-        own = replace(options, parity_weight=trained.point.weight, max_disparity=None)
-        results.append(_result(trained, replace(problem, options=own), data))
+        fixed = replace(options, parity_weight=trained.point.weight, max_disparity=None)
+        results.append(_result(trained, replace(problem, options=fixed), data))
     return results
 
 

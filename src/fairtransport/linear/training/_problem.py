@@ -89,9 +89,9 @@ class ParityProblem:
 
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows in the order of the data as given."""
-        given = np.empty_like(values)
-        given[self.order] = values
-        return given
+        restored = np.empty_like(values)
+        restored[self.order] = values
+        return restored
 
     def weights(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights, of each group in the groups' order, and the common ones, for the columns as given."""
