@@ -45,7 +45,7 @@ def test_the_type_in_which_they_are_compared(kind, values, common):
     ],
 )
 def test_types_that_do_not_compare(kind, values, said):
-    with pytest.raises(TypeError, match=f"Column 'g' holds {said}") as caught:
+    with pytest.raises(TypeError, match=f"Column 'g' contains {said}") as caught:
         common_kind("g", kind, values)
     assert "canary" not in str(caught.value)
 
