@@ -1,7 +1,8 @@
 """A network with two sensitive attributes: one penalty for each, or one for their combinations.
 
 Parity by sex and parity by race do not imply parity by both. Three networks on Adult: without a penalty, with the sum
-of a penalty by sex and one by race, and with one penalty over the four crossed groups; each is measured in all three ways.
+of a penalty by sex and one by race, and with one penalty over the four crossed groups; each is measured in all three
+ways.
 
 ``python examples/network_two_attributes.py out.png``: prints test metrics and plots them; about half a minute.
 """
