@@ -324,7 +324,7 @@ def test_parameters_clone_repr_and_pickle():
     assert repr(model) == "QuantileRepairClassifier(cv=2, estimator=GaussianNB(), target='pooled')"
     assert set(model.get_params(deep=False)) == {
         "estimator", "target", "amount", "cv", "grouping", "missing", "small_groups", "min_group_size",
-        "half_life", "new_groups",
+        "stream_half_life", "new_groups",
     }  # fmt: skip
     model.set_params(estimator__var_smoothing=1e-3)
     assert model.fit(X, y, sensitive_features=group) is model

@@ -18,9 +18,9 @@ NEW_GROUPS = ("error", "adopt")
 NEW_GROUP_ROWS = 10.0
 
 
-def check_stream_parameters(half_life: Any, new_groups: Any) -> None:
+def check_stream_parameters(half_life: Any, new_groups: Any, *, name: str = "half_life") -> None:
     """Raise ValueError for an invalid half-life or treatment of new groups."""
-    check_real(half_life, name="half_life", strict=True, finite=False)
+    check_real(half_life, name=name, strict=True, finite=False)
     check_choice(new_groups, NEW_GROUPS, name="new_groups")
 
 

@@ -84,7 +84,7 @@ class ObjectWriter:
             "$": "object",
             "class": recipe.class_name,
             "params": {
-                recipe.stored_names.get(name, name): self.write(both[name], f"{path}.{name}")
+                name: self.write(both[name], f"{path}.{name}")
                 for name in params
                 if not _is_default(both[name], defaults[name])
             },
@@ -143,9 +143,7 @@ class ObjectReader:
                 "you trust the file, upgrade fairtransport."
             )
         kind = recipe.load_class()
-        names = {stored: name for name, stored in recipe.stored_names.items()}
-        stored = {names.get(name, name): part for name, part in value["params"].items()}
-        params = {name: self._reader.read(part, f"{path}.{name}") for name, part in stored.items()}
+        params = {name: self._reader.read(part, f"{path}.{name}") for name, part in value["params"].items()}
         unknown = set(params) - set(_defaults(kind))
         if unknown:
             raise ModelFileError(

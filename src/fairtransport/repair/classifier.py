@@ -60,7 +60,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         :class:`QuantileRepair`.
     min_group_size : int, default=30
         A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
-    half_life : float, default=10000
+    stream_half_life : float, default=10000
         For ``partial_fit``: a row counts half after this many further rows.
     new_groups : {"error", "adopt"}, default="error"
         For ``partial_fit``: whether a group that was not seen before raises or is added.
@@ -124,7 +124,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         missing: str = "error",
         small_groups: str = "keep",
         min_group_size: int = MIN_GROUP_SIZE,
-        half_life: float = 10_000.0,
+        stream_half_life: float = 10_000.0,
         new_groups: str = "error",
     ) -> None:
         self.estimator = estimator
@@ -135,7 +135,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self.missing = missing
         self.small_groups = small_groups
         self.min_group_size = min_group_size
-        self.half_life = half_life
+        self.stream_half_life = stream_half_life
         self.new_groups = new_groups
 
     @property
@@ -191,7 +191,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         """
         check_real(self.amount, name="amount", most=1.0)
         check_small_groups(self.small_groups, self.min_group_size)
-        check_stream_parameters(self.half_life, self.new_groups)
+        check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
         labels, classes = two_classes(y, type(self).__name__)
         size = n_rows(X)
         check_length(labels, size=size, name="y")
@@ -223,7 +223,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             missing=self.missing,
             small_groups=self.small_groups,
             min_group_size=self.min_group_size,
-            half_life=self.half_life,
+            stream_half_life=self.stream_half_life,
             new_groups=self.new_groups,
         )
 
@@ -264,7 +264,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
         scores = _redacted_scores(self.estimator_, X)
-        self.repair_.set_params(half_life=self.half_life, new_groups=self.new_groups)
+        self.repair_.set_params(stream_half_life=self.stream_half_life, new_groups=self.new_groups)
         self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
 

@@ -37,7 +37,7 @@ class OnlineRepairState:
         The maps and the target.
     options : MapOptions
         How maps are computed from histograms.
-    half_life : float
+    stream_half_life : float
         A row counts half after this many further rows.
     new_groups : {"error", "adopt"}
         Whether a group that no batch had before raises or is added.
@@ -50,7 +50,7 @@ class OnlineRepairState:
     -----
     With the weight n of a batch, the histograms become
 
-    .. math:: 2^{-n / \mathrm{half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
+    .. math:: 2^{-n / \mathrm{stream\_half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
 
     A group keeps at least the weight of ten rows, however long it is absent, and a new group starts with ten rows
     that are distributed like the target.
@@ -72,7 +72,7 @@ class OnlineRepairState:
     histograms: GroupHistograms
     maps: GroupMaps
     options: MapOptions
-    half_life: float
+    stream_half_life: float
     new_groups: str
 
     @classmethod
@@ -82,7 +82,7 @@ class OnlineRepairState:
         *,
         groups: Groups,
         options: MapOptions,
-        half_life: float,
+        stream_half_life: float,
         new_groups: str,
         sample_weight: ArrayLike | None = None,
     ) -> OnlineRepairState:
@@ -94,7 +94,7 @@ class OnlineRepairState:
             Within [0, 1].
         groups : Groups
             Of the same rows.
-        options, half_life, new_groups
+        options, stream_half_life, new_groups
             As in `OnlineRepairState`.
         sample_weight : array-like of shape (n,), optional
 
@@ -109,11 +109,11 @@ class OnlineRepairState:
                 "model that made them was able to learn, or begin with more rows."
             )
         histograms = count_scores(values, sensitive_features=groups, sample_weight=sample_weight, n_bins=_BINS)
-        return cls(histograms, GroupMaps.from_histograms(histograms, options), options, half_life, new_groups)
+        return cls(histograms, GroupMaps.from_histograms(histograms, options), options, stream_half_life, new_groups)
 
     @classmethod
     def from_maps(
-        cls, maps: GroupMaps, *, grid: Grid | None, options: MapOptions, half_life: float, new_groups: str
+        cls, maps: GroupMaps, *, grid: Grid | None, options: MapOptions, stream_half_life: float, new_groups: str
     ) -> OnlineRepairState:
         """Return the state of a repair that was not fitted to a stream, from the rows that its maps were computed from.
 
@@ -122,17 +122,17 @@ class OnlineRepairState:
         maps : GroupMaps
         grid : Grid or None
             The grid that the rows were counted on; None for maps of rows, which are counted at 1,025 nodes of [0, 1].
-        options, half_life, new_groups
+        options, stream_half_life, new_groups
             As in `OnlineRepairState`.
 
         Returns
         -------
         OnlineRepairState
-            The rows count as no more than an endless stream would leave: ``half_life / log(2)``.
+            The rows count as no more than an endless stream would leave: ``stream_half_life / log(2)``.
         """
         histograms = _count_knots(maps, grid or Grid(n_bins=_BINS))
-        keep = min(1.0, half_life / np.log(2.0) / float(histograms.weights.sum()))
-        return cls(histograms.forget(keep), maps, options, half_life, new_groups)
+        keep = min(1.0, stream_half_life / np.log(2.0) / float(histograms.weights.sum()))
+        return cls(histograms.forget(keep), maps, options, stream_half_life, new_groups)
 
     def update(
         self, scores: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
@@ -165,7 +165,7 @@ class OnlineRepairState:
             n_bins=grid.n_bins,
         )
         size = float(values.size if weights is None else weights.sum())
-        before = _discount(_add_groups(self.histograms, groups, self.maps), 0.5 ** (size / self.half_life))
+        before = _discount(_add_groups(self.histograms, groups, self.maps), 0.5 ** (size / self.stream_half_life))
         return self._with(before + batch)
 
     def forget(self, keep: float) -> OnlineRepairState:

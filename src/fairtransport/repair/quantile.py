@@ -61,8 +61,9 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         use the common map and are left out of the target.
     min_group_size : int, default=30
         A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
-    half_life : float, default=10000
-        For ``partial_fit``: a row counts half after this many further rows.
+    stream_half_life : float, default=10000
+        For ``partial_fit``: a row counts half after this many further rows of the stream, so that groups keep their
+        shares.
     new_groups : {"error", "adopt"}, default="error"
         For ``partial_fit``: whether a group that was not seen before raises or is added.
 
@@ -146,7 +147,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         missing: str = "error",
         small_groups: str = "keep",
         min_group_size: int = MIN_GROUP_SIZE,
-        half_life: float = 10_000.0,
+        stream_half_life: float = 10_000.0,
         new_groups: str = "error",
     ) -> None:
         self.target = target
@@ -155,7 +156,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self.missing = missing
         self.small_groups = small_groups
         self.min_group_size = min_group_size
-        self.half_life = half_life
+        self.stream_half_life = stream_half_life
         self.new_groups = new_groups
 
     def fit(
@@ -254,8 +255,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Notes
         -----
         Scores are counted at 1,025 nodes (at those of the table that the repair was fitted to, if it was), and a row
-        counts half after ``half_life`` further rows. The target and the maps are those of these counts; `TableRepair`
-        states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its image move by no
+        counts half after ``stream_half_life`` further rows. The target and the maps are those of these counts;
+        `TableRepair` states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its image move by no
         more than two bins and one, where every bin has rows.
 
         A group keeps at least the weight of ten rows, however long it is absent. A group that is added starts with
@@ -265,7 +266,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         A repair that was fitted before continues from the rows that its maps were computed from; a group without a map
         of its own continues from as many rows as it had (at least ten), distributed like those that its map was
         computed from. All together they count as no more rows than an endless stream would leave:
-        ``half_life / log(2)``.
+        ``stream_half_life / log(2)``.
         """
         self._check_parameters()
         if hasattr(self, "maps_"):
@@ -280,7 +281,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
                 groups=groups,
                 sample_weight=weights,
                 options=self._map_options(),
-                half_life=self.half_life,
+                stream_half_life=self.stream_half_life,
                 new_groups=self.new_groups,
             )
         )
@@ -295,9 +296,9 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         """
         maps, options = self.group_maps(), self._map_options()
         if hasattr(self, "counted_"):
-            return OnlineRepairState(self.counted_, maps, options, self.half_life, self.new_groups)
+            return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, self.new_groups)
         return OnlineRepairState.from_maps(
-            maps, grid=self.grid_, options=options, half_life=self.half_life, new_groups=self.new_groups
+            maps, grid=self.grid_, options=options, stream_half_life=self.stream_half_life, new_groups=self.new_groups
         )
 
     def resume(self, state: OnlineRepairState) -> Self:
@@ -370,7 +371,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     def _check_parameters(self) -> None:
         check_real(self.amount, name="amount", most=1.0)
         self._map_options().check()
-        check_stream_parameters(self.half_life, self.new_groups)
+        check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
 
     def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
         return groups_to_repair(

@@ -152,6 +152,5 @@ RECIPES = (
         required=("classes_", "estimator_", "groups_", "repair_"),
         is_consistent=_is_consistent,
         summarize=summarize_target,
-        stored_names={"repair_amount": "repair"},
     ),
 )

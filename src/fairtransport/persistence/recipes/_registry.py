@@ -37,8 +37,6 @@ class Recipe:
     summarize : callable, optional
         Takes the object and the least number of people per point. Returns the values to store instead of the scores of
         individuals, and how much each differs: ``{parameter or attribute: (value, change)}``.
-    stored_names : dict of str to str
-        Names in files of parameters that are called differently in the class.
     """
 
     class_name: str
@@ -46,7 +44,6 @@ class Recipe:
     required: tuple[str, ...] = ()
     is_consistent: Check | None = None
     summarize: Callable[[Any, int], dict[str, tuple[Any, Change]]] | None = None
-    stored_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def short_name(self) -> str:

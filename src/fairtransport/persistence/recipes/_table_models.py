@@ -103,6 +103,5 @@ RECIPES = (
         },
         required=("classes_", "encoder_", "estimator_"),
         is_consistent=_is_consistent_model,
-        stored_names={"sensitive_features": "sensitive"},
     ),
 )
