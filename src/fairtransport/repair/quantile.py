@@ -256,8 +256,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         -----
         Scores are counted at 1,025 nodes (at those of the table that the repair was fitted to, if it was), and a row
         counts half after ``stream_half_life`` further rows. The target and the maps are those of these counts;
-        `TableRepair` states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its image
-        move by no more than two bins and one, where every bin has rows.
+        `TableRepair` states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its
+        image move by no more than two bins and one, where every bin has rows.
 
         A group keeps at least the weight of ten rows, however long it is absent. A group that is added starts with
         ten rows that are distributed like the target. A group gets a map of its own when ``min_group_size`` of its
