@@ -11,6 +11,13 @@ __all__ = ["api_pages", "exports"]
 #: Title and introduction of each page; packages that do not exist are left out.
 PACKAGES = {
     "fairtransport": ("fairtransport", "The names that most users need: `import fairtransport as ft`."),
+    "fairtransport.linear": ("linear", "Linear models trained towards parity: settings, duals, the paper's trainer."),
+    "fairtransport.repair": ("repair", "Quantile repair: lookup tables and the state of a stream."),
+    "fairtransport.selection": ("selection", "The trade-off between error and disparity."),
+    "fairtransport.tabular": ("tabular", "Raw tables to scores."),
+    "fairtransport.auditing": ("auditing", "The records that an audit consists of."),
+    "fairtransport.criteria": ("criteria", "Criteria of fairness, resolved into comparisons of samples."),
+    "fairtransport.persistence": ("persistence", "Model files: what they may contain."),
     "fairtransport.metrics": ("metrics", "Error rates and disparities, computed exactly from the scores."),
     "fairtransport.datasets": ("datasets", "The three data sets of the paper, and subsampling to other class rates."),
     "fairtransport.report": ("report", "Plots and HTML reports (extra `report`)."),
@@ -29,12 +36,14 @@ _NOT_OBJECTS = {"__version__", "datasets", "metrics"}
 @lru_cache(maxsize=1)
 def api_pages(root: Path) -> list[tuple[str, str, str]]:
     """Return address, title and text of each page."""
-    pages = []
+    pages, shown = [], set[str]()
     for module, (title, introduction) in PACKAGES.items():
-        names = exports(root, module)
-        if not names:
+        homes = [_home(root, module, name) for name in exports(root, module)]
+        homes = [home for home in homes if home.rpartition(".")[2] not in shown]  # on the first page that has it
+        if not homes:
             continue
-        parts = [f"# {title}", introduction, *(f"::: {_home(root, module, name)}" for name in names)]
+        shown.update(home.rpartition(".")[2] for home in homes)
+        parts = [f"# {title}", introduction, *(f"::: {home}" for home in homes)]
         pages.append((f"api/{title}.md", title, "\n\n".join(parts) + "\n"))
     return pages
 
