@@ -56,7 +56,9 @@ def one_line(result, status=1):
 
 
 def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
-    result = call(run, "--label", "y", "--by", "region", "--threshold", 0.25, "--threshold", 0.5, "--replicates", 99)
+    result = call(
+        run, "--label", "y", "--strata", "region", "--threshold", 0.25, "--threshold", 0.5, "--replicates", 99
+    )
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
     options = {"label": "y", "strata": "region", "thresholds": [0.25, 0.5], "n_bootstrap": 99, "n_permutations": 99}

@@ -46,7 +46,7 @@ _OPTION_NAMES = (
     (r"\bdecimal=','", "--decimal ,"),
     (r"\bpos_label\b=?", "--positive"),
     (r"\bsensitive_features (has|must)\b", r"--sensitive \1"),
-    (r"\bstrata (has|must)\b", r"--by \1"),
+    (r"\bstrata (has|must)\b", r"--strata \1"),
     (r"\bmax_groups\b=?", "--max-groups"),
     (r"\bmax_expansion\b=?", "--max-expansion"),
     (r"\bn_bins\b=?", "--bins"),

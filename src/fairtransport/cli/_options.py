@@ -221,7 +221,7 @@ def name_columns(
     score: str,
     sensitive: Sequence[str],
     label: str | None = None,
-    by: Sequence[str] = (),
+    strata: Sequence[str] = (),
     weight: str | None = None,
 ) -> Columns:
     """Return the role of each column; ``race,sex`` are two columns, unless one column has that name."""
@@ -231,6 +231,6 @@ def name_columns(
         score=score,
         sensitive_features=table.split(sensitive),
         label=label,
-        strata=table.split(by) if by else None,
+        strata=table.split(strata) if strata else None,
         weight=weight,
     )

@@ -32,10 +32,10 @@ def run_audit(
     label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
     weight: shared.Weight = None,
-    by: Annotated[
+    strata: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", metavar="COLUMNS", help="Also compare within each value of these columns, such as region."
+            "--strata", metavar="COLUMNS", help="Also compare within each value of these columns, such as region."
         ),
     ] = None,
     threshold: Annotated[
@@ -130,7 +130,7 @@ def run_audit(
     Example:
       fairtransport audit scores.csv --score s --sensitive race,sex
       fairtransport audit 'day/*.parquet' --score s --sensitive race \\
-          --label y --by region --html report.html --fail-above spdd=.1
+          --label y --strata region --html report.html --fail-above spdd=.1
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
     shared.check_policies(small_groups, missing)
@@ -155,7 +155,7 @@ def run_audit(
         "missing": missing,
         "max_groups": max_groups,
     }
-    names = {"score": score, "sensitive": sensitive, "label": label, "by": by or (), "weight": weight}
+    names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
     with option_names_in_errors():
         audit = _audit(files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed)
     _report(audit, html, json_output)
