@@ -24,6 +24,7 @@ __all__ = ["Control", "run_in_threads"]
 T = TypeVar("T")
 
 _POLL = 0.2  # seconds between two checks for Ctrl-C
+_REPEAT = 2.0  # seconds until tasks are stopped again: Python drops an exception that arrives inside a destructor
 
 
 class Control:
@@ -142,6 +143,8 @@ def run_in_threads(
                 for future in waiting:
                     future.cancel()
                 control.stop()
+                while wait(waiting, timeout=_REPEAT).not_done:
+                    control.stop()
                 raise
     _issue_again(caught)
     return [results[index] for index in range(len(tasks))]
