@@ -44,7 +44,7 @@ class OnlineMemory:
     scale, matrix : ndarray
         What a gradient in these units is multiplied with: a number for each column or, where it is not empty, a matrix.
     centre : ndarray of shape (1 or n_groups, n_features + 1)
-        The model that the anchor pulls back to: that of the last ``fit``, and what labels have taught since.
+        The model that the anchor is centred at: that of the last ``fit``, and what labels have taught since.
     target : ndarray of shape (64,)
         The target; each point is a mean of several people's scores.
     sketches : Sketches

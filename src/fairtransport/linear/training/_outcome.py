@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Notice", "describe_lbfgs", "notices_of_losses", "within_chance"]
 
-_MATERIAL = 0.02  # mean difference of selection rates that is worth a warning
+_MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
 _LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of SPDD that matters, and the share of it that ranks should show
 _ABOVE_CHANCE = 1.3  # times the mean disparity under chance

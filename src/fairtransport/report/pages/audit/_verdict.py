@@ -17,7 +17,7 @@ __all__ = ["PAIRS", "AuditVerdict", "audit_verdict", "four_fifths_text", "gap_po
 
 PAIRS = "strong_pairwise_disparity"
 _MAX_NAMES = 5
-_COARSE = 0.05  # a mean distance that is worth mentioning when it cannot be ruled out
+_COARSE = 0.05  # a mean distance that is mentioned when it cannot be ruled out
 
 
 @dataclass(frozen=True)
