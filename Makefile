@@ -12,6 +12,7 @@ AUDIT := .venv-audit
 RUN  := $(TEST)/bin
 # Workers for pytest: one a core, two at most, so that a laptop stays usable. Each has one thread of its own.
 WORKERS ?= 2
+FUZZ_SECONDS ?= 600
 QUICK := not (paper or trust or engines or models or browser or docs)
 PYTEST := $(RUN)/pytest -n $(WORKERS) --dist worksteal
 unit test-trust test-lowest: export OMP_NUM_THREADS = 1
@@ -60,8 +61,8 @@ test-trust: $(TEST)/.ready  ## scikit-learn's checks, hostile files, kills in th
 test-lowest: $(LOWEST)/.ready  ## the core with the oldest versions that it promises to work with
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider -m "not (paper or engines or models or browser)" $(LOWEST_TESTS)
 
-fuzz: $(FUZZ)/.ready  ## the readers under atheris, ten minutes; figures in docs/trust/fuzz.json, findings in out/fuzz
-	$(FUZZ)/bin/python scripts/fuzz --seconds 600 --write docs/trust/fuzz.json
+fuzz: $(FUZZ)/.ready  ## the readers under atheris, FUZZ_SECONDS (600); figures in docs/trust/fuzz.json, findings in out/fuzz
+	$(FUZZ)/bin/python scripts/fuzz --seconds $(FUZZ_SECONDS) --write docs/trust/fuzz.json
 
 trust: $(TEST)/.ready  ## the figures of docs/trust.md: checks, examples, kills, and the cases of the last `make fuzz`
 	$(RUN)/python scripts/trust.py --workers $(WORKERS)
@@ -131,5 +132,5 @@ $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 
 $(FUZZ)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FUZZ)
-	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tables]' atheris
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[signing,tables]' atheris lightgbm xgboost-cpu
 	touch $@
