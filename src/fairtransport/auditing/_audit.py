@@ -51,6 +51,8 @@ def audit(
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
+    favourable: str = "high",
+    reference: Any = None,
 ) -> Audit:
     r"""Measure the differences between groups' scores, with confidence intervals.
 
@@ -96,6 +98,11 @@ def audit(
         for them, as in `fairtransport.QuantileRepair`.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
+    favourable : {"high", "low"}, default "high"
+        Which scores are to a person's advantage. With ``"low"``, as for a risk of default, those above a threshold are
+        flagged rather than selected, and the four-fifths rule compares the shares that are not flagged.
+    reference : label, optional
+        Label or name of the group that the others' error rates are compared with; by default the largest group.
 
     Returns
     -------
@@ -150,6 +157,8 @@ def audit(
         unsure_below=unsure_below,
         small_groups=small_groups,
         min_group_size=min_group_size,
+        favourable=favourable,
+        reference=reference,
     )
     values = grid.check(scores)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, at_least=2, max_groups=max_groups)
@@ -190,6 +199,8 @@ def audit_histograms(
     unsure_below: int = 30,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
+    favourable: str = "high",
+    reference: Any = None,
     set_aside: Mapping[str, int] | None = None,
 ) -> Audit:
     """Audit histograms of scores.
@@ -202,7 +213,7 @@ def audit_histograms(
         Histograms of the same rows, by stratum.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    unsure_below, small_groups, min_group_size
+    unsure_below, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     set_aside : dict of str to int, optional
         Number of rows that were left out of the histograms, by reason, to be reported.
@@ -234,6 +245,8 @@ def audit_histograms(
         unsure_below=unsure_below,
         small_groups=small_groups,
         min_group_size=min_group_size,
+        favourable=favourable,
+        reference=reference,
     )
     present = histograms.filled()
     if len(present.groups) < 2:

@@ -47,6 +47,8 @@ def audit_table(
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
+    favourable: str = "high",
+    reference: Any = None,
 ) -> Audit:
     """Audit a table on its engine, without collecting its rows.
 
@@ -68,7 +70,7 @@ def audit_table(
         Column of row weights; equal when omitted.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    unsure_below, small_groups, min_group_size
+    unsure_below, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
         Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
@@ -116,6 +118,8 @@ def audit_table(
         "unsure_below": unsure_below,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
+        "favourable": favourable,
+        "reference": reference,
     }
     check_options(Grid.over(range, n_bins), **options)  # fail before the engine starts
     counts = count_table(
@@ -143,7 +147,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     counts : TableCounts
     **options
         ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state``,
-        ``unsure_below``, ``small_groups`` and ``min_group_size``, as in `audit_table`.
+        ``unsure_below``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``, as in `audit_table`.
 
     Returns
     -------

@@ -88,15 +88,19 @@ def _groups(audit: AuditData) -> Iterator[str]:
 
 
 def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
+    high_is_favourable = at.favourable == "high"
     if at.four_fifths is None:
-        return f"Above {at.threshold:g}: nobody is selected."
-    low, high = (f"{at.rates[i].value:.1%} of {_short_name(audit.groups[i].name)}" for i in (at.lowest, at.highest))
+        return f"Above {at.threshold:g}: {'nobody is selected' if high_is_favourable else 'everyone is flagged'}."
+    low, high = (
+        f"{at.rates[i].value:.1%} of {_short_name(audit.groups[i].name)}" for i in (at.worse_off, at.better_off)
+    )
     interval = f"({at.ratio.low:.2f} to {at.ratio.high:.2f})"
     verdict = "meets" if at.four_fifths else "does not meet"
     doubt = "" if at.sure else ", but the interval includes 0.80"
+    ratio = "ratio" if high_is_favourable else "flagged; ratio of the shares not flagged"
     return (
-        f"Above {at.threshold:g}: {low}, {high}; ratio {at.ratio.value:.2f} {interval} {verdict} the four-fifths "
-        f"rule{doubt}."
+        f"Above {at.threshold:g}: {low}, {high}{';' if high_is_favourable else ''} {ratio} {at.ratio.value:.2f} "
+        f"{interval} {verdict} the four-fifths rule{doubt}."
     )
 
 

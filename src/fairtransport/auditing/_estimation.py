@@ -134,6 +134,7 @@ def _settings(
         unsure_below=options.unsure_below,
         set_aside=dict(set_aside),
         small_groups=small_groups,
+        favourable=options.favourable,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing._pair_summary import summarise_pair
-from fairtransport.auditing.proportions import area_under_curve, difference, ratio, share
+from fairtransport.auditing.proportions import area_under_curve, complement, difference, ratio, share
 from fairtransport.auditing.records import QUANTILE_LEVELS, GroupSummary, ThresholdSummary
 from fairtransport.transport.line import wasserstein
 
@@ -66,8 +66,11 @@ def summarise_threshold(
     values = np.array([rate.value for rate in rates])
     judged = _judged(unsure)
     lowest, highest = int(judged[np.argmin(values[judged])]), int(judged[np.argmax(values[judged])])
-    top = values[highest]
-    rate_ratio = ratio(rates[lowest], rates[highest])
+    high_is_favourable = options.favourable == "high"
+    outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
+    worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
+    top = outcomes[better].value
+    rate_ratio = ratio(outcomes[worse], outcomes[better])
     errors = None
     if evidence.histograms.has_labels:
         errors = tuple(share(evidence.wrong(at, group), options.confidence) for group in groups)
@@ -75,7 +78,7 @@ def summarise_threshold(
         threshold=float(threshold),
         rates=rates,
         overall=evidence.selected(at, EVERYONE).value,
-        ratios=tuple(float(value / top) if top > 0 else None for value in values),
+        ratios=tuple(float(rate.value / top) if top > 0 else None for rate in outcomes),
         lowest=lowest,
         highest=highest,
         difference=difference(rates[highest], rates[lowest]),
@@ -83,6 +86,7 @@ def summarise_threshold(
         four_fifths=bool(rate_ratio.value >= 0.8) if top > 0 else None,
         sure=bool(top > 0 and (rate_ratio.low >= 0.8 or rate_ratio.high < 0.8)),
         errors=errors,
+        favourable=options.favourable,
     )
 
 

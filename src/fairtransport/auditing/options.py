@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid
 
-__all__ = ["Options", "check_options"]
+__all__ = ["FAVOURABLE", "Options", "check_options"]
+
+#: Which scores are to a person's advantage.
+FAVOURABLE = ("high", "low")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,8 @@ class Options:
     unsure_below: int
     small_groups: str
     min_group_size: int
+    favourable: str = "high"
+    reference: Any = None
 
 
 def check_options(
@@ -44,6 +49,8 @@ def check_options(
     unsure_below: int,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
+    favourable: str = "high",
+    reference: Any = None,
 ) -> Options:
     """Validate the options of an audit; parameters as in `fairtransport.audit`."""
     level = check_real(confidence, name="confidence", strict=True)
@@ -61,4 +68,6 @@ def check_options(
         unsure_below=check_count(unsure_below, name="unsure_below"),
         small_groups=check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups"),
         min_group_size=check_count(min_group_size, name="min_group_size"),
+        favourable=check_choice(favourable, FAVOURABLE, name="favourable"),
+        reference=reference,
     )

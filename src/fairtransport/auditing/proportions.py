@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from fairtransport.transport.line import Sample
 
-__all__ = ["Estimate", "Tally", "area_under_curve", "difference", "ratio", "share"]
+__all__ = ["Estimate", "Tally", "area_under_curve", "complement", "difference", "ratio", "share"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ def _wilson(value: float, size: float, confidence: float) -> Estimate:
     return Estimate(
         value, 0.0 if value == 0 else max(0.0, middle - half), 1.0 if value == 1 else min(1.0, middle + half)
     )
+
+
+def complement(rate: Estimate) -> Estimate:
+    """Return 1 minus a proportion."""
+    return Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low)
 
 
 def difference(one: Estimate, other: Estimate) -> Estimate:

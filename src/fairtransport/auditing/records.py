@@ -141,18 +141,22 @@ class ThresholdSummary:
     overall : float
         Selection rate of all rows.
     ratios : tuple of float or None
-        Each group's rate divided by the highest; None where nobody is selected.
+        Each group's rate of the favourable outcome divided by the highest; None where nobody has it. The favourable
+        outcome is to be selected or, where low scores are favourable, not to be.
     lowest, highest : int
         Indices of the groups with the lowest and highest rate, among those large enough to be judged (among all, where
         fewer than two are).
     difference, ratio : Estimate
-        Of these two rates. The intervals do not account for the selection of the pair.
+        The highest rate minus the lowest, and the lower rate of the favourable outcome divided by the higher. The
+        intervals do not account for the selection of the pair.
     four_fifths : bool or None
-        Whether the ratio is at least 0.8; None where nobody is selected.
+        Whether the ratio is at least 0.8; None where nobody has the favourable outcome.
     sure : bool
         Whether the confidence interval of the ratio excludes 0.8.
     errors : tuple of Estimate, or None
         Error rate of each group; None without labels.
+    favourable : {"high", "low"}
+        Which scores are to a person's advantage.
     """
 
     threshold: float
@@ -166,6 +170,17 @@ class ThresholdSummary:
     four_fifths: bool | None
     sure: bool
     errors: tuple[Estimate, ...] | None = None
+    favourable: str = "high"
+
+    @property
+    def worse_off(self) -> int:
+        """Index of the group whose rate of the favourable outcome is lowest, among those that are judged."""
+        return self.lowest if self.favourable == "high" else self.highest
+
+    @property
+    def better_off(self) -> int:
+        """Index of the group whose rate of the favourable outcome is highest, among those that are judged."""
+        return self.highest if self.favourable == "high" else self.lowest
 
 
 @dataclass(frozen=True)
@@ -227,6 +242,8 @@ class Settings:
         Number of rows left out, by reason.
     small_groups : SmallGroups
         How small groups were treated, and how many were pooled or left out.
+    favourable : {"high", "low"}
+        Which scores are to a person's advantage.
     """
 
     target: str
@@ -243,6 +260,7 @@ class Settings:
     unsure_below: int
     set_aside: Mapping[str, int] = field(default_factory=dict)
     small_groups: SmallGroups = field(default_factory=SmallGroups)
+    favourable: str = "high"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,0 +1,61 @@
+"""Which scores are to a person's advantage: the four-fifths rule compares the rates of the favourable outcome."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport.auditing import audit_histograms
+from fairtransport.histograms import count_scores
+
+QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
+SCORES = np.repeat([0.9, 0.1, 0.9, 0.1], [30, 70, 60, 40])
+GROUPS = np.repeat(["a", "b"], 100)
+
+
+def test_where_low_scores_are_favourable_the_shares_not_flagged_are_compared():
+    high, low = (ft.audit(SCORES, sensitive_features=GROUPS, favourable=way, **QUICK) for way in ("high", "low"))
+    assert high.thresholds[0].rates == low.thresholds[0].rates
+    assert high.thresholds[0].ratio.value == pytest.approx(0.3 / 0.6)
+    assert low.thresholds[0].ratio.value == pytest.approx(0.4 / 0.7)
+    assert low.thresholds[0].ratios == pytest.approx((1.0, 0.4 / 0.7))
+    assert (high.thresholds[0].worse_off, high.thresholds[0].better_off) == (0, 1)
+    assert (low.thresholds[0].worse_off, low.thresholds[0].better_off) == (1, 0)
+    assert low.thresholds[0].difference == high.thresholds[0].difference
+    assert (low.settings.favourable, low.to_dict()["settings"]["favourable"]) == ("low", "low")
+
+
+def test_turning_the_scores_around_turns_the_direction_around():
+    low = ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", thresholds=0.5, **QUICK).thresholds[0]
+    high = ft.audit(1 - SCORES, sensitive_features=GROUPS, thresholds=0.5, **QUICK).thresholds[0]
+    for name in ("value", "low", "high"):
+        assert getattr(low.ratio, name) == pytest.approx(getattr(high.ratio, name))
+    assert (low.worse_off, low.better_off) == (high.worse_off, high.better_off)
+    assert (low.four_fifths, low.sure) == (high.four_fifths, high.sure)
+
+
+def test_everyone_flagged_has_no_ratio():
+    at = ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", thresholds=0.0, **QUICK)
+    assert at.thresholds[0].four_fifths is None
+    assert "everyone is flagged" in str(at)
+
+
+def test_the_text_names_the_favourable_outcome():
+    text = " ".join(str(ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", **QUICK)).split())
+    assert "60.0% of b, 30.0% of a flagged; ratio of the shares not flagged 0.57" in text
+
+
+def test_tables_and_histograms_have_the_same_option():
+    table = pl.DataFrame({"s": SCORES, "g": GROUPS})
+    expected = ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", **QUICK).thresholds[0].ratio
+    by_table = ft.audit_table(table, score="s", sensitive_features="g", favourable="low", **QUICK)
+    by_histogram = audit_histograms(count_scores(SCORES, sensitive_features=GROUPS), favourable="low", **QUICK)
+    assert by_table.thresholds[0].ratio == by_histogram.thresholds[0].ratio == expected
+
+
+@pytest.mark.parametrize("word", ["up", None, 1])
+def test_other_words_are_refused(word):
+    with pytest.raises(ValueError, match="favourable"):
+        ft.audit(SCORES, sensitive_features=GROUPS, favourable=word)
