@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,7 @@ __all__ = ["area_between", "areas_between_groups", "group_areas"]
 _BLOCK = 256  # gaps that are summed before they are added to the total, so that rounding does not grow with n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def group_areas(
     values: NDArray[np.float64],
     codes: NDArray[Any],
@@ -95,7 +96,7 @@ def group_areas(
     return ranked, total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def areas_between_groups(
     values: NDArray[np.float64], codes: NDArray[Any], masses: NDArray[np.float64] | None, totals: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -126,7 +127,7 @@ def areas_between_groups(
     return areas
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def area_between(
     values: NDArray[np.float64],
     levels: NDArray[np.float64],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numba import njit
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ class CellDerivatives(NamedTuple):
     second: NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def count_masses(
     scores: NDArray[np.float64], codes: NDArray[Any], weights: NDArray[np.float64], masses: NDArray[np.float64]
 ) -> None:
@@ -48,7 +48,7 @@ def count_masses(
         masses[codes[i], cell + 1] += upper
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def count_shared(
     scores: NDArray[np.float64], shares: NDArray[np.float32], weights: NDArray[np.float64], masses: NDArray[np.float64]
 ) -> None:
@@ -66,7 +66,7 @@ def count_shared(
             masses[cell + 1, a] += upper * shares[i, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def logit_derivatives(
     scores: NDArray[np.float64],
     labels: NDArray[np.float32],
@@ -89,7 +89,7 @@ def logit_derivatives(
         curvature[i] = weight * max(variance + second[code, cell] * variance * variance, 1e-16)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def logit_derivatives_shared(
     scores: NDArray[np.float64],
     labels: NDArray[np.float32],

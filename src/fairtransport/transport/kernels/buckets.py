@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -45,14 +47,14 @@ def _bucket_of(value: float, code: int, cells: Cells) -> np.uint64:
     return np.uint64(cells.buckets[np.uint64(cells.firsts[at]) + (np.uint64(cell) if cell < last else np.uint64(last))])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def count_buckets(values: NDArray[np.float64], codes: NDArray[Any], cells: Cells, counts: NDArray[np.int64]) -> None:
     """Add the number of values in each bucket to ``counts``."""
     for i in range(values.shape[0]):
         counts[_bucket_of(values[i], codes[i], cells)] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def split_buckets(
     values: NDArray[np.float64],
     codes: NDArray[Any],
@@ -71,7 +73,7 @@ def split_buckets(
         at[bucket] = position + _ONE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def join_buckets(
     parts: NDArray[np.float64], owners: NDArray[np.uint16], starts: NDArray[np.int64], values: NDArray[np.float64]
 ) -> None:

@@ -10,14 +10,13 @@ score costs one multiplication for each degree, whatever the number of features.
 
 from __future__ import annotations
 
-from numba import njit
-
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 
 __all__ = ["chebyshev", "combine", "project"]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def chebyshev(points, table):
     """Write T_k(2 x - 1) of each point x into ``table``: one row for each degree k, a multiple of four rows."""
     one = table.dtype.type(1)
@@ -42,7 +41,7 @@ def chebyshev(points, table):
             table[k + 3, i] = twice * c - b
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def combine(coefficients, table, out):
     """Write the sum of the rows of ``table``, each times its coefficient; a multiple of four rows."""
     out[:] = 0
@@ -52,7 +51,7 @@ def combine(coefficients, table, out):
             out[i] += a * table[k, i] + b * table[k + 1, i] + c * table[k + 2, i] + d * table[k + 3, i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def project(weights, table, out):
     """Write the inner product of ``weights`` with each row of ``table``; a multiple of four rows."""
     zero = table.dtype.type(0)

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 from fairtransport.transport.kernels.chebyshev import chebyshev, combine, project
 from fairtransport.transport.kernels.exponential import exponential
@@ -59,14 +59,14 @@ class Transport(NamedTuple):
     table: FeatureTable
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _exponents(scale, low, high, scores, targets, f, h, v):
     # Within the bounds alpha is v itself (L2; the scale has the factor 1/2) or exp(v).
     for i in range(scores.shape[0]):
         v[i] = max(min((f[i] + h[i] - abs(scores[i] - targets[i])) * scale, high), low)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _weigh_matched(scores, targets, alpha, surplus, signed):
     # surplus = 1 - alpha, signed = alpha * sign(s - t)
     real = scores.dtype.type
@@ -77,7 +77,7 @@ def _weigh_matched(scores, targets, alpha, surplus, signed):
         signed[i] = alpha[i] if gap > zero else (-alpha[i] if gap < zero else zero)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _weigh_all(kind, scale, low, high, batch, work):
     # The same for all pairs (i, j): means over j for the scores and over i for the target scores.
     scores, targets, alpha = work.scores, work.target_scores, work.alpha
@@ -102,7 +102,7 @@ def _weigh_all(kind, scale, low, high, batch, work):
         signed[i] = total_signed
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def step_duals(transport, step, batch, group, duals, target_duals, work):
     """Move a group's dual variables by ``step`` times their gradient and write ``work.score_gradient``.
 

@@ -7,7 +7,7 @@ twin is `fairtransport.transport.reference.discrete_gradient`.
 
 from __future__ import annotations
 
-from numba import njit
+from fairtransport._columns.compilation import cached_njit
 
 __all__ = ["DISCRETE", "couple_batches", "sort_target", "sorted_positions"]
 
@@ -17,7 +17,7 @@ DISCRETE = 2
 _INSERTION = 24  # a batch up to this size is sorted by insertion alone
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def sorted_positions(keys, order, spare, digits, counts):
     """Write into ``order`` the positions of the keys, which lie in [0, 1], in ascending order.
 
@@ -57,13 +57,13 @@ def sorted_positions(keys, order, spare, digits, counts):
         order[j + 1] = moved
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def sort_target(batch, work):
     """Sort the batch of target scores, once for all groups."""
     sorted_positions(work.target_scores[:batch], work.target_order, work.spare_order, work.digits, work.counts)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def couple_batches(batch, work):
     """Write the derivative of the distance with respect to each score into ``work.score_gradient``."""
     real = work.scores.dtype.type

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
@@ -77,7 +77,7 @@ class Newton(NamedTuple):
     max_iter: int
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
     # Sum of masses times the conjugate; fills alpha.
     n, m = x.shape[0], y.shape[0]
@@ -101,7 +101,7 @@ def _evaluate(x, y, p, q, f, h, strength, kind, alpha):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _dot(psi, c, out):
     for i in range(psi.shape[0]):
         total = 0.0
@@ -110,7 +110,7 @@ def _dot(psi, c, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _solve(matrix, vector):
     # Cholesky in place; the solution overwrites the vector.
     n = vector.shape[0]
@@ -132,7 +132,7 @@ def _solve(matrix, vector):
         vector[i] /= matrix[i, i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
     strength, kind, ridge = newton.strength, newton.kind, newton.ridge
     n, m, width = x.shape[0], y.shape[0], c.shape[0]
@@ -225,7 +225,7 @@ def _newton(x, y, p, q, psi_x, psi_y, c, newton, alpha):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def newton_pairs(samples, pairs, newton, coefficients, values, slopes):
     """Solve the dual problem of each pair of samples, starting at ``coefficients``, in place.
 

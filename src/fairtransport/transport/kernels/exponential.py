@@ -14,8 +14,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from fairtransport._columns.compilation import cached_njit
 
 __all__ = ["exp", "exponential"]
 
@@ -69,7 +71,7 @@ def _exp_by_type(x):
     return _exp_single if x == types.float32 else _exp_double
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def exponential(values):
     """Replace each value by its exponential; values from -87 to 87 (float32) or from -700 to 700 (float64)."""
     for i in range(values.shape[0]):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 from fairtransport.transport.kernels.exponential import exp, exponential
 
@@ -13,7 +13,7 @@ __all__ = ["logistic", "logistic_loss"]
 _FACTORS = 512  # of at most 2 each, so that their product is within double precision
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@cached_njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 def logistic(logits, scores):
     """Write the logistic function of the logits into ``scores``."""
     real = scores.dtype.type
@@ -22,7 +22,7 @@ def logistic(logits, scores):
         scores[i] = one / (one + exp(max(min(-logits[i], limit), -limit)))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def logistic_loss(logits, labels, shares, equal, scores, slopes):
     """Return the loss; write the scores, and the derivative with respect to each logit.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class MapIndex(NamedTuple):
     scale: float
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32]) -> None:
     """Write for each cell the last knot of the cells before it, or the first knot of all.
 
@@ -56,7 +57,7 @@ def fill_guide(knots: NDArray[np.float64], scale: float, guide: NDArray[np.int32
     guide[cell:] = knots.shape[0] - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.uint64:
     # The last knot at or below the point, searched from one that is: steps double, then halve.
     size, step = np.uint64(knots.shape[0]), _ONE
@@ -70,7 +71,7 @@ def _last_below(knots: NDArray[np.float64], low: np.uint64, point: float) -> np.
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def map_points(points: NDArray[np.float64], index: MapIndex, amount: float) -> None:
     """Move points towards their images under a map, in place: (1 - amount) * point + amount * image."""
     knots, images, guide, scale = index

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Rows(NamedTuple):
     starts: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _score_long(dense, stride, n_dense, drawn, batch, weights, model, logits):
     for i in range(batch):
         at = _U(drawn[i]) * _U(stride)
@@ -64,7 +64,7 @@ def _score_long(dense, stride, n_dense, drawn, batch, weights, model, logits):
         logits[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def _add_long(dense, stride, n_dense, drawn, batch, factors, gradient, model):
     for i in range(batch):
         at, factor = _U(drawn[i]) * _U(stride), factors[i]
@@ -72,21 +72,21 @@ def _add_long(dense, stride, n_dense, drawn, batch, factors, gradient, model):
             gradient[model, j] += factor * dense[at + j]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _dot_four(weights, model, dense, at, j):
     a, b = weights[model, j] * dense[at + j], weights[model, j + _1] * dense[at + j + _1]
     c, d = weights[model, j + _2] * dense[at + j + _2], weights[model, j + _3] * dense[at + j + _3]
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _sum_word(weights, model, word):
     a, b = weights[model, word & _SLOT], weights[model, (word >> _16) & _SLOT]
     c, d = weights[model, (word >> _32) & _SLOT], weights[model, word >> _48]
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _add_four(gradient, model, dense, at, j, factor):
     # All four are read before the first is written, so that none waits for another.
     a, b = gradient[model, j] + factor * dense[at + j], gradient[model, j + _1] + factor * dense[at + j + _1]
@@ -95,7 +95,7 @@ def _add_four(gradient, model, dense, at, j, factor):
     gradient[model, j + _2], gradient[model, j + _3] = c, d
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _add_word(gradient, model, word, factor):
     gradient[model, word & _SLOT] += factor
     gradient[model, (word >> _16) & _SLOT] += factor
@@ -103,7 +103,7 @@ def _add_word(gradient, model, word, factor):
     gradient[model, word >> _48] += factor
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@cached_njit(nogil=True, fastmath={"contract"})
 def score_rows(rows, drawn, batch, weights, model, logits):
     """Write the logits of the drawn rows under ``weights[model]`` into ``logits``."""
     dense, stride, n_dense, words, word_stride, first_word, n_words, values, columns, starts = rows
@@ -144,7 +144,7 @@ def score_rows(rows, drawn, batch, weights, model, logits):
             logits[i] = a
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@cached_njit(nogil=True, fastmath={"contract"})
 def add_rows(rows, drawn, batch, factors, gradient, model):
     """Add the drawn rows, row i times ``factors[i]``, to ``gradient[model]``: the transpose of `score_rows`."""
     dense, stride, n_dense, words, word_stride, first_word, n_words, values, columns, starts = rows

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["level_positions", "mean_quantiles"]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def level_positions(levels: NDArray[np.float64], queries: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return ``np.searchsorted(levels, queries, side="left")``, in one pass where the queries ascend."""
     positions = np.empty(queries.shape[0], np.int64)
@@ -39,7 +40,7 @@ def level_positions(levels: NDArray[np.float64], queries: NDArray[np.float64]) -
     return positions
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def mean_quantiles(
     tops: NDArray[np.float64], levels: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:

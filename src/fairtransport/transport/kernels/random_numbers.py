@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Population(NamedTuple):
     alias: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _bits(seed, position):
     z = seed + (position + _1) * _GOLDEN
     z = (z ^ (z >> _30)) * _MIX_1
@@ -56,20 +57,20 @@ def _bits(seed, position):
     return z ^ (z >> _31)
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def draw_index(seed, position, size):
     """Return draw number ``position`` of stream ``seed``: an index below ``size``, which is at most 2^32."""
     return np.int64(((_bits(np.uint64(seed), np.uint64(position)) >> _32) * np.uint64(size)) >> _32)
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def draw_values(values, seed, position, batch, drawn):
     """Write ``batch`` values, drawn with replacement, into ``drawn``."""
     for i in range(batch):
         drawn[i] = values[draw_index(seed, position + np.uint64(i), values.shape[0])]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def draw_rows(population, group, seed, position, batch, drawn):
     """Write ``batch`` packed rows of one group, drawn in proportion to their weights, into ``drawn``."""
     first = population.starts[group]
@@ -87,7 +88,7 @@ def draw_rows(population, group, seed, position, batch, drawn):
             drawn[i] = population.rows[drawn[i]]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def fill_alias(weights, first, accept, alias):
     """Write Vose's alias table of ``weights``: slot i keeps itself when 32 random bits are below ``accept[i]``.
 

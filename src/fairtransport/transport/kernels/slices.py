@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH
 
 __all__ = ["INDEX_BITS", "add_row_slopes", "radix_order", "write_slice_means"]
@@ -17,7 +17,7 @@ _RADIX_BITS = 11
 _RADIX = 1 << _RADIX_BITS
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def radix_order(values, low, scale):
     """Return the positions in ascending order of the keys (value - low) * scale of 33 bits: three stable passes."""
     n = values.shape[0]
@@ -46,7 +46,7 @@ def radix_order(values, low, scale):
     return order
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def write_slice_means(scores, order, weights, means):
     """Write the slice means of ``scores[order]``, which ascend, into ``means``; with empty weights masses are equal."""
     n, m = order.shape[0], means.shape[0]
@@ -73,7 +73,7 @@ def write_slice_means(scores, order, weights, means):
         means[rest] = scores[order[n - 1]]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH)
+@cached_njit(nogil=True, fastmath=FAST_MATH)
 def add_row_slopes(slopes, order, weights, factor, gradient):
     """Add ``factor`` times the derivative of each row to ``gradient``, from the slopes of the slices."""
     n, m = order.shape[0], slopes.shape[0]

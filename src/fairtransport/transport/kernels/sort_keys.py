@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ __all__ = ["lowest_positive", "pack_keys", "unpack_keys"]
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def lowest_positive(values: NDArray[np.float64]) -> float:
     """Return the lowest of the values above 0; infinity where there is none."""
     lowest = np.inf
@@ -30,7 +31,7 @@ def lowest_positive(values: NDArray[np.float64]) -> float:
     return lowest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def pack_keys(
     bits: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64, keys: NDArray[np.uint64]
 ) -> None:
@@ -44,7 +45,7 @@ def pack_keys(
         keys[i] = (rank << shift) | np.uint64(codes[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def unpack_keys(keys: NDArray[np.uint64], codes: NDArray[Any], lowest: np.uint64, shift: np.uint64) -> None:
     """Undo `pack_keys`: the keys become the bits of scores, in place, and their codes go into ``codes``."""
     mask = (_ONE << shift) - _ONE

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fairtransport._columns.compilation import cached_njit
 from fairtransport.transport.kernels._options import FAST_MATH, NO_ALLOCATION
 from fairtransport.transport.kernels.chebyshev import chebyshev
 from fairtransport.transport.kernels.cot_update import step_duals
@@ -116,7 +116,7 @@ class State(NamedTuple):
     target_duals: NDArray[Any]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _step_parameters(objective, steps, update, theta, work):
     real = theta.dtype.type
     ridge = real(objective.anchor * objective.ridge)
@@ -131,7 +131,7 @@ def _step_parameters(objective, steps, update, theta, work):
             work.weights[m, j] = theta[m, j]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _logit_gradient(objective, parity, inverse_batch, group, batches, work):
     # Of parity times the distance, and of the anchor's loss.
     real = work.scores.dtype.type
@@ -144,7 +144,7 @@ def _logit_gradient(objective, parity, inverse_batch, group, batches, work):
             work.logit_gradient[i] += anchor * (work.scores[i] - real(batches.labels[work.drawn[i]]))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST_MATH, **NO_ALLOCATION)
+@cached_njit(nogil=True, fastmath=FAST_MATH, **NO_ALLOCATION)
 def run_updates(first_update, n_updates, average_from, batches, objective, steps, state, work):
     """Advance ``state`` by ``n_updates`` updates of continuous or discrete optimal transport, in place.
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from fairtransport._columns.compilation import cached_njit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -159,7 +160,7 @@ def _words(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array).view(f"u{width}").reshape(array.size, size // width)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Code unsigned integers in the order of their first occurrence, with a hash table, into ``codes``.
 
@@ -183,7 +184,7 @@ def code_words(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int
     return firsts[:n_codes]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Code the rows of a matrix, as `code_words` does for a vector."""
     firsts = np.empty(_MAX_CODED + 1, np.int64)
@@ -211,7 +212,7 @@ def code_rows(words: NDArray[Any], codes: NDArray[np.uint16]) -> NDArray[np.int6
     return firsts[:n_codes]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
     """Return the number of occurrences of each code; -1 is counted as the last."""
     counts = np.zeros(n_codes, np.int64)
@@ -220,7 +221,7 @@ def count_codes(codes: NDArray[Any], n_codes: int) -> NDArray[np.int64]:
     return counts
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached_njit(nogil=True, error_model="numpy")
 def recode(codes: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
     """Return ``table[codes]``, without NumPy's conversion of the codes to 64-bit integers."""
     recoded = np.empty(codes.shape[0], table.dtype)
