@@ -18,6 +18,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.repair import file_repair
+from fairtransport.repair._cross_fitting import fold_of_rows
 
 CANARY = "CANARY"
 
@@ -88,24 +89,83 @@ def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, he
     assert result.stdout.endswith(f"Written: {out}\n")
 
 
+def figures_shown(result):
+    """Return the figures of each line of the table, without the noise floor."""
+    found = {}
+    for line in result.stdout.splitlines():
+        words = line.split()
+        if len(words) > 2 and all(word.replace(".", "").isdigit() for word in words[-2:]):
+            numbers = [float(word) for word in words if word.replace(".", "").isdigit()]
+            found[" ".join(word for word in words if word.isalpha())] = numbers
+    return found
+
+
 def test_the_figures_before_and_after_are_those_of_the_rows(run, here):
     result = call(run, "--label", "y", "--weight", "w")
     assert max(map(len, result.stdout.splitlines())) <= 80
-    lines = {
-        " ".join(line.split()[:-3]): line.split()[-3:] for line in result.stdout.splitlines() if line.count(".") > 2
-    }
     repaired = pl.read_parquet("out.parquet")
-    options = {"sensitive_features": repaired["race"].to_numpy(), "sample_weight": repaired["w"].to_numpy()}
-    before = ft.metrics.strong_pairwise_disparity(repaired["s"].to_numpy(), **options)
-    after = ft.metrics.strong_pairwise_disparity(repaired["s_repaired"].to_numpy(), **options)
-    shown = [float(word) for word in lines["Distance between pairs"]]
-    assert shown[:2] == pytest.approx([before, after], abs=1e-3)
-    assert after < 0.01 < before
-    error = next(line.split() for line in result.stdout.splitlines() if line.startswith("Error"))
-    weights = repaired["w"].to_numpy()
-    for word, column in zip(error[1:], ("s", "s_repaired"), strict=True):
-        wrong = (repaired[column].to_numpy() > 0.5) != repaired["y"].to_numpy()
-        assert float(word) == pytest.approx(np.average(wrong, weights=weights), abs=2e-3)
+    race, weights, labels = (repaired[name].to_numpy() for name in ("race", "w", "y"))
+    held_out = cross_fitted(repaired["s"].to_numpy(), race, weights)
+    everyone, folds = np.zeros(len(repaired), dtype=int), fold_of_rows(0, len(repaired), 5)
+    disparities, errors = [], []
+    for scores, parts in ((repaired["s"], everyone), (repaired["s_repaired"], everyone), (held_out, folds)):
+        measured = [measure(np.asarray(scores), race, weights, labels, parts == part) for part in np.unique(parts)]
+        disparities.append(np.mean([disparity for disparity, _ in measured]))
+        errors.append(np.mean([error for _, error in measured]))
+    before, after, new = disparities
+    assert after < 0.01 < new < before  # in-sample figures flatter the repair
+    shown = figures_shown(result)
+    assert np.delete(shown["Distance between pairs"], [2, 4]) == pytest.approx(disparities, abs=1e-3)
+    assert shown["Error"] == pytest.approx(errors, abs=2e-3)
+
+
+def measure(scores, race, weights, labels, part):
+    disparity = ft.metrics.strong_pairwise_disparity(
+        scores[part], sensitive_features=race[part], sample_weight=weights[part]
+    )
+    return disparity, np.average((scores[part] > 0.5) != labels[part], weights=weights[part])
+
+
+def cross_fitted(scores, race, weights):
+    """Repair each fold by maps of the other rows, without histograms."""
+    folds = fold_of_rows(0, scores.size, 5)
+    repaired = np.empty(scores.size)
+    for fold in range(5):
+        held_out = folds == fold
+        repair = ft.QuantileRepair().fit(
+            scores[~held_out], sensitive_features=race[~held_out], sample_weight=weights[~held_out]
+        )
+        repaired[held_out] = repair.transform(scores[held_out], sensitive_features=race[held_out])
+    return repaired
+
+
+def test_held_out_figures_are_those_of_fresh_rows(run, here):
+    """Rows that a repair has never seen show as much as the held-out figures say, and more than the in-sample ones."""
+    name = "strong_pairwise_disparity"
+    held_out, in_sample, fresh = [], [], []
+    for seed in range(4):
+        rows(1000, seed).write_parquet("seen.parquet")
+        result = json.loads(call(run, "--json", "-", "--force", files=["seen.parquet"]).stdout)
+        rows(200, 100 + seed).write_parquet("new.parquet")  # as many as a fold has
+        arguments = ("--json", "-", "--force", "--fit-on", "seen.parquet")
+        others = json.loads(call(run, *arguments, files=["new.parquet"]).stdout)
+        assert (result["fitted_to_these_rows"], others["fitted_to_these_rows"]) == (True, False)
+        assert "held_out" not in others
+        held_out.append(result["held_out"][name]["value"])
+        in_sample.append(result["after"][name]["value"])
+        fresh.append(others["after"][name]["value"])
+    error = np.std(fresh) / np.sqrt(len(fresh))
+    assert np.mean(held_out) == pytest.approx(np.mean(fresh), abs=3 * error)
+    assert np.mean(in_sample) < np.mean(fresh) - 3 * error
+
+
+def test_small_groups_that_cannot_be_split_leave_the_in_sample_figure_labelled(run, here):
+    frame = rows(60).with_columns(race=pl.Series(["B"] + ["W"] * 59))
+    frame.write_parquet("one.parquet")
+    result = call(run, files=["one.parquet"])
+    assert result.exit_code == 0, result.output
+    assert "in-sample" in result.stdout
+    assert "In-sample: after repair, of the rows that it was fitted to." in result.stdout
 
 
 def test_the_positive_label_may_come_first_or_be_named(run, here):

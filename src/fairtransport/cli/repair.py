@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path  # noqa: TC003 - typer reads it
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairtransport._text import count_word
 from fairtransport.cli import _options as shared
 from fairtransport.cli._console import (
     count_of,
@@ -40,6 +42,7 @@ _TITLES = {
     "strong_pairwise_disparity": "Distance between pairs",
 }
 _REPLICATES = 100  # for the noise floor of the table that is shown
+_MIN_ROWS = 30  # of the groups that are compared
 
 
 @shared.with_reading_options
@@ -132,15 +135,14 @@ def run_repair(
         )
         _export(repair, score, sql=sql, lookup=lookup, output=output)
         with spinner("Before and after"):
-            before, after = _audits(done)
+            figures = _measure(done)
     set_aside = dict(repair.set_aside_) if fit_on else {}
-    summary = {"rows": done.counts, "not_learned_from": set_aside, "before": before.metrics, "after": after.metrics}
-    floors = {name: reading.floor for name, reading in after.readings.items()}
+    summary = {"rows": done.counts, "not_learned_from": set_aside, "fitted_to_these_rows": not fit_on, **figures}
     without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
-    json_output.write({**summary, "noise_floor": floors, "without_own_map": without, "written": str(out)})
+    json_output.write({**summary, "without_own_map": without, "written": str(out)})
     if json_output.to_stdout:
         return
-    _show(before, after, done, set_aside)
+    _show(figures, done, set_aside, fitted_here=not fit_on)
     _show_small_groups(repair)
     print_paths({"Written": out, "SQL": sql, "Lookup table": lookup, "JSON": json_output.path})
 
@@ -190,6 +192,7 @@ def _repair(
                 columns,
                 as_text=as_text,
                 pos_label=pos_label,
+                cross_fit=not fit_on,
                 on_progress=tell,
                 **writing,
             )
@@ -210,23 +213,61 @@ def _export(repair: QuantileRepair, score: str, *, sql: Path | None, lookup: Pat
         repair.lookup().to_parquet(lookup)
 
 
-def _audits(done: FileRepair) -> tuple[Audit, Audit]:
+def _audit_histograms(histograms: Any, **options: Any) -> Audit:
     from fairtransport.auditing import audit_histograms  # noqa: PLC0415
 
-    def read(histograms: Any) -> Audit:
-        return audit_histograms(histograms, n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0)
-
-    return read(done.before), read(done.after)
+    return audit_histograms(histograms, n_bootstrap=_REPLICATES, n_permutations=_REPLICATES, random_state=0, **options)
 
 
-def _show(before: Audit, after: Audit, done: FileRepair, set_aside: Mapping[str, int]) -> None:
-    table = make_table(
-        f"{done.counts['rows']:,} rows in {len(after.groups)} groups", [""], ["before", "after", "by chance"]
-    )
-    for name, reading in after.readings.items():
-        floor = "" if reading.floor is None else f"{reading.floor:.3f}"
-        table.add_row(_TITLES[name], f"{before.readings[name].value:.3f}", f"{reading.value:.3f}", floor)
+def _figures(audits: list[Audit]) -> dict[str, dict[str, float | None]]:
+    """Return each metric and its noise floor, as means over audits."""
+    figures: dict[str, dict[str, float | None]] = {}
+    for name in audits[0].readings:
+        readings = [audit.readings[name] for audit in audits]
+        floors = [reading.floor for reading in readings if reading.floor is not None]
+        figures[name] = {
+            "value": fmean(reading.value for reading in readings),
+            "noise_floor": fmean(floors) if floors else None,
+        }
+    return figures
+
+
+def _measure(done: FileRepair) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return the figures before and after repair, and those of held-out rows: the mean over folds."""
+    figures = {name: _figures([_audit_histograms(getattr(done, name))]) for name in ("before", "after")}
+    compared = done.before.settle("drop", _MIN_ROWS).groups  # the groups that the other figures compare
+    folds = [fold.regroup(compared) for fold in done.held_out]
+    if folds and len(compared) > 1 and all(fold.group_rows.all() for fold in folds):
+        figures["held_out"] = _figures([_audit_histograms(fold, min_judged_rows=1) for fold in folds])
+    return figures
+
+
+def _show(
+    figures: dict[str, dict[str, dict[str, float | None]]],
+    done: FileRepair,
+    set_aside: Mapping[str, int],
+    *,
+    fitted_here: bool,
+) -> None:
+    def text(moment: str, name: str, key: str) -> str:
+        value = figures[moment][name][key]
+        return "" if value is None else f"{value:.3f}"
+
+    titles = ["before", "in-sample" if fitted_here else "after", "by chance"]
+    titles += ["held out", "by chance"] * ("held_out" in figures)
+    table = make_table(f"{done.counts['rows']:,} rows in {len(done.after.filled().groups)} groups", [""], titles)
+    for name in figures["after"]:
+        row = [text("before", name, "value"), text("after", name, "value"), text("after", name, "noise_floor")]
+        if "held_out" in figures:
+            row += [text("held_out", name, "value"), text("held_out", name, "noise_floor")]
+        table.add_row(_TITLES[name], *row)
     print_table(table)
+    if fitted_here:
+        words = "In-sample: after repair, of the rows that it was fitted to."
+        if "held_out" in figures:
+            count = count_word(len(done.held_out))
+            words += f" Held out: after repair by maps of other rows, the mean over {count} parts of the rows."
+        print_sentence(words)
     for reason, rows in set_aside.items():
         print_sentence(f"Not used for fitting: {count_of(rows, 'row')}, {reason}.")
     if done.counts["clamped"]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib import import_module
 from itertools import product
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from fairtransport._labels import positive_label
 from fairtransport._validation import check_real
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
+from fairtransport.repair._cross_fitting import cross_fitted_histograms, fold_of_rows, n_folds
+from fairtransport.repair.group_maps import MapOptions
 from fairtransport.tables.files.writers import table_writer
 from fairtransport.transport.many_maps import move_by_code
 
@@ -44,11 +48,15 @@ class FileRepair:
         ``unknown group``, which have no repaired score.
     before, after : GroupHistograms
         Histograms of the scores before and after repair, of the rows with a repaired score.
+    held_out : tuple of GroupHistograms
+        Scores of the same rows in folds, each repaired by maps that were fitted to the other folds: what to expect of
+        new rows. Empty where it was not asked for, or where the groups are too small to be split.
     """
 
     counts: dict[str, int]
     before: GroupHistograms
     after: GroupHistograms
+    held_out: tuple[GroupHistograms, ...] = ()
 
 
 def repair_file(
@@ -61,6 +69,7 @@ def repair_file(
     as_text: bool = False,
     guess: bool = False,
     pos_label: Any = None,
+    cross_fit: bool = False,
     on_progress: Callable[[float], None] | None = None,
 ) -> FileRepair:
     """Write a table with the repaired scores in one more column; rows keep their order.
@@ -81,6 +90,9 @@ def repair_file(
         As in `FileTable.batches`.
     pos_label : label, optional
         The positive label; see `fairtransport.tables.count_table`.
+    cross_fit : bool, default=False
+        Whether the repair was fitted to this very table, so that ``after`` flatters it; then ``held_out`` is computed
+        as well.
     on_progress : callable, optional
         Called with the share of the table that is done.
 
@@ -99,7 +111,7 @@ def repair_file(
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
     repairer = _BatchRepairer(repair)
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-    sums = _HistogramSums(repairer.grid, repair, columns)
+    sums = _HistogramSums(repairer.grid, repair, columns, n_folds(len(repair.groups_)) if cross_fit else 1)
     with ExitStack() as stack:
         write = stack.enter_context(table_writer(path, schema))
         for rows, used in batches:
@@ -114,8 +126,16 @@ def repair_file(
             sums.add(kept, codes[kept], before, after, used)
             if on_progress is not None:
                 on_progress(table.share())
-        before_and_after = sums.histograms(pos_label)  # invalid labels raise before the file appears
-    return FileRepair(counts, *before_and_after)
+        folds, total = sums.histograms(pos_label)  # invalid labels raise before the file appears
+    return FileRepair(counts, reduce(add, folds), total, _cross_fit(repair, folds) if cross_fit else ())
+
+
+def _cross_fit(repair: QuantileRepair, folds: list[GroupHistograms]) -> tuple[GroupHistograms, ...]:
+    options = MapOptions(repair.target, repair.small_groups, repair.min_group_size)
+    try:
+        return tuple(cross_fitted_histograms(folds, options, repair.amount))
+    except ValueError:  # a fold holds all rows of the target, or of all groups but one
+        return ()
 
 
 class _BatchRepairer:
@@ -169,12 +189,14 @@ class _BatchRepairer:
 
 
 class _HistogramSums:
-    """Histograms of the scores before and after repair, summed over batches."""
+    """Histograms of the scores before repair, by fold, and after it, summed over batches."""
 
-    def __init__(self, grid: Grid, repair: QuantileRepair, columns: Columns) -> None:
+    def __init__(self, grid: Grid, repair: QuantileRepair, columns: Columns, n_folds: int) -> None:
         self._grid, self._groups, self._columns = grid, repair.groups_, columns
         self._labels: list[Any] = []
-        self._sums: list[GroupHistograms | None] = [None, None]
+        self._folds: list[GroupHistograms | None] = [None] * n_folds
+        self._after: GroupHistograms | None = None
+        self._n_rows = 0
 
     def add(
         self,
@@ -192,20 +214,36 @@ class _HistogramSums:
         if self._columns.label is not None:
             labels = self._label_codes(used[self._columns.label])[kept]
             counted &= labels >= 0
-        masses = None if weights is None else weights[counted]
-        for index, scores in enumerate((before, after)):
-            part = GroupHistograms.from_cells(
-                self._grid,
-                self._groups,
-                cells=codes[counted],
-                nodes=self._grid.place_checked(scores[counted]),
-                masses=np.ones(np.count_nonzero(counted)) if masses is None else masses,
-                squares=None if masses is None else masses**2,
-                rows=None if masses is None else np.ones(masses.size),
-                labels=None if labels is None else labels[counted],
+        folds = fold_of_rows(self._n_rows, codes.size, len(self._folds))
+        self._n_rows += codes.size
+        for fold, total in enumerate(self._folds):
+            self._folds[fold] = self._sum(
+                total, counted & (folds == fold), codes, before, weights=weights, labels=labels
             )
-            total = self._sums[index]
-            self._sums[index] = part if total is None else total + part
+        self._after = self._sum(self._after, counted, codes, after, weights=weights, labels=labels)
+
+    def _sum(
+        self,
+        total: GroupHistograms | None,
+        counted: NDArray[np.bool_],
+        codes: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        *,
+        weights: NDArray[np.float64] | None,
+        labels: NDArray[np.int64] | None,
+    ) -> GroupHistograms:
+        masses = np.ones(np.count_nonzero(counted)) if weights is None else weights[counted]
+        part = GroupHistograms.from_cells(
+            self._grid,
+            self._groups,
+            cells=codes[counted],
+            nodes=self._grid.place_checked(scores[counted]),
+            masses=masses,
+            squares=None if weights is None else masses**2,
+            rows=None if weights is None else np.ones(masses.size),
+            labels=None if labels is None else labels[counted],
+        )
+        return part if total is None else total + part
 
     def _label_codes(self, column: Any) -> NDArray[np.int64]:
         """Return the index of each label among those seen so far; negative where it is missing."""
@@ -217,17 +255,18 @@ class _HistogramSums:
             positive_label(self._labels, source=f"Column {self._columns.label!r}")  # raises
         return _value_codes(column, self._labels)
 
-    def histograms(self, pos_label: Any) -> tuple[GroupHistograms, GroupHistograms]:
-        before, after = self._sums
-        if before is None or after is None or not before.rows.any():
+    def histograms(self, pos_label: Any) -> tuple[list[GroupHistograms], GroupHistograms]:
+        """Return the histograms of each fold before repair, and of all rows after it."""
+        folds, after = [fold for fold in self._folds if fold is not None], self._after
+        if after is None or not after.rows.any():
             raise ValueError("No row gets a repaired score: none has both a score and a group that the fit has seen.")
         if self._columns.label is None or not self._labels:
-            return before, after
+            return folds, after
         ordered = make_groups({self._columns.label: self._labels}).labels
         positive = positive_label(ordered, pos_label, source=f"Column {self._columns.label!r}")
         if positive == self._labels[0]:  # it was counted as the negative one
-            return _swap_classes(before), _swap_classes(after)
-        return before, after
+            return [*map(_swap_classes, folds)], _swap_classes(after)
+        return folds, after
 
 
 def _swap_classes(histograms: GroupHistograms) -> GroupHistograms:
