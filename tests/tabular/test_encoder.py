@@ -149,7 +149,7 @@ def test_rare_words_share_a_column_and_new_ones_join_them():
     assert encoder.get_feature_names_out().tolist() == ["job=cook", "job=smith", "job other"]
     new = {"job": ["never seen", None, " cook "]}
     assert encoder.transform(new).tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 0]]
-    assert encoder.transform_counted(new)[1] == {"unreadable": 0, "new words": 0}
+    assert encoder.transform_counted(new)[1] == {"unreadable": 0, "unseen category": 0, "rare or unseen category": 1}
     few = TableEncoder(max_categories=1).fit(table)
     assert few.get_feature_names_out().tolist() == ["job=cook", "job other"]
 
@@ -158,7 +158,7 @@ def test_new_words_without_rare_ones_have_no_column_and_are_counted():
     encoder = TableEncoder().fit({"job": ["cook", "smith"] * 10})
     matrix, counts = encoder.transform_counted({"job": ["judge", None, "cook"]})
     assert matrix.tolist() == [[0, 0], [0, 0], [1, 0]]
-    assert counts == {"unreadable": 0, "new words": 1}
+    assert counts == {"unreadable": 0, "unseen category": 1, "rare or unseen category": 0}
 
 
 def test_a_few_odd_cells_are_taken_for_missing_and_counted():

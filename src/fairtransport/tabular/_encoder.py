@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_flag
-from fairtransport.tabular.column_plans import ColumnRules, LeftOut, plan_column
+from fairtransport.tabular.column_plans import (
+    RARE_OR_UNSEEN,
+    UNREADABLE,
+    UNSEEN,
+    ColumnRules,
+    LeftOut,
+    plan_column,
+)
 from fairtransport.tabular.value_parsing import read_table
 
 if TYPE_CHECKING:
@@ -157,7 +164,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         absent = [plan.name for plan in self.plans_ if plan.name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
-        counts = {"unreadable": 0, "new words": 0}
+        counts = dict.fromkeys((UNREADABLE, UNSEEN, RARE_OR_UNSEEN), 0)
         values, indices, start = [], [], 0
         for plan in self.plans_:
             column_values, column_indices, column_counts = plan.entries(columns[plan.name], self.decimal)

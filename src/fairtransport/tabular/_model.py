@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,9 +14,11 @@ from fairtransport._columns import say_columns
 from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_choice, check_flag, check_real
+from fairtransport._warnings import FairnessWarning
 from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
+from fairtransport.tabular._label_leakage import find_leaking_columns
 from fairtransport.tabular._labels import order_labels
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
@@ -69,8 +72,9 @@ class RowScores:
         Probabilities of the positive label; NaN where a row has no score.
     counts : dict of str to int
         ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unreadable``: cells
-        of numeric or date columns that contain something else, treated as missing. ``new words``: cells with a category
-        that has no indicator column.
+        of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
+        category that training did not see. ``rare or unseen category``: the same where rare categories share an
+        indicator column; a model keeps no rare texts, so these are not told apart.
     """
 
     scores: NDArray[np.float64]
@@ -116,6 +120,8 @@ class TableModel(BaseEstimator):
         The two labels as text, the positive one last.
     set_aside_ : dict of str to int
         Training rows without label or group.
+    leaking_columns_ : list of str
+        Columns that predict the label by themselves, almost without error; `fit` warns about them.
 
     Notes
     -----
@@ -135,7 +141,7 @@ class TableModel(BaseEstimator):
     >>> model.columns, model.needs_groups
     (['hours', 'job'], False)
     >>> result = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
-    >>> result.scores.shape, result.counts["new words"]
+    >>> result.scores.shape, result.counts["unseen category"]
     ((2,), 1)
     """
 
@@ -202,6 +208,14 @@ class TableModel(BaseEstimator):
         X = self.encoder_.fit(features).transform(features)
         positive = (codes[kept] == words.index(str(self.classes_[1]))).astype(np.int64)
         self.set_aside_ = set_aside
+        self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, positive)
+        if self.leaking_columns_:
+            warnings.warn(
+                f"The labels can be told almost without error from {say_columns(self.leaking_columns_)} alone. What is "
+                "known only after the label does not belong to the features: leave it out with drop=.",
+                FairnessWarning,
+                stacklevel=2,
+            )
         self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept))
         return self
 

@@ -26,7 +26,11 @@ from fairtransport.tabular.value_parsing import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ColumnPlan", "ColumnRules", "LeftOut", "plan_column"]
+__all__ = ["RARE_OR_UNSEEN", "UNREADABLE", "UNSEEN", "ColumnPlan", "ColumnRules", "LeftOut", "plan_column"]
+
+#: Kinds of cells that are counted. A plan keeps no text that few people have, so where rare categories share a column
+#: it cannot tell one of them from a category that training did not see.
+UNREADABLE, UNSEEN, RARE_OR_UNSEEN = "unreadable", "unseen category", "rare or unseen category"
 
 _MIN_SHARE = 0.95  # of the present cells that must be readable; the others are treated as missing
 _MIN_ROWS_OF_IDENTIFIER = 20
@@ -110,7 +114,7 @@ class ColumnPlan:
         if self.missing:
             values = np.column_stack((values, np.isnan(floats)))
         indices = np.broadcast_to(np.arange(self.width), (len(floats), self.width))
-        return values, indices, {"unreadable": n_unreadable}
+        return values, indices, {UNREADABLE: n_unreadable}
 
     def _word_entries(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[str, int]]:
         values, codes = distinct_values(column, self.name)
@@ -122,7 +126,7 @@ class ColumnPlan:
         has_column = ~(new | missing) | self.other
         if self.missing:
             indices, has_column = np.where(missing, self.width - 1, indices), has_column | missing
-        counts = {} if self.other else {"new words": int(np.count_nonzero(new))}
+        counts = {RARE_OR_UNSEEN if self.other else UNSEEN: int(np.count_nonzero(new))}
         return has_column.astype(np.float64)[:, None], np.where(has_column, indices, 0)[:, None], counts
 
 

@@ -99,6 +99,7 @@ RECIPES = (
             "classes_": label_array(1),
             "encoder_": lambda value: type(value).__name__ == "TableEncoder",
             "estimator_": _is_binary_classifier,
+            "leaking_columns_": list_of(is_text),
             "set_aside_": dict_of(is_count),
         },
         required=("classes_", "encoder_", "estimator_"),
