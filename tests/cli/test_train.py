@@ -136,6 +136,23 @@ def test_a_limit_chooses_the_amount(run, here):
     assert line.stderr.startswith("error: --max-disparity 0.0001 cannot be reached")
 
 
+def test_a_column_that_gives_the_label_away_is_named(run, here, raw_people):
+    frame = raw_people(800)
+    frame.with_columns(letter=pl.col("hired").replace_strict({"yes": "contract", "no": "refusal"})).write_csv("leak.csv")
+    result = call(run, files=["leak.csv"])
+    assert "Note: The labels can be told almost without error from column 'letter' alone." in result.stdout
+    assert "leave it out with --drop." in " ".join(result.stdout.split())
+    assert "Note:" not in call(run, "--drop", "letter", "--force", files=["leak.csv"]).stdout
+
+
+def test_a_model_that_parity_ruined_says_so(run, here):
+    shown = " ".join(call(run, "--parity-weight", 1000, method="cot").stdout.split())
+    assert "Note: Parity cost most of the model" in shown
+    assert "--parity-weight auto" in shown
+    assert "group_specific" not in shown
+    assert "-" not in shown.partition(" of the plain model's gain")[0].split()[-1]
+
+
 def test_json_goes_to_a_file_as_well(run, here):
     result = call(run, "--json", "summary.json")
     assert result.stdout.endswith("Written: model.ft\nJSON: summary.json\n")

@@ -62,7 +62,14 @@ _OPTION_NAMES = (
     (r" Drop these rows, fill the values, or make them a group of their own with missing=\"group\"\.", ""),
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r"\b(encoding|null|memory)=", r"--\1"),
+    (r"\bdrop=", "--drop"),
+    (r"\(QuantileRepairClassifier, group_specific=True\)", "(--method dpp, --aware)"),
+    (r"\bQuantileRepairClassifier\b", "--method dpp"),
+    (r"\bgroup_specific=True", "--aware"),
+    (r"\bparity_weight='auto'", "--parity-weight auto"),
+    (r"\bparity_weight or amount\b", "--parity-weight or --amount"),
 )
+_SHOWN_WARNINGS = {"ConvergenceWarning", "FairnessWarning", "ModelFileWarning"}
 
 _UsageError: Any = typer.BadParameter.__base__  # typer does not export the class itself
 
@@ -143,8 +150,8 @@ def collect_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield texts
         for warning in caught:
-            if warning.category.__name__ in {"ConvergenceWarning", "ModelFileWarning"}:
-                text = str(warning.message).partition(", or pass people_per_point")[0].rstrip(".")
+            if warning.category.__name__ in _SHOWN_WARNINGS:
+                text = _name_options(str(warning.message).partition(", or pass people_per_point")[0].rstrip("."))
                 texts += [f"{text}."] if f"{text}." not in texts else []
 
 
@@ -154,14 +161,18 @@ def option_names_in_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        text = str(error)
-        for pattern, option in _OPTION_NAMES:
-            text = re.sub(pattern, option, text)
+        text = _name_options(str(error))
         raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
     except OSError as error:
         if error.strerror and error.filename is None:
             error.strerror = error.strerror.replace("memory=", "--memory")
         raise
+
+
+def _name_options(text: str) -> str:
+    for pattern, option in _OPTION_NAMES:
+        text = re.sub(pattern, option, text)
+    return text
 
 
 def describe(error: Exception) -> str:
