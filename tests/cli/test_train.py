@@ -137,8 +137,8 @@ def test_a_limit_chooses_the_amount(run, here):
 
 
 def test_a_column_that_gives_the_label_away_is_named(run, here, raw_people):
-    frame = raw_people(800)
-    frame.with_columns(letter=pl.col("hired").replace_strict({"yes": "contract", "no": "refusal"})).write_csv("leak.csv")
+    letter = pl.col("hired").replace_strict({"yes": "contract", "no": "refusal"})
+    raw_people(800).with_columns(letter=letter).write_csv("leak.csv")
     result = call(run, files=["leak.csv"])
     assert "Note: The labels can be told almost without error from column 'letter' alone." in result.stdout
     assert "leave it out with --drop." in " ".join(result.stdout.split())

@@ -153,8 +153,11 @@ def _show(counts: dict[str, int], warnings: list[str], out: Path | None, json_ou
     ]
     if counts.get("unreadable"):
         lines.append(f"Treated as missing: {count_of(counts['unreadable'], 'cell')} without a readable number or date.")
-    if counts.get("new words"):
-        lines.append(f"Not seen in training: the category of {count_of(counts['new words'], 'cell')}.")
+    if counts.get("unseen category"):
+        lines.append(f"Not seen in training: the category of {count_of(counts['unseen category'], 'cell')}.")
+    if counts.get("rare or unseen category"):
+        rare = count_of(counts["rare or unseen category"], "cell")
+        lines.append(f"Rare in training or not seen there: the category of {rare}.")
     lines += [f"Note: {text}" for text in warnings]
     if out is None:
         for text in lines:
