@@ -25,9 +25,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fairtransport.auditing._secant import largest_roots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +44,6 @@ __all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions"]
 
 _MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
 _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
-_MAX_ITER = 12
-_TOL = 1e-3  # relative to the observed disparity; far below the spread of the replicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +235,7 @@ def _solve(
 ) -> NDArray[np.float64]:
     r"""Return the true disparity at the largest root :math:`\lambda \ge 0` for each replicate; 0 where there is none.
 
-    The disparity is a convex function of lambda whose slope is at most the norm of the direction. A secant through two
-    points to the right of the last root of a convex function crosses 0 between that root and those points, so the
-    iterates decrease and never pass the root.
+    The disparity is a convex function of lambda whose slope is at most the norm of the direction.
     """
     scale = sum(float(component.total(component.direction)[0]) for component in components)
     size = noise[0].shape[1]
@@ -245,23 +244,9 @@ def _solve(
     # Few replicates at a time: arrays that fit into the processor's cache are several times faster.
     step = max(1, _CACHE_ENTRIES // sum(one.shape[0] * one.shape[2] for one in noise))
     slices = [slice(start, start + step) for start in range(0, size, step)]
-    return np.concatenate([_secant(components, [one[:, at] for one in noise], observed, scale) for at in slices])
-
-
-def _secant(
-    components: Sequence[_Component], noise: Sequence[NDArray[np.float64]], observed: float, scale: float
-) -> NDArray[np.float64]:
-    at = (observed + _measure(components, noise)) / scale  # right of the root, by the triangle inequality
-    excess = _measure(components, noise, at) - observed
-    slope = np.full_like(at, scale)
-    for _ in range(_MAX_ITER):
-        new = np.maximum(at - excess / slope, 0.0)
-        new_excess = _measure(components, noise, new) - observed
-        step = at - new
-        moved = step > 1e-12 * (1 + at)
-        secant = np.divide(excess - new_excess, step, out=np.zeros_like(at), where=moved)
-        slope = np.where(secant > 0, np.minimum(secant, slope), np.where(moved, 1e-6 * scale, slope))
-        at, excess = new, new_excess
-        if not np.any((at > 0) & (np.abs(excess) > _TOL * observed)):
-            break
-    return at * scale
+    roots = []
+    for at in slices:
+        part = [one[:, at] for one in noise]
+        start = (observed + _measure(components, part)) / scale  # right of the root, by the triangle inequality
+        roots.append(largest_roots(partial(_measure, components, part), observed, start, scale))
+    return scale * np.concatenate(roots)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fairtransport.auditing.proportions import Tally
+from fairtransport.auditing.decisions import Decisions
 from fairtransport.metrics import disparities, pairwise_distances
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.auditing.proportions import Tally
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
@@ -61,6 +62,10 @@ class Evidence(Protocol):
         """Return the weight of a group's rows that a threshold misclassifies, and of the others."""
         ...
 
+    def decisions(self, threshold: float, group: int) -> Decisions:
+        """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class HistogramEvidence:
@@ -95,17 +100,19 @@ class HistogramEvidence:
 
     def selected(self, threshold: float, group: int) -> Tally:
         """Return the weight above the threshold, rounded down to a node, and the weight at or below it."""
-        masses, squares = self._masses(group)
-        at = self._first_node_above(threshold)
-        return _tally(masses[:, at:].sum(), masses[:, :at].sum(), squares[:, at:].sum(), squares[:, :at].sum())
+        return self.decisions(threshold, group).tally("selection_rate")
 
     def wrong(self, threshold: float, group: int) -> Tally:
         """Return the weight of label 0 above and of label 1 at or below the threshold, and the rest."""
-        masses, squares = self._masses(group)
+        return self.decisions(threshold, group).tally("error_rate")
+
+    def decisions(self, threshold: float, group: int) -> Decisions:
+        """Return the weight of a group's rows by label and by whether they are above the threshold."""
         at = self._first_node_above(threshold)
-        wrong = masses[0, at:].sum() + masses[1, :at].sum()
-        wrong_squares = squares[0, at:].sum() + squares[1, :at].sum()
-        return _tally(wrong, masses.sum() - wrong, wrong_squares, squares.sum() - wrong_squares)
+        weights, squares = (
+            np.stack([sums[:, :at].sum(axis=1), sums[:, at:].sum(axis=1)], axis=1) for sums in self._masses(group)
+        )
+        return Decisions(weights, squares)
 
     def _masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums of weights and of squared weights of a group, by label and node."""
@@ -169,6 +176,15 @@ class RowEvidence:
 
     def class_sample(self, label: int, group: int) -> Sample | None:
         """Return the distribution of a group's scores with one label; None where it has no such rows."""
+        if (label, group) not in self._class_samples:
+            self._class_samples[label, group] = self._class_sample(label, group)
+        return self._class_samples[label, group]
+
+    @cached_property
+    def _class_samples(self) -> dict[tuple[int, int], Sample | None]:
+        return {}
+
+    def _class_sample(self, label: int, group: int) -> Sample | None:
         rows = self._rows(group)
         if self.positive is None:
             raise ValueError("The audit has no labels.")
@@ -180,28 +196,29 @@ class RowEvidence:
 
     def selected(self, threshold: float, group: int) -> Tally:
         """Return the weight strictly above the threshold, and at or below it."""
-        rows = self._rows(group)
-        return self._count(self.scores[rows] > threshold, rows)
+        return self.decisions(threshold, group).tally("selection_rate")
 
     def wrong(self, threshold: float, group: int) -> Tally:
         """Return the weight of the rows that a threshold misclassifies, and of the others."""
+        return self.decisions(threshold, group).tally("error_rate")
+
+    def decisions(self, threshold: float, group: int) -> Decisions:
+        """Return the weight of a group's rows by label and by whether they are strictly above the threshold."""
         rows = self._rows(group)
-        if self.positive is None:
-            raise ValueError("The audit has no labels.")
-        return self._count((self.scores[rows] > threshold) != self.positive[rows], rows)
+        codes = (self.scores[rows] > threshold).astype(np.int8)
+        n_classes = 1
+        if self.positive is not None:
+            n_classes = 2
+            codes += 2 * self.positive[rows]
+        shape = (n_classes, 2)
+        if self.weights is None:
+            counts = np.bincount(codes, minlength=2 * n_classes).astype(np.float64).reshape(shape)
+            return Decisions(counts, counts)
+        weights = self.weights[rows]
+        sums, squares = (
+            np.bincount(codes, mass, 2 * n_classes).astype(np.float64).reshape(shape) for mass in (weights, weights**2)
+        )
+        return Decisions(sums, squares)
 
     def _rows(self, group: int) -> Any:
         return slice(None) if group == EVERYONE else self.groups.rows[group]
-
-    def _count(self, inside: NDArray[np.bool_], rows: Any) -> Tally:
-        if self.weights is None:
-            n_inside, n_outside = np.count_nonzero(inside), inside.size - np.count_nonzero(inside)
-            return _tally(n_inside, n_outside, n_inside, n_outside)
-        weights = self.weights[rows]
-        squares = weights**2
-        return _tally(weights @ inside, weights @ ~inside, squares @ inside, squares @ ~inside)
-
-
-def _tally(*sums: Any) -> Tally:
-    inside, outside, inside_squares, outside_squares = (max(float(value), 0.0) for value in sums)
-    return Tally(inside, outside, inside_squares, outside_squares)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.transport.kernels.quantiles import level_positions
+from fairtransport.transport.kernels.read_only import read_only
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fairtransport.transport.line import Sample
 
 __all__ = ["Estimate", "Tally", "area_under_curve", "complement", "difference", "ratio", "share"]
@@ -43,6 +48,21 @@ class Tally:
         """Share of the weight inside; NaN without rows."""
         return self.inside / self.total if self.total > 0 else math.nan
 
+    @property
+    def effective_size(self) -> float:
+        """Effective sample size (Kish): the number of rows of equal weight with the same precision; 0 without rows."""
+        squares = self.inside_squares + self.outside_squares
+        return self.total**2 / squares if squares > 0 else 0.0
+
+    @property
+    def binomial_size(self) -> float:
+        """Sample size at which a proportion of rows of equal weight has the variance of this share; see `share`."""
+        if not self.total > 0:
+            return 0.0
+        value = self.value
+        variance = ((1 - value) ** 2 * self.inside_squares + value**2 * self.outside_squares) / self.total**2
+        return value * (1 - value) / variance if variance > 0 else self.effective_size
+
 
 def share(tally: Tally, confidence: float) -> Estimate:
     r"""Return the share of the weight inside, with Wilson's interval.
@@ -62,11 +82,7 @@ def share(tally: Tally, confidence: float) -> Estimate:
     """
     if not tally.total > 0:
         return Estimate(math.nan, 0.0, 1.0)
-    value = tally.value
-    variance = ((1 - value) ** 2 * tally.inside_squares + value**2 * tally.outside_squares) / tally.total**2
-    squares = tally.inside_squares + tally.outside_squares
-    size = value * (1 - value) / variance if variance > 0 else tally.total**2 / squares
-    return _wilson(value, size, confidence)
+    return _wilson(tally.value, tally.binomial_size, confidence)
 
 
 def _wilson(value: float, size: float, confidence: float) -> Estimate:
@@ -145,10 +161,18 @@ def area_under_curve(
     """
     if negatives is None or positives is None:
         return None
-    over = (negatives.cdf(positives.values, side="left") + negatives.cdf(positives.values)) / 2
-    under = 1 - (positives.cdf(negatives.values, side="left") + positives.cdf(negatives.values)) / 2
+    over, under = _mid_levels(negatives, positives.values), 1 - _mid_levels(positives, negatives.values)
     value = float(over @ positives.weights)
     variances = (float((under - value) ** 2 @ negatives.weights), float((over - value) ** 2 @ positives.weights))
     variance = sum(part / max(size - 1, 1e-9) for part, size in zip(variances, sizes, strict=True))
     size = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else min(sizes)
     return _wilson(float(np.clip(value, 0.0, 1.0)), max(size, 1e-9), confidence)
+
+
+def _mid_levels(sample: Sample, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of a sample below each of some ascending points, ties counting half."""
+    levels = np.append(0.0, sample.levels)
+    values = read_only(sample.values)
+    below = levels[level_positions(values, read_only(points))]
+    at_or_below = levels[level_positions(values, read_only(np.nextafter(points, np.inf)))]
+    return (below + at_or_below) / 2
