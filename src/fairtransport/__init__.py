@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
     from fairtransport.groups import Groups, make_groups
     from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
-    from fairtransport.persistence import load, save
+    from fairtransport.persistence import load, save, sign
     from fairtransport.persistence.onnx import to_onnx
     from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, TableRepair
     from fairtransport.selection import Frontier, fit_many, frontier
@@ -44,6 +44,7 @@ __all__ = [
     "make_groups",
     "metrics",
     "save",
+    "sign",
     "solve_dual",
     "to_onnx",
 ]
@@ -67,6 +68,7 @@ _HOMES = {
     "load": "persistence",
     "make_groups": "groups",
     "save": "persistence",
+    "sign": "persistence",
     "solve_dual": "transport",
     "to_onnx": "persistence.onnx",
 }

@@ -13,11 +13,15 @@ _EXTRAS = {
     **dict.fromkeys(("duckdb", "pandas", "polars", "pyarrow"), "tables"),
     **dict.fromkeys(("lightgbm", "xgboost"), "boosting"),
     **dict.fromkeys(("onnx", "skl2onnx"), "onnx"),
+    "cryptography": "signing",
+    "fastexcel": "excel",
 }
 _PURPOSES = {
     "boosting": "Boosted trees need",
+    "excel": "Excel files need",
     "onnx": "ONNX export needs",
     "report": "Reports need",
+    "signing": "Signatures need",
     "tables": "Files of tables need",
 }
 

@@ -7,22 +7,26 @@ from fairtransport.persistence._files import (
     load,
     pack_model,
     save,
+    sign,
     unpack_model,
 )
 from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import Recipe, add_recipe
-from fairtransport.storage import ModelFileError
+from fairtransport.storage import ModelFileError, SignatureError, make_keys
 
 __all__ = [
     "PEOPLE_PER_POINT",
     "ModelFileError",
     "ModelFileWarning",
     "Recipe",
+    "SignatureError",
     "add_recipe",
     "add_value_type",
     "describe",
     "load",
+    "make_keys",
     "pack_model",
     "save",
+    "sign",
     "unpack_model",
 ]

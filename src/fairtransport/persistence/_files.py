@@ -19,6 +19,8 @@ from fairtransport.storage import (
     ModelFileError,
     pack_container,
     read_container,
+    read_file,
+    sign_container,
     unpack_container,
     write_atomically,
 )
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     import os
     from pathlib import Path
 
-__all__ = ["PEOPLE_PER_POINT", "ModelFileWarning", "describe", "load", "pack_model", "save", "unpack_model"]
+__all__ = ["PEOPLE_PER_POINT", "ModelFileWarning", "describe", "load", "pack_model", "save", "sign", "unpack_model"]
 
 PEOPLE_PER_POINT = 5
 _KIND = "model"
@@ -153,7 +155,54 @@ def unpack_model(content: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
     return _model_of(unpack_container(content, kind=_KIND, max_bytes=max_bytes))
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
+def sign(path: str | os.PathLike[str], key: Any, *, password: bytes | None = None, max_bytes: int = MAX_BYTES) -> Path:
+    """Sign a model file, so that ``load(path, verify=...)`` can tell who wrote it.
+
+    Parameters
+    ----------
+    path : path
+        A model file, which is replaced atomically by the same file with a signature. An earlier signature is replaced.
+    key : path, bytes or key
+        Ed25519 private key, in PEM; `fairtransport.persistence.make_keys` writes one, and its public key.
+    password : bytes, optional
+        Password of the private key.
+    max_bytes : int, default=256 MiB
+        See `load`.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    ModelFileError
+        If this is not an intact model file. Its model is not loaded: sign files that you have written or checked.
+    ImportError
+        If the extra ``signing`` is not installed.
+
+    Notes
+    -----
+    The signature covers every byte of the file. It says who signed the file, not when, and not which of several signed
+    files is the latest: a file that was signed once stays valid until the key is replaced.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, fairtransport as ft
+    >>> from fairtransport.persistence import make_keys
+    >>> repair = ft.QuantileRepair().fit(np.arange(100) / 99, sensitive_features=np.arange(100) % 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     private, public = make_keys(f"{folder}/signing.key")
+    ...     path = ft.sign(ft.save(repair, f"{folder}/repair.ft"), private)
+    ...     ft.load(path, verify=public)
+    QuantileRepair()
+    """
+    content = read_file(path, max_bytes=max_bytes)
+    unpack_container(content, kind=_KIND, max_bytes=max_bytes)
+    return write_atomically(path, sign_container(content, key, password=password))
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, verify: Any = None) -> Any:
     """Read a model that `save` wrote.
 
     Parameters
@@ -161,6 +210,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     path : path
     max_bytes : int, default=256 MiB
         Largest size of the file. Reading needs up to three times its size, and 100 MiB, of memory.
+    verify : path, bytes or key, or list of these, optional
+        Ed25519 public key, in PEM. The file must have been signed with the private key of this one, or of one of these;
+        that is checked before anything else in it is read. See `sign`.
 
     Returns
     -------
@@ -173,13 +225,15 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
         If the file is damaged, is not a model file, or has an unknown version. A subclass of ValueError. No file can
         run code: classes are looked up in a fixed list, and arrays are read without pickle. Boosted trees are checked
         before their library reads them.
+    SignatureError
+        If ``verify`` is given and the file has no valid signature. A subclass of ModelFileError.
 
     Warns
     -----
     ModelFileWarning
         If the file contains estimators of another minor version of scikit-learn than the installed one.
     """
-    return _model_of(read_container(path, kind=_KIND, max_bytes=max_bytes))
+    return _model_of(read_container(path, kind=_KIND, max_bytes=max_bytes, verify=verify))
 
 
 def describe(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
@@ -193,10 +247,11 @@ def describe(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dic
     Returns
     -------
     dict
-        ``class``, ``made_by`` (versions), ``format_version``, ``reveals`` (what the file reveals about people),
-        ``people_per_point``, and ``changes``. For each summary, that is the ``largest`` change of a repaired score and
-        the ``mean`` change over the training rows of the group where it is largest (``maps_``); or of a quantile,
-        where the mean is the Wasserstein-1 distance (``target_``, ``target``).
+        ``class``, ``made_by`` (versions), ``format_version``, ``is_signed`` (whether there is a signature, which is not
+        checked), ``reveals`` (what the file reveals about people), ``people_per_point``, and ``changes``. For each
+        summary, that is the ``largest`` change of a repaired score and the ``mean`` change over the training rows of
+        the group where it is largest (``maps_``); or of a quantile, where the mean is the Wasserstein-1 distance
+        (``target_``, ``target``).
     """
     container = read_container(path, kind=_KIND, max_bytes=max_bytes)
     people, changes = _summary_of(container)
@@ -205,6 +260,7 @@ def describe(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dic
         "class": model.get("class") if isinstance(model, dict) else None,
         "made_by": container.made_by,
         "format_version": container.format_version,
+        "is_signed": container.is_signed,
         "reveals": container.reveals,
         "people_per_point": people,
         "changes": {name: change._asdict() for name, change in changes.items() if not name.endswith("rows_at_knots_")},

@@ -7,10 +7,13 @@ from fairtransport.storage._container import (
     Container,
     pack_container,
     read_container,
+    read_file,
+    sign_container,
     unpack_container,
     write_container,
 )
 from fairtransport.storage._limits import MAX_BYTES, ModelFileError
+from fairtransport.storage._signatures import SignatureError, make_keys
 
 __all__ = [
     "FORMAT",
@@ -18,10 +21,14 @@ __all__ = [
     "MAX_BYTES",
     "Container",
     "ModelFileError",
+    "SignatureError",
+    "make_keys",
     "pack_container",
     "read_container",
+    "read_file",
     "remove_leftovers",
     "replacing",
+    "sign_container",
     "sync_folder",
     "unpack_container",
     "write_atomically",

@@ -1,11 +1,11 @@
-"""Zip archives without compression; equal parts give equal bytes."""
+"""Zip archives without compression, of one form: equal parts give equal bytes, and no other bytes are read."""
 
 from __future__ import annotations
 
-import io
 import re
 import stat
-import zipfile
+import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from fairtransport.storage._limits import MAX_BYTES, MAX_PARTS, ModelFileError
@@ -13,13 +13,25 @@ from fairtransport.storage._limits import MAX_BYTES, MAX_PARTS, ModelFileError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_zip", "write_zip"]
+__all__ = ["read_zip", "with_comment", "write_zip"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")  # no "..", "/", "\\", ":" or NUL
 _MAX_NAME = 400
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip; files have no time, so that they can be equal
-_MODE = (stat.S_IFREG | 0o644) << 16
+_MAX_ZIP = (1 << 31) - 1  # bytes; beyond, a zip has another form
+_MAX_COMMENT = 1000
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_VERSION = 20  # of the zip format, that reading needs
 _UNIX = 3
+_EARLIEST = 0x21  # 1 January 1980, the first date of a zip; files have no time, so that they can be equal
+_MODE = (stat.S_IFREG | 0o644) << 16
+
+_FOREIGN = (
+    "The file is damaged or incomplete, or was not written by fairtransport: it has bytes that a model file does not "
+    "have. Copy it again, or use a backup."
+)
 
 
 def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
@@ -29,30 +41,32 @@ def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
             raise ValueError(f"{name!r} is not a valid name of a part; use letters, digits, '_', '-', '.' and '/'.")
     if len(parts) > MAX_PARTS:
         raise ValueError(f"A file can have at most {MAX_PARTS} parts; got {len(parts)}.")
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.comment = comment
-        for name in sorted(parts):
-            info = zipfile.ZipInfo(name, _EARLIEST)
-            info.create_system, info.external_attr = _UNIX, _MODE
-            archive.writestr(info, parts[name])
-    return buffer.getvalue()
+    size = sum(map(len, parts.values()))
+    if size > _MAX_ZIP:
+        raise ValueError(f"A file can have at most {_MAX_ZIP} bytes; the parts have {size}.")
+    pieces, directory, at = [], _Directory(), 0
+    for name in sorted(parts):
+        part, crc = parts[name], zlib.crc32(parts[name])
+        header = _local_header(name.encode(), crc, len(part))
+        directory.add(name.encode(), crc, len(part), at)
+        pieces += [header, part]
+        at += len(header) + len(part)
+    return b"".join([*pieces, directory.to_bytes(at, comment)])
 
 
-def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, bytes], bytes]:
+def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, memoryview], bytes]:
     """Return the parts and the comment of a zip from an untrusted source.
 
     Parameters
     ----------
     content : bytes
     max_bytes : int
-        Largest size. Parts are not compressed, so they are never larger than the file.
+        Largest size. Parts are not compressed and not copied.
 
     Raises
     ------
     ModelFileError
-        For anything that `write_zip` does not write: other names, compression, links, encryption, duplicate names,
-        overlapping parts.
+        If `write_zip` would not write exactly these bytes for these parts and this comment.
     """
     if len(content) > max_bytes:
         raise ModelFileError(
@@ -60,41 +74,60 @@ def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, b
         )
     if content[:4] != b"PK\x03\x04":
         raise ModelFileError("This is not a model file: it does not begin like one. Check the path.")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            infos = archive.infolist()
-            _check(infos, len(content))
-            return {info.filename: archive.read(info) for info in infos}, archive.comment
-    except ModelFileError:
-        raise
-    except Exception:  # noqa: BLE001 - hostile content may raise anything in the zip library
-        raise ModelFileError(
-            "The file is damaged or incomplete: it cannot be read as a zip. Copy it again, or use a backup."
-        ) from None
-
-
-def _check(infos: list[zipfile.ZipInfo], size: int) -> None:
-    if len(infos) > MAX_PARTS:
-        raise ModelFileError(f"The file has {len(infos)} parts; at most {MAX_PARTS} are read.")
-    names = [info.filename for info in infos]
-    if len(set(names)) != len(names):
-        raise ModelFileError("The file has two parts with the same name; do not trust it.")
-    for info in infos:
-        plain = info.compress_type == zipfile.ZIP_STORED and info.flag_bits == 0 and not info.extra
+    view, directory, at, last = memoryview(content), _Directory(), 0, ""
+    parts: dict[str, memoryview] = {}
+    while content[at : at + 4] == b"PK\x03\x04" and len(parts) < MAX_PARTS:
+        if len(content) < at + _LOCAL.size:
+            raise ModelFileError(_FOREIGN)
+        *_, crc, size, _, name_size, _ = _LOCAL.unpack_from(content, at)
+        raw = content[at + _LOCAL.size : at + _LOCAL.size + name_size]
+        begin = at + _LOCAL.size + name_size
+        part, name = view[begin : begin + size], raw.decode("ascii", errors="replace")
         if (
-            not plain
-            or info.external_attr != _MODE
-            or info.orig_filename != info.filename
-            or not _is_name(info.filename)
+            content[at:begin] != _local_header(raw, crc, size)
+            or not _is_name(name)
+            or name <= last
+            or len(part) != size
+            or zlib.crc32(part) != crc
         ):
-            raise ModelFileError(
-                "The file has a part that is compressed, encrypted, a link or a folder, or has an invalid name; do not "
-                "trust it."
-            )
-        if info.file_size != info.compress_size:
-            raise ModelFileError("The file is damaged: a part has two sizes.")
-    if sum(info.file_size for info in infos) > size:
-        raise ModelFileError("The file is damaged: its parts would be larger than the file.")
+            raise ModelFileError(_FOREIGN)
+        directory.add(raw, crc, size, at)
+        parts[name], last, at = part, name, begin + size
+    comment = content[at + directory.size + _END.size :]
+    if len(comment) > _MAX_COMMENT or view[at:] != directory.to_bytes(at, comment):
+        raise ModelFileError(_FOREIGN)
+    return parts, comment
+
+
+def with_comment(content: bytes, comment: bytes) -> bytes:
+    """Return a zip with another comment."""
+    _, old = read_zip(content, max_bytes=len(content))
+    return content[: len(content) - len(old) - 2] + struct.pack("<H", len(comment)) + comment
+
+
+class _Directory:
+    """The list of the parts at the end of a zip."""
+
+    def __init__(self) -> None:
+        self._entries: list[bytes] = []
+        self.size = 0
+
+    def add(self, name: bytes, crc: int, size: int, at: int) -> None:
+        """Add a part that begins at a given byte."""
+        form = (_UNIX << 8 | _VERSION, _VERSION, 0, 0, 0, _EARLIEST)
+        entry = _ENTRY.pack(b"PK\x01\x02", *form, crc, size, size, len(name), 0, 0, 0, 0, _MODE, at) + name
+        self._entries.append(entry)
+        self.size += len(entry)
+
+    def to_bytes(self, at: int, comment: bytes) -> bytes:
+        """Return the end of a zip: the entries, which begin at a given byte, and the comment."""
+        n_parts = len(self._entries)
+        end = _END.pack(b"PK\x05\x06", 0, 0, n_parts, n_parts, self.size, at, len(comment))
+        return b"".join([*self._entries, end, comment])
+
+
+def _local_header(name: bytes, crc: int, size: int) -> bytes:
+    return _LOCAL.pack(b"PK\x03\x04", _VERSION, 0, 0, 0, _EARLIEST, crc, size, size, len(name), 0) + name
 
 
 def _is_name(name: str) -> bool:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["remove_leftovers", "replacing", "sync_folder", "write_atomically"]
+__all__ = ["create_file", "remove_leftovers", "replacing", "sync_folder", "write_atomically"]
 
 _LEFTOVER_AGE = 3600.0  # seconds; longer than any write
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # from file systems that cannot do it
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
@@ -38,7 +40,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     Raises
     ------
     OSError
-        If the file cannot be written; an existing file is unchanged.
+        If the file cannot be written. The message says whether the existing file is unchanged, or was replaced by the
+        new one but could not be flushed.
 
     Examples
     --------
@@ -50,17 +53,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     >>> folder.cleanup()
     """
     target = Path(path)
-    try:
+    with _explained_errors(target):
         _refuse_folder(target)
         remove_leftovers(target)
         # After a jump of the clock, another writer may remove the temporary file as a leftover: try once more.
         if not _write_beside(target, content) and not _write_beside(target, content):
             raise FileNotFoundError(errno.ENOENT, "The temporary file was removed twice")
-        sync_folder(target.parent)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, _explanation(error, target), str(target)) from error
+    _sync_folder_of(target)
     return target
 
 
@@ -70,12 +69,11 @@ def _write_beside(target: Path, content: bytes) -> bool:
     try:
         _write_and_sync(temporary, content, like=target)
         temporary.replace(target)
-    except FileNotFoundError:
-        if not target.parent.is_dir():
-            raise
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)  # does nothing after the renaming
+    except BaseException as error:
+        _remove(temporary)
+        if isinstance(error, FileNotFoundError) and target.parent.is_dir():
+            return False
+        raise
     return True
 
 
@@ -105,23 +103,39 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> folder.cleanup()
     """
     target = Path(path)
-    _refuse_folder(target)
-    remove_leftovers(target)
     draft = _beside(target)
     try:
-        _write_and_sync(draft, b"", like=target)
-        yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        draft.replace(target)
-        sync_folder(target.parent)
+        with _explained_errors(target):
+            _refuse_folder(target)
+            remove_leftovers(target)
+            _write_and_sync(draft, b"", like=target)
+        with _explained_errors(target, only=_NO_SPACE):  # other errors may be about other files
+            yield draft
+        with _explained_errors(target):
+            _sync(draft)
+            draft.replace(target)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        _remove(draft)
         raise
+    _sync_folder_of(target)
+
+
+def create_file(path: str | os.PathLike[str], content: bytes, *, mode: int) -> Path:
+    """Write a new file with given permissions; raise FileExistsError if there is one, and leave none if that fails."""
+    target = Path(path)
+    with _explained_errors(target):
+        handle = os.open(target, _CREATE, mode)
+        try:
+            _write_all(handle, content)
+        except BaseException:
+            _remove(target)
+            raise
+    _sync_folder_of(target)
+    return target
 
 
 def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTOVER_AGE) -> int:
-    """Remove the temporary files of writers that were killed, and return their number.
+    """Remove the temporary files of writers that were killed, as far as possible, and return their number.
 
     Parameters
     ----------
@@ -131,10 +145,12 @@ def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTO
         Least age in seconds; younger files may belong to an active writer. Pass 0 if there is none.
     """
     target, removed = Path(path), 0
-    if not target.parent.is_dir():
-        return 0
     start = f".{target.name}."
-    for name in os.listdir(target.parent):  # noqa: PTH208 - names only; a folder may be large
+    try:
+        names = os.listdir(target.parent)  # noqa: PTH208 - names only; a folder may be large
+    except OSError:  # there is no such folder, or it cannot be listed
+        return 0
+    for name in names:
         if not (name.startswith(start) and name.endswith(".part")):
             continue
         leftover = target.with_name(name)
@@ -147,6 +163,12 @@ def remove_leftovers(path: str | os.PathLike[str], *, older_than: float = _LEFTO
     return removed
 
 
+def _remove(path: Path) -> None:
+    """Remove a file, if that is possible; the error that led here is worth more than one from here."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
 def _beside(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
 
@@ -157,13 +179,36 @@ def _refuse_folder(target: Path) -> None:
 
 
 def _write_and_sync(temporary: Path, content: bytes, *, like: Path) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+    handle = os.open(temporary, _CREATE, 0o666)
+    try:
         if like.is_file() and not like.is_symlink():
             temporary.chmod(like.stat().st_mode & 0o777)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    except BaseException:
+        os.close(handle)
+        raise
+    _write_all(handle, content)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    """Write everything, flush it to the disk and close the descriptor."""
+    try:
+        left = memoryview(content)
+        while left:
+            n_bytes = os.write(handle, left)
+            if n_bytes == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            left = left[n_bytes:]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
@@ -186,9 +231,40 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
+def _sync_folder_of(target: Path) -> None:
+    try:
+        sync_folder(target.parent)
+    except OSError as error:
+        message = f"{_reason(error)}; the new file is complete, but may be lost if the power fails. Write it again"
+        raise OSError(error.errno, message, str(target)) from error
+
+
+@contextlib.contextmanager
+def _explained_errors(target: Path, *, only: set[int] | None = None) -> Iterator[None]:
+    """Say in errors of the system, or only those with given numbers, what has become of the file and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or (only is not None and error.errno not in only):
+            raise
+        raise OSError(error.errno, _explanation(error, target), str(target)) from error
+
+
 def _explanation(error: OSError, target: Path) -> str:
-    reason = error.strerror or type(error).__name__
-    if not target.parent.is_dir():
-        return f"{reason}; create the folder first"
-    state = "the existing file is unchanged" if target.is_file() else "nothing was written"
-    return f"{reason}; {state}. Free disk space or choose a folder with write permission, and try again"
+    if isinstance(error, FileExistsError):
+        return f"{_reason(error)}; it is unchanged. Choose another name"
+    if isinstance(error, FileNotFoundError) and not _is_folder(target.parent):
+        return f"{_reason(error)}; create the folder first"
+    state = "the existing file is unchanged" if os.path.lexists(target) else "nothing was written"
+    return f"{_reason(error)}; {state}. Free disk space or choose a folder with write permission, and try again"
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -2,7 +2,7 @@
 
 The file is a zip without compression. ``schema.json`` contains the format, its version, the versions of the libraries
 that wrote it, and the SHA-256 of every array; ``arrays/*.npy`` are the arrays; the comment of the zip is the SHA-256 of
-``schema.json``.
+``schema.json``, which a signature may follow.
 """
 
 from __future__ import annotations
@@ -13,16 +13,25 @@ import os
 import platform
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairtransport.storage._archive import read_zip, write_zip
+from fairtransport.storage._archive import read_zip, with_comment, write_zip
 from fairtransport.storage._atomic import write_atomically
 from fairtransport.storage._limits import MAX_BYTES, ModelFileError
 from fairtransport.storage._npy import from_npy, to_npy
+from fairtransport.storage._signatures import (
+    DIGITS,
+    LABEL,
+    SIGNATURE,
+    check_signature,
+    load_private_key,
+    load_public_keys,
+    signature_of,
+)
 from fairtransport.storage.schema import from_json, to_json
 
 if TYPE_CHECKING:
@@ -36,6 +45,8 @@ __all__ = [
     "Container",
     "pack_container",
     "read_container",
+    "read_file",
+    "sign_container",
     "unpack_container",
     "write_container",
 ]
@@ -65,6 +76,8 @@ class Container:
         What the file reveals about the people in the data.
     format_version : int
         Version of the container format.
+    is_signed : bool
+        Whether the file has a signature; only ``verify=`` checks it.
     """
 
     kind: str
@@ -73,6 +86,7 @@ class Container:
     made_by: dict[str, str]
     reveals: str
     format_version: int
+    is_signed: bool = False
 
     def __repr__(self) -> str:
         return f"Container(kind={self.kind!r}, {len(self.arrays)} arrays, format_version={self.format_version})"
@@ -129,7 +143,9 @@ def pack_container(
     return write_zip(parts, comment=_comment(parts[_SCHEMA]))
 
 
-def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int = MAX_BYTES) -> Container:
+def unpack_container(
+    content: bytes, *, kind: str | None = None, max_bytes: int = MAX_BYTES, verify: Any = None
+) -> Container:
     """Return the checked content of a container from an untrusted source.
 
     Parameters
@@ -139,6 +155,9 @@ def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int 
         Required kind of content.
     max_bytes : int, default=256 MiB
         Largest size. Reading needs up to three times the size, and 100 MiB, of memory.
+    verify : path, bytes or key, or list of these, optional
+        Ed25519 public key, in PEM. The content must have a signature by this key, or one of these, which is checked
+        first.
 
     Returns
     -------
@@ -147,8 +166,11 @@ def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int 
     Raises
     ------
     ModelFileError
-        If the content is damaged, is not a container, or is of another kind or an unknown version.
+        If the content is damaged, is not a container, or is of another kind or an unknown version. SignatureError, a
+        subclass, if it has no valid signature.
     """
+    if verify is not None:
+        check_signature(content, load_public_keys(verify))
     parts, comment = read_zip(content, max_bytes=max_bytes)
     if _SCHEMA not in parts:
         raise ModelFileError("This zip is not a model file: it has no schema.json. Check the path.")
@@ -159,14 +181,35 @@ def unpack_container(content: bytes, *, kind: str | None = None, max_bytes: int 
     read = _READERS.get(_version_of(head))
     if read is None:
         raise ModelFileError(_unknown_version(head))
-    if comment != _comment(text):
+    is_signed = SIGNATURE.fullmatch(comment[len(_comment(text)) :]) is not None
+    if comment[: len(_comment(text))] != _comment(text) or not (is_signed or len(comment) == len(_comment(text))):
         raise ModelFileError(
             "The file is damaged: its schema does not match its checksum. Copy it again, or use a backup."
         )
-    container = read(head, parts)
+    container = replace(read(head, parts), is_signed=is_signed)
     if kind is not None and container.kind != kind:
         raise ModelFileError(f"The file contains a {container.kind!r}, but a {kind!r} is needed. Check the path.")
     return container
+
+
+def sign_container(content: bytes, key: Any, *, password: bytes | None = None) -> bytes:
+    """Return a container with a signature, instead of the one that it may have.
+
+    Parameters
+    ----------
+    content : bytes
+        From `pack_container`; it is checked.
+    key : path, bytes or key
+        Ed25519 private key, in PEM.
+    password : bytes, optional
+        Password of the private key.
+    """
+    private = load_private_key(key, password=password)
+    unpack_container(content, max_bytes=len(content))
+    _, comment = read_zip(content, max_bytes=len(content))
+    label = SIGNATURE.sub(b"", comment) + LABEL
+    body = with_comment(content, label + b"0" * DIGITS)[:-DIGITS]
+    return body + signature_of(body, private)
 
 
 def write_container(
@@ -192,23 +235,33 @@ def write_container(
     return write_atomically(path, pack_container(kind, schema, arrays, reveals=reveals, versions=versions))
 
 
-def read_container(path: str | os.PathLike[str], *, kind: str | None = None, max_bytes: int = MAX_BYTES) -> Container:
+def read_container(
+    path: str | os.PathLike[str], *, kind: str | None = None, max_bytes: int = MAX_BYTES, verify: Any = None
+) -> Container:
     """Read a container; see `unpack_container`. A path that is not a regular file raises a ModelFileError."""
+    return unpack_container(read_file(path, max_bytes=max_bytes), kind=kind, max_bytes=max_bytes, verify=verify)
+
+
+def read_file(path: str | os.PathLike[str], *, max_bytes: int) -> bytes:
+    """Return the bytes of a regular file; raise a ModelFileError for other paths and larger files."""
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not block
-    with os.fdopen(os.open(Path(path), flags), "rb") as file:
-        status = os.fstat(file.fileno())
+    handle = os.open(Path(path), flags)
+    try:
+        status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ModelFileError("The path is not a regular file but a folder, pipe or device. Check it.")
-        if status.st_size <= max_bytes:
-            content = file.read(status.st_size + 1)
-    if status.st_size > max_bytes:
-        raise ModelFileError(
-            f"The file has {status.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."
-        )
-    return unpack_container(content, kind=kind, max_bytes=max_bytes)
+        if status.st_size > max_bytes:
+            raise ModelFileError(
+                f"The file has {status.st_size} bytes, more than max_bytes={max_bytes}. If you trust it, raise "
+                "max_bytes=."
+            )
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(status.st_size + 1)
+    finally:
+        os.close(handle)
 
 
-def _read_version_1(head: dict[str, Any], parts: dict[str, bytes]) -> Container:
+def _read_version_1(head: dict[str, Any], parts: dict[str, memoryview]) -> Container:
     listed: Any = head.get("parts")
     content: Any = head.get("content")
     kind, made_by, reveals = (cast("Any", head.get(key)) for key in ("kind", "made_by", "reveals"))
@@ -228,7 +281,7 @@ def _read_version_1(head: dict[str, Any], parts: dict[str, bytes]) -> Container:
 
 
 #: Reader of each released version of the format.
-_READERS: dict[int, Callable[[dict[str, Any], dict[str, bytes]], Container]] = {1: _read_version_1}
+_READERS: dict[int, Callable[[dict[str, Any], dict[str, memoryview]], Container]] = {1: _read_version_1}
 
 
 def _version_of(head: dict[str, Any]) -> int:
@@ -260,9 +313,9 @@ def _is_dict_of_text(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
-def _comment(schema: bytes) -> bytes:
+def _comment(schema: bytes | memoryview) -> bytes:
     return f"{FORMAT} sha256:{_sha256(schema)}".encode("ascii")
 
 
-def _sha256(content: bytes) -> str:
+def _sha256(content: bytes | memoryview) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_DIMENSION", "MAX_PARTS", "MAX_SCHEMA_BYTES", "ModelFileError"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_DIMENSION",
+    "MAX_PARTS",
+    "MAX_SCHEMA_BYTES",
+    "MAX_SCHEMA_VALUES",
+    "ModelFileError",
+]
 
 MAX_BYTES = 256 << 20
 """Bytes of a file. Parts are not compressed, so none is larger than the file."""
 
 MAX_SCHEMA_BYTES = 4 << 20
-"""Bytes of the JSON part, whose Python objects may need twenty times as much memory."""
+"""Bytes of the JSON part, whose text needs up to eight times as much memory."""
+
+MAX_SCHEMA_VALUES = 300_000
+"""Values and keys of the JSON part, each of which needs up to 180 bytes of memory."""
 
 MAX_PARTS = 10_000
 MAX_DEPTH = 100

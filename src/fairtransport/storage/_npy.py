@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,43 +17,44 @@ if TYPE_CHECKING:
 
 __all__ = ["from_npy", "to_npy"]
 
-_KINDS = "biufU"
 _MAX_HEADER = 1024
 _MAX_AXES = 8
 _LAST_CHARACTER = 0x10FFFF
+_TYPE = rb"\|b1|\|[iu]1|<[iuf][248]|<U[1-9][0-9]{0,7}"
+_SIDE = rb"(?:0|[1-9][0-9]{0,9})"
+#: The header as NumPy writes it; a parser of Python literals would also accept ``(True, 3)`` as a shape.
+_HEADER = re.compile(
+    rb"\{'descr': '(%b)', 'fortran_order': False, 'shape': \((|%b,|%b(?:, %b)+)\), \} *\n" % (_TYPE, *[_SIDE] * 3)
+)
 
 
 def to_npy(array: NDArray[Any]) -> bytes:
     """Return the array as ``.npy`` bytes: version 1.0, little-endian, in C order; equal arrays give equal bytes."""
     array = np.asarray(array)
-    if not _is_plain(array.dtype):
+    plain = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False).reshape(array.shape)
+    if re.fullmatch(_TYPE, plain.dtype.str.encode()) is None:
         raise TypeError(
             f"An array of type {array.dtype} cannot be stored; use numbers of up to 64 bits, booleans or text."
         )
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
     _check_characters(plain, TypeError("An array of text has characters that are not Unicode; it cannot be stored."))
     buffer = io.BytesIO()
     npy.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
 
 
-def from_npy(content: bytes, *, name: str) -> NDArray[Any]:
+def from_npy(content: bytes | memoryview, *, name: str) -> NDArray[Any]:
     """Return the array of ``.npy`` bytes from an untrusted source; ``name`` is for the error message."""
-    stream = io.BytesIO(content)
-    try:
-        version = npy.read_magic(stream)
-        shape, fortran, dtype = npy.read_array_header_1_0(stream, max_header_size=_MAX_HEADER)
-    except Exception:  # noqa: BLE001 - hostile content may raise anything in the parser
-        raise ModelFileError(f"Part {name!r} has no valid header of an array; the file is damaged.") from None
-    if version != (1, 0):
-        raise ModelFileError(f"Part {name!r} is an array in format version {version}, not 1.0.")
-    if fortran or not _is_plain(dtype) or dtype != dtype.newbyteorder("<"):
+    head = bytes(content[: 10 + _MAX_HEADER])
+    size = int.from_bytes(head[8:10], "little")
+    match = _HEADER.fullmatch(head[10 : 10 + size])
+    if head[:8] != b"\x93NUMPY\x01\x00" or match is None:
         raise ModelFileError(
-            f"Part {name!r} is an array of a type that is not allowed; only numbers, booleans and text in C order are."
+            f"Part {name!r} has no valid header of an array; only numbers, booleans and text in C order are read."
         )
-    body = memoryview(content)[stream.tell() :]
-    if len(shape) > _MAX_AXES or not all(0 <= side <= MAX_DIMENSION for side in shape):
+    dtype, shape = np.dtype(match[1].decode()), tuple(map(int, match[2].replace(b",", b" ").split()))
+    if len(shape) > _MAX_AXES or not all(side <= MAX_DIMENSION for side in shape):
         raise ModelFileError(f"Part {name!r} has a shape beyond the limits; the file is damaged.")
+    body = memoryview(content)[10 + size :]
     if math.prod(shape) * dtype.itemsize != len(body):  # Python integers do not overflow
         raise ModelFileError(f"Part {name!r} has {len(body)} bytes, which does not match its shape.")
     array = np.frombuffer(body, dtype=dtype).reshape(shape)
@@ -62,15 +64,9 @@ def from_npy(content: bytes, *, name: str) -> NDArray[Any]:
     return array.astype(dtype.newbyteorder("="), copy=True)
 
 
-def _is_plain(dtype: np.dtype[Any]) -> bool:
-    return (
-        dtype.kind in _KINDS and dtype.shape == () and dtype.itemsize > 0 and (dtype.kind == "U" or dtype.itemsize <= 8)
-    )
-
-
 def _check_characters(array: NDArray[Any], error: Exception) -> None:
     if array.dtype.kind != "U" or array.size == 0:
         return
     characters = np.ascontiguousarray(array).reshape(-1).view(np.dtype("<u4"))
-    if np.any((characters > _LAST_CHARACTER) | ((characters >= 0xD800) & (characters <= 0xDFFF))):
+    if characters.max() > _LAST_CHARACTER or np.any((characters >= 0xD800) & (characters <= 0xDFFF)):
         raise error

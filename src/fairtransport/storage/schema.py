@@ -1,11 +1,11 @@
-"""Strict JSON: without duplicate keys, without NaN, and of limited depth."""
+"""Strict JSON: without duplicate keys, without NaN, and of limited size and depth."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from fairtransport.storage._limits import MAX_DEPTH, MAX_SCHEMA_BYTES, ModelFileError
+from fairtransport.storage._limits import MAX_DEPTH, MAX_SCHEMA_BYTES, MAX_SCHEMA_VALUES, ModelFileError
 
 __all__ = ["from_json", "to_json"]
 
@@ -20,27 +20,34 @@ def to_json(value: Any) -> bytes:
             f"({type(error).__name__})."
         ) from None
     content = text.encode("ascii")
-    if len(content) > MAX_SCHEMA_BYTES or _depth(value) > MAX_DEPTH:
+    if len(content) > MAX_SCHEMA_BYTES or _n_values(content) > MAX_SCHEMA_VALUES or _depth(value) > MAX_DEPTH:
         raise ValueError(
-            f"The schema has {len(content)} bytes of JSON; at most {MAX_SCHEMA_BYTES} bytes and {MAX_DEPTH} levels can "
-            "be stored. Put long lists into arrays."
+            f"The schema has {len(content)} bytes of JSON; at most {MAX_SCHEMA_BYTES} bytes, {MAX_SCHEMA_VALUES} "
+            f"values and {MAX_DEPTH} levels can be stored. Put long lists into arrays."
         )
     return content
 
 
-def from_json(content: bytes, *, name: str) -> Any:
+def from_json(content: bytes | memoryview, *, name: str) -> Any:
     """Return the value of JSON from an untrusted source; ``name`` is for the error message."""
     if len(content) > MAX_SCHEMA_BYTES:
         raise ModelFileError(f"Part {name!r} has {len(content)} bytes; at most {MAX_SCHEMA_BYTES} are read.")
+    content = bytes(content)
+    if _n_values(content) > MAX_SCHEMA_VALUES:  # before Python objects are made of them
+        raise ModelFileError(f"Part {name!r} has more than {MAX_SCHEMA_VALUES} values; do not trust the file.")
     try:
         value = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
-        if b"\\ud" in content.lower():  # half of a surrogate pair cannot be printed
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        depth = _depth(value)
     except (ValueError, RecursionError):  # bad JSON, text or numbers; too deep
         raise ModelFileError(f"Part {name!r} is not valid JSON; the file is damaged.") from None
-    if _depth(value) > MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise ModelFileError(f"Part {name!r} is nested more than {MAX_DEPTH} levels deep; do not trust the file.")
     return value
+
+
+def _n_values(content: bytes) -> int:
+    """Return a bound on the number of values and keys: each follows one of four characters."""
+    return sum(map(content.count, (b"[", b"{", b":", b",")))
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -55,7 +62,13 @@ def _refuse(word: str) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack."""
+    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        If a text has half of a surrogate pair, which cannot be printed.
+    """
     level, depth = [value], 0
     while level:
         depth += 1
@@ -63,7 +76,10 @@ def _depth(value: Any) -> int:
         for item in level:
             if isinstance(item, dict):
                 inner.extend(item.values())
+                inner.extend(key for key in item if isinstance(key, str) and not key.isascii())
             elif isinstance(item, (list, tuple)):
                 inner.extend(item)
+            elif isinstance(item, str) and not item.isascii():
+                item.encode("utf-8")
         level = inner
     return depth
