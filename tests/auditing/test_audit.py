@@ -88,11 +88,11 @@ def test_thresholds_by_hand():
     assert at.ratio.value == pytest.approx(0.5)
     assert at.difference.value == pytest.approx(0.3)
     assert at.ratios == (0.5, 1.0)
-    assert (at.four_fifths, at.sure) == (False, True)
+    assert (at.four_fifths, at.conclusive) == (False, True)
     assert at.difference.low > 0.15
     assert nobody.four_fifths is None
     assert nobody.ratios == (None, None)
-    assert (everybody.four_fifths, everybody.sure) == (True, True)
+    assert (everybody.four_fifths, everybody.conclusive) == (True, True)
     assert (at.rates[0].low, at.rates[0].high) == pytest.approx((0.219, 0.396), abs=1e-3)  # Wilson's, from tables
 
 
@@ -101,7 +101,7 @@ def test_a_ratio_near_four_fifths_is_marked_as_uncertain():
     at = ft.audit(scores, sensitive_features=["a"] * 50 + ["b"] * 50, **QUICK).thresholds[0]
     assert at.ratio.value == pytest.approx(20 / 24)
     assert at.four_fifths
-    assert not at.sure
+    assert not at.conclusive
 
 
 def test_where_the_farthest_pair_differs():
@@ -229,7 +229,7 @@ def test_strata_with_tiny_cells_and_without_a_second_group():
     scores = rng.random(123)
     result = ft.audit(scores, sensitive_features=groups, strata=strata, target="b", **QUICK)
     x, y, z = result.strata
-    assert (x.n_groups, x.n_unsure, y.n_unsure, z.n_groups) == (2, 0, 2, 1)
+    assert (x.n_groups, x.n_judged, y.n_judged, z.n_groups) == (2, 2, 0, 1)
     assert (z.share, z.metrics) == (0.0, {})
     assert x.share == pytest.approx(100 / 103)
     assert "set aside" in str(result)
@@ -266,7 +266,7 @@ def test_a_group_of_one_row_is_not_judged():
     scores = np.append(rng.beta(2, 4, 400), 0.99)
     groups = np.array(["a"] * 200 + ["b"] * 200 + ["alone"])
     result = ft.audit(scores, sensitive_features=groups, random_state=0)
-    assert result.unsure == ("alone",)
+    assert result.not_judged == ("alone",)
     assert {result.farthest.lower, result.farthest.higher} == {"a", "b"}
     at = result.thresholds[0]
     assert "alone" not in {result.groups[at.lowest].name, result.groups[at.highest].name}
@@ -274,7 +274,7 @@ def test_a_group_of_one_row_is_not_judged():
     assert at.rates[1].low < 0.3
     reading = result.readings[SPDD]
     assert reading.high - reading.low > 0.3  # one row hardly determines the distribution of its group
-    assert "Unsure, fewer than 30 rows: alone." in str(result)
+    assert "Not judged, fewer than 30 rows: alone." in str(result)
 
 
 def test_two_rows_are_audited():
@@ -283,7 +283,7 @@ def test_two_rows_are_audited():
     assert result.readings[SPDD].p_value == 1.0
     assert result.readings[SPDD].low == 0.0
     assert result.groups[0].auc is None
-    assert result.unsure == ("a", "b")
+    assert result.not_judged == ("a", "b")
     json.loads(result.to_json())
 
 

@@ -24,7 +24,7 @@ OPTIONS = Options(
     confidence=0.95,
     n_bootstrap=99,
     n_permutations=39,
-    unsure_below=30,
+    min_judged_rows=30,
     small_groups="keep",
     min_group_size=30,
 )

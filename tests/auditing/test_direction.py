@@ -33,7 +33,7 @@ def test_turning_the_scores_around_turns_the_direction_around():
     for name in ("value", "low", "high"):
         assert getattr(low.ratio, name) == pytest.approx(getattr(high.ratio, name))
     assert (low.worse_off, low.better_off) == (high.worse_off, high.better_off)
-    assert (low.four_fifths, low.sure) == (high.four_fifths, high.sure)
+    assert (low.four_fifths, low.conclusive) == (high.four_fifths, high.conclusive)
 
 
 def test_everyone_flagged_has_no_ratio():

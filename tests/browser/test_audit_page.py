@@ -190,7 +190,7 @@ def test_repair_agrees_with_quantile_repair_of_the_rows(open_page, files, rows):
 def test_a_group_of_five_rows_is_unsure_and_not_judged(open_page, files):
     with open_page(files["four"]) as page:
         row = page.locator("#live tbody tr", has_text="Five rows")
-        assert "unsure" in row.inner_text()
+        assert "few rows" in row.inner_text()
         assert float(row.locator('[data-cell="rate-0"]').get_attribute("data-value")) > 0.9  # the highest rate of all
         assert "Five rows" not in page.locator("#live-summary").inner_text()
         assert "Five rows" not in page.locator(".verdict").inner_text()
@@ -413,7 +413,7 @@ def test_light_and_dark_have_enough_contrast(open_page, files, dark):
     with open_page(files["four"], dark=dark) as page:
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert background == ("rgb(20, 24, 29)" if dark else "rgb(255, 255, 255)")
-        for selector in (".verdict", ".eyebrow", "figcaption", ".unsure", "caption", ".method dd"):
+        for selector in (".verdict", ".eyebrow", "figcaption", ".few-rows", "caption", ".method dd"):
             assert contrast(page, selector) >= 4.5, selector
 
 

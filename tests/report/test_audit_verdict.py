@@ -45,7 +45,7 @@ def test_equal_groups_are_not_called_different(scored):
     assert verdict.standing == "alike"
     assert "no more differently than expected by chance" in verdict.sentence
     assert "ruled out" not in verdict.sentence
-    few = audit_verdict(ft.audit(scores[:130], sensitive_features=groups[:130], unsure_below=5, **QUICK))
+    few = audit_verdict(ft.audit(scores[:130], sensitive_features=groups[:130], min_judged_rows=5, **QUICK))
     assert few.standing == "alike"
     assert "with so few rows a difference cannot be ruled out either" in few.sentence
 

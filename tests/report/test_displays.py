@@ -113,7 +113,7 @@ def test_cdf_and_its_area(rows):
         x, y = line.get_data()
         expected = [np.mean(scores[groups == name] <= point) for point in x]
         np.testing.assert_allclose(y, expected, atol=1e-12)
-    # The farthest pair of those that are sure, not the five rows.
+    # The farthest pair of those that are judged, not the five rows.
     exact = wasserstein(scores[groups == "a"], scores[groups == "d"])
     assert display.distance_ == pytest.approx(exact, abs=1 / 16384)
     low, high = display.area_.get_paths()[0].vertices[:, 1].min(), display.area_.get_paths()[0].vertices[:, 1].max()
@@ -163,7 +163,7 @@ def test_scores_before_and_after(rows):
     before, middle = display.lines_[0].get_data()
     np.testing.assert_allclose(middle, before**2, atol=0.03)
     assert len(display.bands_) == 4  # none for the five rows
-    assert "few (n = 5, unsure)" in legend_words(display)
+    assert "few (n = 5, few rows)" in legend_words(display)
 
 
 def test_duals_of_a_model_and_of_a_solution(model):
@@ -269,9 +269,9 @@ def test_few_rows_are_faint_and_marked(rows):
         made = display.from_predictions(scores, sensitive_features=groups)
         assert made.lines_[4].get_alpha() < 0.6
         assert all(line.get_alpha() is None for line in made.lines_[:4])
-        assert "few (n = 5, unsure)" in legend_words(made)
-        sure = display.from_predictions(scores, sensitive_features=groups, unsure_below=5)
-        assert sure.lines_[4].get_alpha() is None
+        assert "few (n = 5, few rows)" in legend_words(made)
+        judged = display.from_predictions(scores, sensitive_features=groups, min_judged_rows=5)
+        assert judged.lines_[4].get_alpha() is None
 
 
 def drawings(rows, model):

@@ -152,7 +152,7 @@ def test_it_says_what_it_did(to_table):
 def test_a_group_of_one_row_is_unsure(to_table):
     columns = {"s": [*np.linspace(0, 1, 60), 0.5], "g": ["a"] * 60 + ["b"]}
     found = ft.audit_table(to_table(columns), score="s", sensitive_features="g", **QUICK)
-    assert found.unsure == ("b",)
+    assert found.not_judged == ("b",)
 
 
 @pytest.mark.parametrize(

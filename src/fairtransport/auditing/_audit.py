@@ -47,7 +47,7 @@ def audit(
     grouping: str = "crossed",
     missing: str = "error",
     max_groups: int = 200,
-    unsure_below: int = 30,
+    min_judged_rows: int = 30,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
@@ -88,8 +88,9 @@ def audit(
         As in `fairtransport.make_groups`.
     max_groups : int, default 200
         Largest number of groups, and of strata. More usually mean that a column is an identifier.
-    unsure_below : int, default 30
-        Groups with a smaller effective sample size are marked as unsure, and not judged at thresholds.
+    min_judged_rows : int, default 30
+        Groups with a smaller effective sample size are shown, but not judged: neither the verdict nor the disparities
+        depend on them. Where fewer than two groups are left, the figures refer to all groups and the verdict says so.
     small_groups : {"keep", "pool", "drop"}, default "keep"
         Whether to keep groups of fewer than ``min_group_size`` rows, to pool them into one group called
         "(small groups)", or to leave their rows out. ``settings.small_groups`` has the numbers.
@@ -154,7 +155,7 @@ def audit(
         confidence=confidence,
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
-        unsure_below=unsure_below,
+        min_judged_rows=min_judged_rows,
         small_groups=small_groups,
         min_group_size=min_group_size,
         favourable=favourable,
@@ -196,7 +197,7 @@ def audit_histograms(
     n_bootstrap: int = 1000,
     n_permutations: int = 1000,
     random_state: int | np.random.Generator | None = None,
-    unsure_below: int = 30,
+    min_judged_rows: int = 30,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
@@ -213,7 +214,7 @@ def audit_histograms(
         Histograms of the same rows, by stratum.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    unsure_below, small_groups, min_group_size, favourable, reference
+    min_judged_rows, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     set_aside : dict of str to int, optional
         Number of rows that were left out of the histograms, by reason, to be reported.
@@ -242,7 +243,7 @@ def audit_histograms(
         confidence=confidence,
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
-        unsure_below=unsure_below,
+        min_judged_rows=min_judged_rows,
         small_groups=small_groups,
         min_group_size=min_group_size,
         favourable=favourable,

@@ -43,7 +43,7 @@ def audit_table(
     grouping: str = "crossed",
     missing: str = "set_aside",
     max_groups: int = 200,
-    unsure_below: int = 30,
+    min_judged_rows: int = 30,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
@@ -70,7 +70,7 @@ def audit_table(
         Column of row weights; equal when omitted.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    unsure_below, small_groups, min_group_size, favourable, reference
+    min_judged_rows, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
         Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
@@ -115,7 +115,7 @@ def audit_table(
         "confidence": confidence,
         "n_bootstrap": n_bootstrap,
         "n_permutations": n_permutations,
-        "unsure_below": unsure_below,
+        "min_judged_rows": min_judged_rows,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
         "favourable": favourable,
@@ -147,7 +147,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     counts : TableCounts
     **options
         ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state``,
-        ``unsure_below``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``, as in `audit_table`.
+        ``min_judged_rows``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``, as in `audit_table`.
 
     Returns
     -------

@@ -51,10 +51,10 @@ def _lines(audit: AuditData) -> Iterator[str]:
     if audit.strata:
         yield ""
         yield from _strata(audit)
-    if audit.unsure:
+    if audit.not_judged:
         yield ""
-        names = ", ".join(map(_short_name, audit.unsure))
-        yield from wrap(f"Unsure, fewer than {settings.unsure_below} rows: {names}.")
+        names = ", ".join(map(_short_name, audit.not_judged))
+        yield from wrap(f"Not judged, fewer than {settings.min_judged_rows} rows: {names}.")
     yield ""
     yield from wrap(_method(audit))
 
@@ -82,7 +82,7 @@ def _groups(audit: AuditData) -> Iterator[str]:
         line += f"{rate.value:>8.1%}"
         if has_labels:
             line += f"{_percent(group.error):>7}{'' if group.auc is None else f'{group.auc.value:.2f}':>6}"
-        yield line + (" ?" if group.unsure else "")
+        yield line + (" ?" if not group.judged else "")
     if len(audit.groups) > MAX_GROUPS_SHOWN:
         yield f"... and {len(audit.groups) - MAX_GROUPS_SHOWN} more groups"
 
@@ -96,7 +96,7 @@ def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
     )
     interval = f"({at.ratio.low:.2f} to {at.ratio.high:.2f})"
     verdict = "meets" if at.four_fifths else "does not meet"
-    doubt = "" if at.sure else ", but the interval includes 0.80"
+    doubt = "" if at.conclusive else ", but the interval includes 0.80"
     ratio = "ratio" if high_is_favourable else "flagged; ratio of the shares not flagged"
     return (
         f"Above {at.threshold:g}: {low}, {high}{';' if high_is_favourable else ''} {ratio} {at.ratio.value:.2f} "
@@ -118,10 +118,10 @@ def _strata(audit: AuditData) -> Iterator[str]:
     yield f"Within strata (mean over {sum(stratum.share > 0 for stratum in audit.strata)} strata)"
     if audit.conditional:
         yield from _readings(audit.conditional.items(), audit.settings.confidence)
-    yield f"{'Stratum':<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'unsure':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
+    yield f"{'Stratum':<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
     for stratum in audit.strata[:_MAX_STRATA_SHOWN]:
         line = (
-            f"{_short_name(stratum.name):<{_NAME_WIDTH}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_unsure:>8}"
+            f"{_short_name(stratum.name):<{_NAME_WIDTH}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_judged:>8}"
         )
         key = "strong_pairwise_disparity"
         if key in stratum.metrics:

@@ -274,7 +274,7 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
         ratios = " to ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
         yield from wrap(f"Selected above {threshold.threshold:g}; ratio of lowest to highest rate: {ratios}")
         for group, change in list(zip(before.groups, threshold.rates, strict=True))[:MAX_GROUPS_SHOWN]:
-            yield _row(shorten(group.name, _NAME_WIDTH - 1), change) + (" ?" if group.unsure else "")
+            yield _row(shorten(group.name, _NAME_WIDTH - 1), change) + (" ?" if not group.judged else "")
         if len(threshold.rates) > MAX_GROUPS_SHOWN:
             yield f"... and {len(threshold.rates) - MAX_GROUPS_SHOWN} more groups"
     yield ""

@@ -67,8 +67,8 @@ def conditional_disparities(
     for name, evidence in strata:
         histograms = evidence.histograms
         sizes = histograms.effective_sizes[histograms.weights > 0]
-        n_unsure = int((sizes < options.unsure_below).sum())
-        summary = StratumSummary(name, int(histograms.rows.sum()), 0.0, sizes.size, n_unsure, {}, {}, {})
+        n_judged = int((sizes >= options.min_judged_rows).sum())
+        summary = StratumSummary(name, int(histograms.rows.sum()), 0.0, sizes.size, n_judged, {}, {}, {})
         results.append((summary, _measure(evidence, options, n_strata, rng) if sizes.size >= 2 else None))
     measured = [each for _, each in results if each is not None]
     total = sum(each.total_weight for each in measured)

@@ -71,18 +71,18 @@ def estimate_audit(
     Audit
     """
     histograms = evidence.histograms
-    unsure = histograms.effective_sizes < options.unsure_below
+    judged = histograms.effective_sizes >= options.min_judged_rows
     stratum = make_stratum(histograms, options.target)
     readings = _readings(evidence, stratum, options, rng)
     if histograms.has_labels:
         readings = {"error_rate": _error_reading(evidence, options), **readings}
     distances = evidence.distances()
     return Audit(
-        groups=tuple(summarise_group(evidence, i, options, unsure=bool(unsure[i])) for i in range(len(unsure))),
+        groups=tuple(summarise_group(evidence, i, options, judged=bool(judged[i])) for i in range(judged.size)),
         readings=readings,
-        thresholds=tuple(summarise_threshold(evidence, cut, options, unsure) for cut in options.thresholds),
+        thresholds=tuple(summarise_threshold(evidence, cut, options, judged) for cut in options.thresholds),
         distances=distances,
-        farthest=summarise_farthest_pair(evidence, distances, unsure),
+        farthest=summarise_farthest_pair(evidence, distances, judged),
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
         strata=tuple(strata[0]),
         conditional=strata[1],
@@ -131,7 +131,7 @@ def _settings(
         weighted=histograms.squares is not None,
         null="shuffled" if stratum.histograms.can_permute else "redrawn",
         n_nodes=stratum.histograms.nodes.size,
-        unsure_below=options.unsure_below,
+        min_judged_rows=options.min_judged_rows,
         set_aside=dict(set_aside),
         small_groups=small_groups,
         favourable=options.favourable,

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import PairSummary
 
-__all__ = ["estimate_auc", "summarise_farthest_pair", "summarise_group", "summarise_threshold"]
+__all__ = ["compared_groups", "estimate_auc", "summarise_farthest_pair", "summarise_group", "summarise_threshold"]
 
 
-def summarise_group(evidence: Evidence, group: int, options: Options, *, unsure: bool) -> GroupSummary:
+def summarise_group(evidence: Evidence, group: int, options: Options, *, judged: bool) -> GroupSummary:
     """Return the size, scores and errors of the group with this index."""
     histograms = evidence.histograms
     sample = evidence.sample(group)
@@ -33,7 +33,7 @@ def summarise_group(evidence: Evidence, group: int, options: Options, *, unsure:
         rows=int(histograms.group_rows[group]),
         weight=float(histograms.weights[group]),
         effective_rows=float(histograms.effective_sizes[group]),
-        unsure=unsure,
+        judged=judged,
         mean=float(histograms.grid.from_unit(sample.mean)),
         quantiles=tuple(histograms.grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
         distance_to_everyone=wasserstein(sample, evidence.sample(EVERYONE)),
@@ -57,15 +57,15 @@ def estimate_auc(evidence: Evidence, group: int, options: Options) -> Estimate |
 
 
 def summarise_threshold(
-    evidence: Evidence, threshold: float, options: Options, unsure: NDArray[np.bool_]
+    evidence: Evidence, threshold: float, options: Options, judged: NDArray[np.bool_]
 ) -> ThresholdSummary:
-    """Return selection rates and errors at a threshold, given which groups are too small to be judged."""
+    """Return selection rates and errors at a threshold, given which groups have enough rows to be judged."""
     at = float(evidence.histograms.grid.to_unit(threshold))
-    groups = range(len(unsure))
+    groups = range(judged.size)
     rates = tuple(share(evidence.selected(at, group), options.confidence) for group in groups)
     values = np.array([rate.value for rate in rates])
-    judged = _judged(unsure)
-    lowest, highest = int(judged[np.argmin(values[judged])]), int(judged[np.argmax(values[judged])])
+    compared = compared_groups(judged)
+    lowest, highest = int(compared[np.argmin(values[compared])]), int(compared[np.argmax(values[compared])])
     high_is_favourable = options.favourable == "high"
     outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
     worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
@@ -84,25 +84,25 @@ def summarise_threshold(
         difference=difference(rates[highest], rates[lowest]),
         ratio=rate_ratio,
         four_fifths=bool(rate_ratio.value >= 0.8) if top > 0 else None,
-        sure=bool(top > 0 and (rate_ratio.low >= 0.8 or rate_ratio.high < 0.8)),
+        conclusive=bool(top > 0 and (rate_ratio.low >= 0.8 or rate_ratio.high < 0.8)),
         errors=errors,
         favourable=options.favourable,
     )
 
 
 def summarise_farthest_pair(
-    evidence: Evidence, distances: NDArray[np.float64], unsure: NDArray[np.bool_]
+    evidence: Evidence, distances: NDArray[np.float64], judged: NDArray[np.bool_]
 ) -> PairSummary:
     """Return the pair of groups with the largest distance, among those large enough to be judged."""
-    judged = _judged(unsure)
-    among = distances[np.ix_(judged, judged)]
-    one, other = (int(judged[i]) for i in np.unravel_index(int(np.argmax(among)), among.shape))
+    compared = compared_groups(judged)
+    among = distances[np.ix_(compared, compared)]
+    one, other = (int(compared[i]) for i in np.unravel_index(int(np.argmax(among)), among.shape))
     if one == other:  # all distances are 0
-        one, other = int(judged[0]), int(judged[1])
+        one, other = int(compared[0]), int(compared[1])
     return summarise_pair(evidence.histograms, one, other, float(distances[one, other]))
 
 
-def _judged(unsure: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the indices of the groups that are large enough to be judged, or of all where fewer than two are."""
-    sure = np.flatnonzero(~unsure)
-    return sure if sure.size >= 2 else np.arange(unsure.size)
+def compared_groups(judged: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the indices of the groups with enough rows to be judged, or of all where fewer than two have."""
+    enough = np.flatnonzero(judged)
+    return enough if enough.size >= 2 else np.arange(judged.size)

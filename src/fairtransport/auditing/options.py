@@ -31,7 +31,7 @@ class Options:
     confidence: float
     n_bootstrap: int
     n_permutations: int
-    unsure_below: int
+    min_judged_rows: int
     small_groups: str
     min_group_size: int
     favourable: str = "high"
@@ -46,7 +46,7 @@ def check_options(
     confidence: float,
     n_bootstrap: int,
     n_permutations: int,
-    unsure_below: int,
+    min_judged_rows: int,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
@@ -65,7 +65,7 @@ def check_options(
         confidence=level,
         n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
         n_permutations=check_count(n_permutations, name="n_permutations", least=20),
-        unsure_below=check_count(unsure_below, name="unsure_below"),
+        min_judged_rows=check_count(min_judged_rows, name="min_judged_rows"),
         small_groups=check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups"),
         min_group_size=check_count(min_group_size, name="min_group_size"),
         favourable=check_choice(favourable, FAVOURABLE, name="favourable"),

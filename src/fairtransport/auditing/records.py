@@ -77,8 +77,8 @@ class GroupSummary:
         Total weight; the number of rows where there are no weights.
     effective_rows : float
         Effective sample size (Kish): the number of rows of equal weight with the same precision.
-    unsure : bool
-        Whether the group is too small to be judged at thresholds.
+    judged : bool
+        Whether the group has enough rows to be judged.
     mean : float
         Mean score.
     quantiles : tuple of float
@@ -94,7 +94,7 @@ class GroupSummary:
     rows: int
     weight: float
     effective_rows: float
-    unsure: bool
+    judged: bool
     mean: float
     quantiles: tuple[float, ...]
     distance_to_everyone: float
@@ -151,7 +151,7 @@ class ThresholdSummary:
         intervals do not account for the selection of the pair.
     four_fifths : bool or None
         Whether the ratio is at least 0.8; None where nobody has the favourable outcome.
-    sure : bool
+    conclusive : bool
         Whether the confidence interval of the ratio excludes 0.8.
     errors : tuple of Estimate, or None
         Error rate of each group; None without labels.
@@ -168,7 +168,7 @@ class ThresholdSummary:
     difference: Estimate
     ratio: Estimate
     four_fifths: bool | None
-    sure: bool
+    conclusive: bool
     errors: tuple[Estimate, ...] | None = None
     favourable: str = "high"
 
@@ -195,8 +195,8 @@ class StratumSummary:
         Its share of the weight of all strata that are compared; 0 when set aside.
     n_groups : int
         Number of groups with rows in the stratum.
-    n_unsure : int
-        Number of these groups that are too small to be judged.
+    n_judged : int
+        Number of these groups that have enough rows to be judged.
     metrics, floors, p_values : dict of str to float
         Empty when the stratum is set aside: it has fewer than two groups, or lacks the group that is the target.
     """
@@ -205,7 +205,7 @@ class StratumSummary:
     rows: int
     share: float
     n_groups: int
-    n_unsure: int
+    n_judged: int
     metrics: Mapping[str, float]
     floors: Mapping[str, float]
     p_values: Mapping[str, float]
@@ -236,8 +236,8 @@ class Settings:
         of all rows (with weights, or very many rows).
     n_nodes : int
         Number of bins of the resampled histograms.
-    unsure_below : int
-        Groups with fewer effective rows are not judged at thresholds.
+    min_judged_rows : int
+        Groups with fewer effective rows are not judged.
     set_aside : dict of str to int
         Number of rows left out, by reason.
     small_groups : SmallGroups
@@ -257,7 +257,7 @@ class Settings:
     weighted: bool
     null: str
     n_nodes: int
-    unsure_below: int
+    min_judged_rows: int
     set_aside: Mapping[str, int] = field(default_factory=dict)
     small_groups: SmallGroups = field(default_factory=SmallGroups)
     favourable: str = "high"
@@ -289,6 +289,6 @@ class AuditData:
         return int(self.histograms.rows.sum())
 
     @property
-    def unsure(self) -> tuple[str, ...]:
-        """Names of the groups that are too small to be judged at thresholds."""
-        return tuple(group.name for group in self.groups if group.unsure)
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of the groups that have too few rows to be judged."""
+        return tuple(group.name for group in self.groups if not group.judged)

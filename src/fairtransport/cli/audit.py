@@ -144,7 +144,7 @@ def run_audit(
         "confidence": confidence,
         "n_bootstrap": replicates,
         "n_permutations": replicates,
-        "unsure_below": 30,
+        "min_judged_rows": 30,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
     }

@@ -44,8 +44,8 @@ class Outcome:
     error : float or None
         Error rate of everyone.
     lowest, highest : int
-        Indices of the groups with the extreme rates among the chosen groups that are not unsure (among all chosen
-        groups, if fewer than two are not).
+        Indices of the groups with the extreme rates among the chosen groups that are judged (among all chosen groups,
+        if fewer than two are).
     ratio : Estimate
         Lowest over highest rate.
     disparity : float
@@ -199,8 +199,8 @@ class WhatIf:
         return share(Tally(inside, outside, inside, outside), audit.settings.confidence)
 
     def _judged(self, chosen: list[int]) -> list[int]:
-        sure = [index for index in chosen if not self.audit.groups[index].unsure]
-        return sure if len(sure) >= 2 else chosen
+        judged = [index for index in chosen if self.audit.groups[index].judged]
+        return judged if len(judged) >= 2 else chosen
 
     def _overall(self, cut: float, amount: float) -> float:
         everyone = self.reduced.everyone

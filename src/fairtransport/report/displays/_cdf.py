@@ -36,10 +36,10 @@ class CdfDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    unsure_below : int, default=30
-        Groups with fewer rows are marked as unsure.
+    min_judged_rows : int, default=30
+        Groups with fewer rows are marked: they have too few to be judged.
     pair : pair of labels or names, default=None
-        Groups whose distance is shaded; if None, the two farthest apart among those that are not unsure.
+        Groups whose distance is shaded; if None, the two farthest apart among those that are judged.
 
     Attributes
     ----------
@@ -83,9 +83,9 @@ class CdfDisplay(HistogramDisplay):
     distance_: float
 
     def __init__(
-        self, histograms: GroupHistograms, *, unsure_below: int = 30, pair: tuple[Any, Any] | None = None
+        self, histograms: GroupHistograms, *, min_judged_rows: int = 30, pair: tuple[Any, Any] | None = None
     ) -> None:
-        super().__init__(histograms, unsure_below=unsure_below)
+        super().__init__(histograms, min_judged_rows=min_judged_rows)
         self.pair = pair
 
     def _draw(self, *, new_figure: bool) -> None:
@@ -96,7 +96,7 @@ class CdfDisplay(HistogramDisplay):
         nodes = np.unique(np.linspace(0, grid.n_bins, min(grid.n_nodes, _MAX_POINTS + 1)).round().astype(np.int64))
         points, cdf = grid.nodes[nodes], histograms.cdf[:, nodes]
         self.area_ = ax.fill_between(points, cdf[one], cdf[other], color=THEME.target, linewidth=0, zorder=1)
-        drawn = GroupLines(histograms.groups, histograms.group_rows, self.unsure)
+        drawn = GroupLines(histograms.groups, histograms.group_rows, self.judged)
         for values in cdf:
             drawn.draw(ax, points, values)
         self.lines_ = drawn.lines

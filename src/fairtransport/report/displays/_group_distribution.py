@@ -28,8 +28,8 @@ class GroupDistributionDisplay(HistogramDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    unsure_below : int, default=30
-        Groups with fewer rows are marked as unsure.
+    min_judged_rows : int, default=30
+        Groups with fewer rows are marked: they have too few to be judged.
     kind : {"density", "histogram"}, default="density"
         Kernel density estimates, or shares of the group in bins of equal width.
     target : str, label, array-like or None, default="barycenter"
@@ -72,12 +72,12 @@ class GroupDistributionDisplay(HistogramDisplay):
         self,
         histograms: GroupHistograms,
         *,
-        unsure_below: int = 30,
+        min_judged_rows: int = 30,
         kind: str = "density",
         target: Any = "barycenter",
         n_bins: int = 20,
     ) -> None:
-        super().__init__(histograms, unsure_below=unsure_below)
+        super().__init__(histograms, min_judged_rows=min_judged_rows)
         self.kind = kind
         self.target = target
         self.n_bins = n_bins
@@ -89,7 +89,7 @@ class GroupDistributionDisplay(HistogramDisplay):
 
     def _draw(self, *, new_figure: bool) -> None:
         ax, histograms = self.ax_, self.histograms
-        drawn = GroupLines(histograms.groups, histograms.group_rows, self.unsure)
+        drawn = GroupLines(histograms.groups, histograms.group_rows, self.judged)
         self.target_ = self._draw_target()
         for sample, size in zip(histograms.samples(unit=True), histograms.effective_sizes, strict=True):
             drawn.draw(ax, *self._curve(sample.values, sample.weights, float(size)))
@@ -129,10 +129,10 @@ class GroupDistributionDisplay(HistogramDisplay):
         return self.ax_.fill_between(x, y, color=THEME.target, linewidth=0, zorder=1)
 
     def _set_limits(self) -> None:
-        """Set the height by the target and by the groups that are not unsure."""
+        """Set the height by the target and by the groups that are judged."""
         ax, grid = self.ax_, self.histograms.grid
         ax.set_xlim(grid.low, grid.high)
-        judged = [line for line, unsure in zip(self.lines_, self.unsure, strict=True) if not unsure] or self.lines_
+        judged = [line for line, judged in zip(self.lines_, self.judged, strict=True) if judged] or self.lines_
         heights = [float(np.max(line.get_ydata())) for line in judged]
         if self.target_ is not None:
             heights.append(float(self.target_.get_datalim(ax.transData).y1))

@@ -48,8 +48,8 @@ class GroupLines:
         The groups.
     counts : array-like of shape (n_groups,), default=None
         Rows of each group; if None, labels do not show them.
-    unsure : array-like of bool, default=None
-        Groups with too few rows to judge.
+    judged : array-like of bool, default=None
+        Groups with enough rows to be judged; if None, all.
 
     Attributes
     ----------
@@ -57,10 +57,10 @@ class GroupLines:
         The lines drawn so far, in the order of the groups.
     """
 
-    def __init__(self, groups: Groups, counts: ArrayLike | None = None, unsure: ArrayLike | None = None) -> None:
+    def __init__(self, groups: Groups, counts: ArrayLike | None = None, judged: ArrayLike | None = None) -> None:
         self.names: Sequence[str] = groups.names
         self.counts = None if counts is None else np.asarray(counts)
-        self.unsure = np.zeros(len(groups), dtype=np.bool_) if unsure is None else np.asarray(unsure, dtype=np.bool_)
+        self.judged = np.ones(len(groups), dtype=np.bool_) if judged is None else np.asarray(judged, dtype=np.bool_)
         self.styles = group_styles(groups, self.counts)
         self.lines: list[Any] = []
 
@@ -70,7 +70,7 @@ class GroupLines:
         options = line_options(self.styles[index])
         if is_narrow(ax):
             options["linewidth"] *= 0.7
-        if self.unsure[index]:
+        if not self.judged[index]:
             options |= {"alpha": _FAINT, "linewidth": 0.7 * options["linewidth"], "zorder": 3}
         self.lines.extend(ax.plot(x, y, **options))
 
@@ -98,7 +98,7 @@ class GroupLines:
 
     def _label(self, index: int, max_chars: int) -> str:
         remarks = [] if self.counts is None else [f"n = {self.counts[index]:,}"]
-        if self.unsure[index]:
-            remarks.append("unsure")
+        if not self.judged[index]:
+            remarks.append("few rows")
         suffix = f" ({', '.join(remarks)})" if remarks else ""
         return f"{shorten(self.names[index], max(4, max_chars - len(suffix)))}{suffix}"

@@ -59,18 +59,18 @@ class HistogramDisplay(ScoreDisplay):
     ----------
     histograms : GroupHistograms
         Histogram of the scores of each group; no group is empty.
-    unsure_below : int, default=30
-        Groups with fewer rows are marked as unsure.
+    min_judged_rows : int, default=30
+        Groups with fewer rows are marked: they have too few to be judged.
     """
 
-    def __init__(self, histograms: GroupHistograms, *, unsure_below: int = 30) -> None:
+    def __init__(self, histograms: GroupHistograms, *, min_judged_rows: int = 30) -> None:
         self.histograms = histograms
-        self.unsure_below = unsure_below
+        self.min_judged_rows = min_judged_rows
 
     @property
-    def unsure(self) -> NDArray[np.bool_]:
-        """Groups with fewer effective rows than ``unsure_below``."""
-        return self.histograms.effective_sizes < self.unsure_below
+    def judged(self) -> NDArray[np.bool_]:
+        """Groups with at least ``min_judged_rows`` effective rows."""
+        return self.histograms.effective_sizes >= self.min_judged_rows
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
@@ -89,7 +89,7 @@ class HistogramDisplay(ScoreDisplay):
         -------
         Display
         """
-        return cls(audit.histograms, unsure_below=audit.settings.unsure_below, **options).plot(ax)
+        return cls(audit.histograms, min_judged_rows=audit.settings.min_judged_rows, **options).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -129,11 +129,11 @@ class HistogramDisplay(ScoreDisplay):
         return cls(histograms.filled(), **options).plot(ax)
 
     def _pair_indices(self, pair: tuple[Any, Any] | None) -> tuple[int, int]:
-        """Return the indices of two groups; by default of the two farthest apart among those that are not unsure."""
+        """Return the indices of two groups; by default of the two farthest apart among those that are judged."""
         if pair is not None:
             one, other = pair
             return self.histograms.groups.index_of(one), self.histograms.groups.index_of(other)
-        judged = np.flatnonzero(~self.unsure)
+        judged = np.flatnonzero(self.judged)
         if judged.size < 2:
             judged = np.arange(len(self.histograms.groups))
         distances = self.histograms.distances()[np.ix_(judged, judged)]

@@ -40,7 +40,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         Names of the groups.
     counts : array-like of shape (n_groups,)
         Rows of each group.
-    unsure : array-like of bool of shape (n_groups,)
+    judged : array-like of bool of shape (n_groups,)
         Groups with too few rows to judge; marked with a question mark.
     most : int or None, default=12
         With more groups than this only the largest are shown; None shows all.
@@ -84,13 +84,13 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         names: Sequence[str],
         *,
         counts: ArrayLike,
-        unsure: ArrayLike,
+        judged: ArrayLike,
         most: int | None = MOST_NAMED,
     ) -> None:
         self.distances = distances
         self.names = names
         self.counts = counts
-        self.unsure = unsure
+        self.judged = judged
         self.most = most
 
     @classmethod
@@ -111,8 +111,8 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         Display
         """
         names = [group.name for group in audit.groups]
-        unsure = [group.unsure for group in audit.groups]
-        return cls(audit.distances, names, counts=audit.histograms.group_rows, unsure=unsure, most=most).plot(ax)
+        judged = [group.judged for group in audit.groups]
+        return cls(audit.distances, names, counts=audit.histograms.group_rows, judged=judged, most=most).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -121,7 +121,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         *,
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
-        unsure_below: int = 30,
+        min_judged_rows: int = 30,
         most: int | None = MOST_NAMED,
         ax: Any = None,
     ) -> Self:
@@ -135,8 +135,8 @@ class PairwiseDisparityDisplay(ScoreDisplay):
             Sensitive features of the rows; several columns are crossed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        unsure_below : int, default=30
-            Groups with fewer rows are marked as unsure.
+        min_judged_rows : int, default=30
+            Groups with fewer rows are marked: they have too few to be judged.
         most : int or None, default=12
             With more groups than this only the largest are shown; None shows all.
         ax : matplotlib.axes.Axes, default=None
@@ -148,8 +148,8 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         """
         groups = make_groups(sensitive_features, at_least=2)
         distances = pairwise_distances(scores, sensitive_features=groups, sample_weight=sample_weight)
-        unsure = groups.counts < unsure_below
-        return cls(distances, groups.names, counts=groups.counts, unsure=unsure, most=most).plot(ax)
+        judged = groups.counts >= min_judged_rows
+        return cls(distances, groups.names, counts=groups.counts, judged=judged, most=most).plot(ax)
 
     def _check_and_size(self) -> tuple[float, float]:
         counts = np.asarray(self.counts)
@@ -178,11 +178,11 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         left_out = np.asarray(self.counts).size - n_shown
         xlabel = f"{left_out:,} smaller groups left out" if left_out else "Distance, percentage points"
         label_axes(ax, xlabel=xlabel, ylabel="", grid=False)
-        unsure = np.asarray(self.unsure)
+        judged = np.asarray(self.judged)
         max_chars = 14 if is_narrow(ax) else 26
         rows = list(range(0, n_shown, max(1, round(n_shown / 24))))  # as many names as can be read
         names = [
-            f"{shorten(self.names[index], max_chars)}{' ?' if unsure[index] else ''}  {row + 1}"
+            f"{shorten(self.names[index], max_chars)}{'' if judged[index] else ' ?'}  {row + 1}"
             for row, index in zip(rows, self.indices_[rows], strict=True)
         ]
         ax.set_yticks(rows, names, fontsize=font_size(ax) - 0.5, parse_math=False)

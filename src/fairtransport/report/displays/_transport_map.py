@@ -45,7 +45,7 @@ class TransportMapDisplay(Display):
         Central 80% of the scores after, where equal scores before became different ones.
     counts : array-like of shape (n_groups,), default=None
         Rows of each group.
-    unsure : array-like of bool of shape (n_groups,), default=None
+    judged : array-like of bool of shape (n_groups,), default=None
         Groups with too few rows to judge.
     score_range : pair of float, default=(0, 1)
         Lowest and highest possible score.
@@ -91,14 +91,14 @@ class TransportMapDisplay(Display):
         *,
         bands: Sequence[Curve] = (),
         counts: ArrayLike | None = None,
-        unsure: ArrayLike | None = None,
+        judged: ArrayLike | None = None,
         score_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         self.curves = curves
         self.groups = groups
         self.bands = bands
         self.counts = counts
-        self.unsure = unsure
+        self.judged = judged
         self.score_range = score_range
 
     @classmethod
@@ -139,7 +139,7 @@ class TransportMapDisplay(Display):
         after: ArrayLike,
         *,
         sensitive_features: Any,
-        unsure_below: int = 30,
+        min_judged_rows: int = 30,
         ax: Any = None,
     ) -> Self:
         """Draw scores after against scores before of the same rows.
@@ -150,8 +150,8 @@ class TransportMapDisplay(Display):
             Scores within [0, 1] of the same rows: before and after repair, or of two models.
         sensitive_features : column, table or Groups
             Sensitive features of the rows; several columns are crossed.
-        unsure_below : int, default=30
-            Groups with fewer rows are marked as unsure.
+        min_judged_rows : int, default=30
+            Groups with fewer rows are marked: they have too few to be judged.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
 
@@ -170,7 +170,7 @@ class TransportMapDisplay(Display):
             groups,
             bands=[(low, high) for _, low, _, high in quantiles],
             counts=groups.counts,
-            unsure=groups.counts < unsure_below,
+            judged=groups.counts >= min_judged_rows,
         ).plot(ax)
 
     @classmethod
@@ -205,7 +205,7 @@ class TransportMapDisplay(Display):
             curves,
             audit.histograms.groups,
             counts=audit.histograms.group_rows,
-            unsure=[group.unsure for group in audit.groups],
+            judged=[group.judged for group in audit.groups],
             score_range=(grid.low, grid.high),
         ).plot(ax)
 
@@ -214,12 +214,12 @@ class TransportMapDisplay(Display):
 
     def _draw(self, *, new_figure: bool) -> None:
         ax, (low, high) = self.ax_, self.score_range
-        drawn = GroupLines(self.groups, self.counts, self.unsure)
+        drawn = GroupLines(self.groups, self.counts, self.judged)
         (unchanged,) = ax.plot([low, high], [low, high], color=THEME.quiet, linewidth=0.8, dashes=(3, 2), zorder=2)
         self.bands_ = []
         for index, (before, after) in enumerate(self.curves):
             style = drawn.styles[index]
-            if self.bands and style.named and not drawn.unsure[index]:
+            if self.bands and style.named and drawn.judged[index]:
                 band = ax.fill_between(before, *self.bands[index], color=style.colour, alpha=0.12, linewidth=0)
                 self.bands_.append(band)
             drawn.draw(ax, before, after)

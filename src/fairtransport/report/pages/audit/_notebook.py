@@ -51,9 +51,9 @@ def render_notebook_cell(audit: Audit) -> str:
             '<svg width="28" height="8" style="margin-right:.4em"><line x1="1" y1="4" x2="27" y2="4" '
             f'stroke="{style.colour}" stroke-width="3" stroke-dasharray="{style.dash_array}"/></svg>'
         )
-        unsure = " <small>unsure</small>" if group.unsure else ""
+        few = "" if group.judged else " <small>few rows</small>"
         cells = [
-            f"{line}<bdi>{escape(shorten(group.name, 60))}</bdi>{unsure}",
+            f"{line}<bdi>{escape(shorten(group.name, 60))}</bdi>{few}",
             f"{group.rows:,}",
             f"{group.mean:.3f}",
             f"{group.quantiles[2]:.3f}",

@@ -118,7 +118,7 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
             {
                 "name": one_line(group.name),
                 "rows": f"{group.rows:,}",
-                "unsure": group.unsure,
+                "judged": group.judged,
                 "colour": style.colour,
                 "dashes": style.dash_array,
                 "named": style.named,

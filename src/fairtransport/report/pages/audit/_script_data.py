@@ -43,7 +43,7 @@ def collect_script_data(
     dict
         ``range``, ``threshold`` (the initial one), ``confidence`` and ``z`` of intervals, ``labelled``, ``groups``
         (name, colour, dashes) and ``audits``: bins, sum of the distances of all pairs, and for each group its rows,
-        whether it is unsure, the nodes with rows (``at``, as differences), their weights by label (``masses``) and
+        whether it is judged, the nodes with rows (``at``, as differences), their weights by label (``masses``) and
         their scores after full repair (``images``, on [0, 1]).
     """
     first = what_ifs[0].audit
@@ -78,7 +78,7 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
             {
                 "rows": audit.groups[index].rows,
                 "effective": audit.groups[index].effective_rows,
-                "unsure": audit.groups[index].unsure,
+                "judged": audit.groups[index].judged,
                 **_node_data(reduced.groups[index]),
             }
             for index in indices

@@ -68,7 +68,7 @@ def collect_sheets(tables: Sequence[Table], audit: Audit | None = None) -> dict[
 def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int, float]]:
     """Return the pairs of groups with the largest distances.
 
-    Groups that are unsure are left out, unless fewer than two are not.
+    Groups that are not judged are left out, unless fewer than two are.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int,
     >>> [(one, other, round(distance, 3)) for one, other, distance in farthest_pairs(audit, 2)]
     [(0, 2, 0.8), (1, 2, 0.7)]
     """
-    sure = np.array([not group.unsure for group in audit.groups])
-    judged = np.flatnonzero(sure) if sure.sum() >= 2 else np.arange(sure.size)
+    enough = np.array([group.judged for group in audit.groups])
+    judged = np.flatnonzero(enough) if enough.sum() >= 2 else np.arange(enough.size)
     rows, columns = np.triu_indices(judged.size, 1)
     rows, columns = judged[rows], judged[columns]
     distances = audit.distances[rows, columns]

@@ -70,7 +70,7 @@ def audit_verdict(audit: Audit, what_if: WhatIf | None = None) -> AuditVerdict:
     The two groups are scored differently: averaged over all thresholds, the shares of a and b above the threshold lie
     32.8 percentage points apart (95% interval 30.7 to 35.0).
     """
-    sure = sum(not group.unsure for group in audit.groups)
+    sure = sum(group.judged for group in audit.groups)
     reading = audit.readings[PAIRS]
     if sure < 2:
         standing, sentence = "unsure", _too_few(audit, sure)
@@ -97,7 +97,7 @@ def four_fifths_text(summary: ThresholdSummary) -> str:
     """Return how the ratio of selection rates compares with four fifths."""
     if summary.four_fifths is None:
         return "nobody is selected"
-    if not summary.sure:
+    if not summary.conclusive:
         return "not certainly above or below four fifths"
     return "at least four fifths" if summary.four_fifths else "below four fifths"
 
@@ -139,7 +139,7 @@ def _alike(audit: Audit, reading: Reading) -> str:
 def _too_few(audit: Audit, sure: int) -> str:
     subject = "no group has" if sure == 0 else "only one group has"
     return (
-        f"Too few rows to judge: {subject} {audit.settings.unsure_below} rows or more; the shares of two groups above "
+        f"Too few rows to judge: {subject} {audit.settings.min_judged_rows} rows or more; the shares of two groups above "
         f"a threshold lie {_gap(audit, audit.readings[PAIRS])}."
     )
 
@@ -159,7 +159,7 @@ def _points(audit: Audit, what_if: WhatIf | None) -> Iterator[str]:
         )
     if what_if is not None and what_if.reduced.can_repair:
         yield _repair(audit, what_if)
-    if audit.unsure:
+    if audit.not_judged:
         yield _unsure(audit)
 
 
@@ -180,8 +180,8 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
 
 
 def _unsure(audit: Audit) -> str:
-    names = [isolated(name) for name in audit.unsure[:_MAX_NAMES]]
-    count = len(audit.unsure)
+    names = [isolated(name) for name in audit.not_judged[:_MAX_NAMES]]
+    count = len(audit.not_judged)
     more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
     subject = "One group has" if count == 1 else f"{count_word(count).capitalize()} groups have"
-    return f"{subject} fewer than {audit.settings.unsure_below} rows, too few to judge: {', '.join(names)}{more}."
+    return f"{subject} fewer than {audit.settings.min_judged_rows} rows, too few to judge: {', '.join(names)}{more}."

@@ -110,14 +110,14 @@ class Chart {
 
   // Groups without a style of their own first, so that the others are drawn on top.
   order() {
-    const rank = (index) => (GROUPS[index].named ? (this.audit.groups[index].unsure ? 1 : 2) : 0);
+    const rank = (index) => (GROUPS[index].named ? (this.audit.groups[index].judged ? 2 : 1) : 0);
     return chosenIndices().sort((one, other) => rank(one) - rank(other));
   }
 
   path(index, values, xs, ys) {
     const group = GROUPS[index];
     const line = Array.from(values, (value, j) => `${j ? "L" : "M"}${xs(j).toFixed(1)} ${ys(value).toFixed(1)}`).join("");
-    const kinds = ["curve", group.named ? "" : "other", this.audit.groups[index].unsure ? "few" : ""];
+    const kinds = ["curve", group.named ? "" : "other", this.audit.groups[index].judged ? "" : "few"];
     add(this.svg, "path", {
       class: kinds.join(" ").trim(), d: line, stroke: group.colour, "stroke-dasharray": group.dashes, "data-group": index,
     });
@@ -141,8 +141,8 @@ class Chart {
     const xs = (j) => this.x((j + 0.5) / POINTS);
     const everyone = densityOfEveryone(this.audit, state.amount);
     const indices = this.order();
-    const sure = indices.filter((index) => !this.audit.groups[index].unsure); // few rows make no curve
-    const curves = (sure.length ? sure : indices).map((index) => {
+    const judged = indices.filter((index) => this.audit.groups[index].judged); // few rows make no curve
+    const curves = (judged.length ? judged : indices).map((index) => {
       const group = this.audit.groups[index];
       return [index, curveDensity(group, state.amount, group.effective)];
     });
@@ -209,7 +209,7 @@ class Chart {
       swatch(line, GROUPS[index]);
       addHtml(line, "bdi", "", GROUPS[index].name);
       addHtml(line, "b", "", percent(weightAbove(group, repaired(group, state.amount), cut) / group.total));
-      if (group.unsure) addHtml(line, "span", "unsure", "unsure");
+      if (!group.judged) addHtml(line, "span", "few-rows", "few rows");
     }
     if (shown.length < indices.length) addHtml(this.readout, "p", "", `and ${indices.length - shown.length} smaller groups`);
     this.readout.hidden = false;

@@ -64,7 +64,7 @@ function updateStrip(result, number, unrepaired) {
 
 function updateRow(row, index, now, chosen) {
   row.classList.toggle("off", !state.chosen[index]);
-  row.classList.toggle("few", AUDITS.some((audit) => audit.groups[index].unsure));
+  row.classList.toggle("few", AUDITS.some((audit) => !audit.groups[index].judged));
   now.forEach((result, number) => {
     const rate = result.rates[index];
     const top = chosen.length ? result.rates[result.highest].value : NaN;
@@ -140,8 +140,8 @@ function sortBy(head) {
   };
   const order = [...rowsOfTable.keys()].sort((one, other) => {
     if (key === "name") return sign * GROUPS[one].name.localeCompare(GROUPS[other].name);
-    const unsure = Number(AUDITS[0].groups[one].unsure) - Number(AUDITS[0].groups[other].unsure); // at the end
-    return unsure || sign * (value(one) - value(other)) || one - other;
+    const few = Number(AUDITS[0].groups[other].judged) - Number(AUDITS[0].groups[one].judged); // few rows: at the end
+    return few || sign * (value(one) - value(other)) || one - other;
   });
   document.querySelector("#live tbody").append(...order.map((index) => rowsOfTable.get(index)));
 }

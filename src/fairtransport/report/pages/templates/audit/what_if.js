@@ -124,8 +124,8 @@ function whatIf(audit, threshold, amount, chosen) {
     wrong = labelled ? weightWrong(audit.everyone, audit.everyone.scores, cut) : 0;
     weight = audit.everyone.total;
   }
-  const sure = chosen.filter((index) => !audit.groups[index].unsure);
-  const judged = sure.length >= 2 ? sure : chosen;
+  const enough = chosen.filter((index) => audit.groups[index].judged);
+  const judged = enough.length >= 2 ? enough : chosen;
   let [lowest] = judged;
   let [highest] = judged;
   for (const index of judged) {
