@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "OTHER_RANGES",
     "check_choice",
     "check_column",
     "check_count",
@@ -40,6 +41,13 @@ def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
     if bad:
         raise ValueError(f"{name} has {bad} NaN or infinite values; remove or impute them first.")
     return array
+
+
+#: What to do about scores outside the range that is assumed.
+OTHER_RANGES = (
+    "Give the range of possible scores with range=(low, high), such as range=(1, 10) for deciles or range=(0, 100) for "
+    "percentages; if these are logits, apply the logistic function first."
+)
 
 
 def check_column(array: NDArray[Any], *, name: str) -> NDArray[Any]:

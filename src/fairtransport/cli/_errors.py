@@ -42,6 +42,7 @@ STATUS_HELP = (
 # Names and phrases of the library -> those of the command line.
 _OPTION_NAMES = (
     (r"\brange=\(low, high\)", "--range LOW,HIGH"),
+    (r"\brange=\((\d+), (\d+)\)", r"--range \1,\2"),
     (r"\bencoding='utf-16'", "--encoding utf-16"),
     (r"\bdecimal=','", "--decimal ,"),
     (r"\bpos_label\b=?", "--positive"),
@@ -164,9 +165,16 @@ def option_names_in_errors() -> Iterator[None]:
         text = _name_options(str(error))
         raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _may_be_column(error.filename):
+            error.strerror = f"{error.strerror} (several columns are separated by commas, as in --sensitive race,sex)"
         if error.strerror and error.filename is None:
             error.strerror = error.strerror.replace("memory=", "--memory")
         raise
+
+
+def _may_be_column(name: object) -> bool:
+    """Return whether a missing file has a name that looks like that of a column."""
+    return isinstance(name, str) and name.isidentifier()
 
 
 def _name_options(text: str) -> str:

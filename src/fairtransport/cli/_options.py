@@ -51,7 +51,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="CSV, Parquet, Feather or JSON lines, or a pattern such as 'scores/*.parquet'; text files may be "
+        help="CSV, Parquet, Feather, JSON lines or Excel, or a pattern such as 'scores/*.parquet'; text files may be "
         "compressed (.csv.gz, .csv.zst). Several files are read as one table.",
     ),
 ]
@@ -117,7 +117,7 @@ Reading = dict[str, Any]
 _Format = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="FORMAT", help="csv, parquet, feather or jsonl [default: judged by the file name]."
+        "--format", metavar="FORMAT", help="csv, parquet, feather, jsonl or excel [default: judged by the file name]."
     ),
 ]
 _Delimiter = Annotated[
@@ -143,6 +143,9 @@ _MaxExpansion = Annotated[
         help="Refuse a compressed file that expands to more than 1 GiB and more than N times its size.",
     ),
 ]
+_Sheet = Annotated[
+    str | None, typer.Option("--sheet", metavar="NAME", help="Sheet of an Excel file [default: the first one].")
+]
 _Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the query engine.")]
 _Threads = Annotated[
     int | None,
@@ -157,6 +160,7 @@ _READING: dict[str, tuple[Any, Any]] = {
     "null": (_Null, None),
     "decimal": (_Decimal, "."),
     "max_expansion": (_MaxExpansion, 200),
+    "sheet": (_Sheet, None),
     "memory": (_Memory, "2GiB"),
     "threads": (_Threads, None),
 }

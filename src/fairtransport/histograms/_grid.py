@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_count, check_vector
+from fairtransport._validation import OTHER_RANGES, check_count, check_vector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,8 +132,7 @@ class Grid:
         outside = int(np.count_nonzero((values < self.low) | (values > self.high)))
         if outside:
             raise ValueError(
-                f"{name} has {outside} of {values.size} values outside [{self.low:g}, {self.high:g}]; give the range "
-                "of possible scores with range=(low, high). If these are logits, apply the logistic function first."
+                f"{name} has {outside} of {values.size} values outside [{self.low:g}, {self.high:g}]. {OTHER_RANGES}"
             )
         return values
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import narwhals as nw
+
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_choice, check_real
+from fairtransport.tables._engines import NumberedTable
 from fairtransport.tables.files._batches import Batches
 from fairtransport.tables.files._csv_head import ENCODINGS
 from fairtransport.tables.files._csv_json import CsvOptions, csv_layouts, json_layouts
 from fairtransport.tables.files._decompression_limit import MOST_EXPANSION, DecompressionGuard
 from fairtransport.tables.files._engine_errors import redacted_error
-from fairtransport.tables.files._layouts import kind_of
+from fairtransport.tables.files._excel import excel_layouts
+from fairtransport.tables.files._layouts import kind_of, with_unique_names
 from fairtransport.tables.files._parquet_feather import feather_layouts, parquet_layouts
 from fairtransport.tables.files._schema_check import check_all, check_used
 from fairtransport.tables.files._sql_queries import guessed_type, query_all, query_used
@@ -43,6 +47,7 @@ def open_files(
     null: Sequence[str] = (),
     decimal: str = ".",
     max_expansion: float = MOST_EXPANSION,
+    sheet: str | None = None,
     memory: str = DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> FileTable:
@@ -51,9 +56,9 @@ def open_files(
     Parameters
     ----------
     names : sequence of path
-        CSV, Parquet, Feather (Arrow IPC) or JSON lines, all of one format; patterns such as ``scores/*.parquet``. CSV
-        and JSON lines may be compressed: ``.gz`` and ``.zst``.
-    format : {"csv", "parquet", "feather", "jsonl"}, optional
+        CSV, Parquet, Feather (Arrow IPC), JSON lines or Excel (``.xlsx``, requires the extra ``excel``), all of one
+        format; patterns such as ``scores/*.parquet``. CSV and JSON lines may be compressed: ``.gz`` and ``.zst``.
+    format : {"csv", "parquet", "feather", "jsonl", "excel"}, optional
         Inferred from the extensions when omitted.
     delimiter : str, optional
         Delimiter of CSV files; one of comma, semicolon, tab and vertical bar is inferred when omitted.
@@ -65,6 +70,8 @@ def open_files(
         Decimal separator of CSV files.
     max_expansion : float, default 200
         A compressed file that decompresses to more than this many times its size, and to more than 1 GiB, is refused.
+    sheet : str, optional
+        Name of the sheet of Excel files; the first one when omitted.
     memory : str, default "2GiB"
         Memory limit of the engine, which writes to a temporary folder beyond it.
     threads : int, optional
@@ -104,7 +111,8 @@ def open_files(
     files = find_files(names, format=format)
     engine = Engine(memory=memory, threads=threads)
     try:
-        return FileTable(engine, files, CsvOptions(delimiter, encoding, tuple(null), decimal), max_expansion)
+        csv = CsvOptions(delimiter, encoding, tuple(null), decimal)
+        return FileTable(engine, files, csv, max_expansion, sheet)
     except BaseException:
         engine.close()
         raise
@@ -116,10 +124,15 @@ class FileTable:
     Attributes
     ----------
     names : tuple of str
-        Names of the columns in the first file.
+        Names of the columns in the first file. Columns of the same name are told apart by their positions, counted
+        from 1: ``race#2`` and ``race#5``.
     """
 
-    def __init__(self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float) -> None:
+    def __init__(
+        self, engine: Engine, files: list[FoundFile], csv: CsvOptions, max_expansion: float, sheet: str | None = None
+    ) -> None:
+        if sheet is not None and files[0].format != "excel":
+            raise ValueError(f"sheet names a sheet of an Excel file, and {files[0].path} is none.")
         self._engine, self._files, self._max_expansion = engine, files, max_expansion
         self._layouts: list[Layout] = []
         self._checked = False  # whether all files have been decompressed once
@@ -128,9 +141,10 @@ class FileTable:
             "jsonl": lambda: json_layouts(files, engine.connection),
             "parquet": lambda: parquet_layouts(files, engine.connection),
             "feather": lambda: feather_layouts(files, engine.connection),
+            "excel": lambda: excel_layouts(files, engine.connection, sheet, max_expansion),
         }
         with self._redacted_errors():
-            self._layouts = list(make[files[0].format]())
+            self._layouts = [with_unique_names(layout) for layout in make[files[0].format]()]
         self.names = self._layouts[0].names
 
     def __enter__(self) -> Self:
@@ -227,7 +241,7 @@ class FileTable:
         self.check(columns)
         with self._redacted_errors():
             query = query_used(self._layouts, columns, as_text=as_text)
-            frame = self._engine.connection.sql(query)
+            frame = NumberedTable(nw.from_native(self._engine.connection.sql(query)), tuple(columns))
             named = {name: value for name, value in vars(columns).items() if value}
             guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)
             result = self._engine.run(

@@ -6,7 +6,8 @@ Names of files and columns enter SQL only through `quoted` and `literal`.
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,18 @@ if TYPE_CHECKING:
 
     from fairtransport.tables.files.paths import FoundFile
 
-__all__ = ["SAMPLE", "Layout", "describe", "kind_of", "literal", "literals", "paths_of", "quoted", "runs"]
+__all__ = [
+    "SAMPLE",
+    "Layout",
+    "describe",
+    "kind_of",
+    "literal",
+    "literals",
+    "paths_of",
+    "quoted",
+    "runs",
+    "with_unique_names",
+]
 
 #: Number of rows from which types are inferred, in formats that do not store them.
 SAMPLE = 20_480
@@ -61,6 +73,15 @@ class Layout:
     def share(self) -> float | None:
         """Return the share of the running scan that is done; None where the engine reports it."""
         return None
+
+
+def with_unique_names(layout: Layout) -> Layout:
+    """Tell columns of the same name apart by their positions: ``race#2`` and ``race#5``."""
+    counts = Counter(layout.names)
+    names = tuple(
+        f"{name}#{position}" if counts[name] > 1 else name for position, name in enumerate(layout.names, start=1)
+    )
+    return layout if len({*names}) < len(names) else replace(layout, names=names)
 
 
 def quoted(name: str) -> str:

@@ -22,12 +22,10 @@ def check_used(layouts: Sequence[Layout], columns: Columns) -> None:
         counts = Counter(layout.names)
         for name in columns:
             if name not in counts:
-                raise ValueError(_absent_message(name, layout))
+                raise ValueError(_repeated_message(name, layout) or _absent_message(name, layout))
             if counts[name] > 1:
                 raise ValueError(f"{layout.files[0].path} has {counts[name]} columns named {name!r}; rename them.")
     _check_kinds(layouts, list(columns))
-    if len({name.casefold() for name in columns}) < len(list(columns)):
-        raise ValueError("Two of the named columns differ only in case; rename one.")
 
 
 def check_all(layouts: Sequence[Layout], columns: Columns | None) -> None:
@@ -59,6 +57,17 @@ def _check_kinds(layouts: Sequence[Layout], names: Sequence[str]) -> None:
                     f"Column {_show(name)} contains {kind} in {first.files[0].path} and {other} in "
                     f"{layout.files[0].path}."
                 )
+
+
+def _repeated_message(name: str, layout: Layout) -> str | None:
+    """Return how to choose one of several columns of the same name; None where there are none."""
+    known = [other for other in layout.names if other.rpartition("#")[0] == name]
+    if len(known) < 2:
+        return None
+    return (
+        f"{layout.files[0].path} has {len(known)} columns named {name!r}; choose one by its position: "
+        f"{' or '.join(map(repr, known))}."
+    )
 
 
 def _absent_message(name: str, layout: Layout) -> str:

@@ -27,6 +27,8 @@ FORMATS = {
     ".ipc": "feather",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _NOT_STREAMED = {".bz2", ".xz", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar", ".tgz", ".z", ".snappy", ".lzma"}
@@ -41,6 +43,11 @@ class FoundFile:
     compression: str | None
 
     @property
+    def location(self) -> str:
+        """The absolute path, for libraries that read ``~`` and ``file:`` at the start of a path in their own way."""
+        return str(self.path.absolute())
+
+    @property
     def tabbed(self) -> bool:
         """Whether the extension says that fields are separated by tabs."""
         return ".tsv" in [suffix.lower() for suffix in self.path.suffixes[-2:]]
@@ -53,7 +60,7 @@ def find_files(names: Sequence[str | os.PathLike[str]], *, format: str | None = 
     ----------
     names : sequence of path
         Files, or patterns with ``*``, ``?``, ``[...]`` and ``**``.
-    format : {"csv", "parquet", "feather", "jsonl"}, optional
+    format : {"csv", "parquet", "feather", "jsonl", "excel"}, optional
         Format of the files; inferred from their extensions when omitted.
 
     Returns
@@ -128,9 +135,9 @@ def _file_format(path: Path, format_name: str | None) -> tuple[str, str | None]:
         hint = "one object a line is format jsonl, " if last == ".json" else ""
         raise ValueError(
             f"{path}: unknown extension; known are {', '.join(FORMATS)}, also with .gz or .zst. Otherwise give the "
-            f"format: {hint}csv, parquet, feather or jsonl."
+            f"format: {hint}csv, parquet, feather, jsonl or excel."
         )
-    if compression is not None and known in {"parquet", "feather"}:
+    if compression is not None and known in {"parquet", "feather", "excel"}:
         raise ValueError(f"{path}: {known} files are compressed internally; decompress this one first.")
     return known, compression
 

@@ -29,10 +29,11 @@ def check_output(path: str | os.PathLike[str]) -> str:
     """
     suffix, compression = split_suffixes(Path(path))
     known = FORMATS.get(suffix)
-    if known is None or (compression is not None and known not in {"csv", "jsonl"}):
+    if known not in _WRITERS or (compression is not None and known not in {"csv", "jsonl"}):
+        writable = ", ".join(extension for extension, name in FORMATS.items() if name in _WRITERS)
         raise ValueError(
-            f"{path}: no format that can be written; known extensions are {', '.join(FORMATS)}, those of text files "
-            "also with .gz or .zst."
+            f"{path}: no format that can be written; known extensions are {writable}, those of text files also with "
+            ".gz or .zst."
         )
     return known
 
