@@ -252,7 +252,8 @@ CANARY = 0.123454321
             "is a function, and a model file contains no code",
         ),
         (LogisticRegression(random_state=np.random.RandomState(0)), "random_state is a random number generator"),
-        (Pipeline([("a", LogisticRegression())], memory=__import__("joblib").Memory(None)), "memory is a joblib"),
+        (make_pipeline(OneHotEncoder(feature_name_combiner=str.join), LogisticRegression()), "is a function"),
+        (LogisticRegression(max_iter=2_000_000_000), r"max_iter has a value .* outside the allowed range"),
     ],
 )
 def test_other_models_are_refused_by_name(model, words, tmp_path):

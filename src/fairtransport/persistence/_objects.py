@@ -23,6 +23,7 @@ __all__ = ["ObjectReader", "ObjectWriter"]
 _SUMMARIES = "_summaries_of_file"
 
 _OUTPUT = "_sklearn_output_config"
+_OUTPUTS = (None, "default", "pandas", "polars")
 _REQUESTS = "_metadata_request"
 
 
@@ -47,7 +48,7 @@ class ObjectWriter:
         self.changes: dict[str, Change] = {}
         self.uses_sklearn = False
         self._writer = Writer(self._write)
-        self._seen: dict[int, tuple[str, Any]] = {}
+        self._seen: dict[int, tuple[str, Any]] = {}  # objects that the same object contains
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -64,7 +65,14 @@ class ObjectWriter:
             raise TypeError(_refusal(value, path))
         if id(value) in self._seen:
             return {"$": "same", "as": self._seen[id(value)][0]}
-        self._seen[id(value)] = (path, value)
+        siblings, self._seen = self._seen, {}
+        try:
+            return self._write_parts(value, recipe, path)
+        finally:
+            self._seen = siblings
+            self._seen[id(value)] = (path, value)
+
+    def _write_parts(self, value: Any, recipe: Recipe, path: str) -> dict[str, Any]:
         self.uses_sklearn |= recipe.class_name.startswith("sklearn.")
         attributes = dict(vars(value))
         kept = attributes.pop(_SUMMARIES, None) or {"values": {}, "people": 1, "changes": {}}
@@ -84,9 +92,9 @@ class ObjectWriter:
             "$": "object",
             "class": recipe.class_name,
             "params": {
-                name: self.write(both[name], f"{path}.{name}")
+                name: self._write_param(recipe, name, both[name], path)
                 for name in params
-                if not _is_default(both[name], defaults[name])
+                if name not in recipe.not_stored and not _is_default(both[name], defaults[name])
             },
             "fitted": {name: self.write(both[name], f"{path}.{name}") for name in sorted(set(both) - set(params))},
         }
@@ -95,6 +103,15 @@ class ObjectWriter:
         if requests is not None:
             parts["requests"] = _write_requests(requests)
         return parts
+
+    def _write_param(self, recipe: Recipe, name: str, value: Any, path: str) -> Any:
+        written = self.write(value, f"{path}.{name}")  # raises for types that no file contains
+        if name not in recipe.params or not recipe.params[name](value):
+            raise TypeError(
+                f"{path}.{name} has a value that a model file cannot store: it is of another type or outside the "
+                f"allowed range, or {recipe.short_name}({name}=...) cannot be stored at all. Set another value first."
+            )
+        return written
 
     def _summarize(self, value: Any, recipe: Recipe, both: dict[str, Any], kept: dict[str, Any], path: str) -> None:
         """Replace scores of individuals by summaries, unless they are summaries from a file already."""
@@ -124,7 +141,7 @@ class ObjectReader:
     def __init__(self, arrays: dict[str, NDArray[Any]], *, people: int, changes: dict[str, Change]) -> None:
         self._people, self._changes = people, changes
         self._reader = Reader(arrays, self._read)
-        self._objects: dict[str, Any] = {}
+        self._objects: dict[str, Any] = {}  # complete ones that the same object contains; so there are no cycles
 
     def read(self, value: Any, path: str = "model") -> Any:
         """Return the object of its JSON."""
@@ -143,22 +160,25 @@ class ObjectReader:
                 "you trust the file, upgrade fairtransport."
             )
         kind = recipe.load_class()
-        params = {name: self._reader.read(part, f"{path}.{name}") for name, part in value["params"].items()}
-        unknown = set(params) - set(_defaults(kind))
-        if unknown:
+        siblings, self._objects = self._objects, {}
+        params, fitted = (
+            {name: self._reader.read(part, f"{path}.{name}") for name, part in value[section].items()}
+            for section in ("params", "fitted")
+        )
+        self._objects = siblings
+        _check_params(recipe, params)
+        if set(params) - set(_defaults(kind)):
             raise ModelFileError(
                 f"{kind.__name__} of the installed library lacks parameters that the file contains; install the "
                 "versions that wrote the file (see fairtransport.persistence.describe)."
             )
-        made = kind(**params)
-        self._objects[path] = made
-        fitted = {name: self._reader.read(part, f"{path}.{name}") for name, part in value["fitted"].items()}
         _check_fitted(recipe, fitted)
+        made = self._objects[path] = kind(**params)
         vars(made).update(fitted)
         if fitted and recipe.is_consistent is not None and not recipe.is_consistent(made):
             raise ModelFileError(f"The attributes of a {kind.__name__} in the file do not agree; do not trust it.")
         if "output" in value:
-            vars(made)[_OUTPUT] = self._reader.read(value["output"], path)
+            vars(made)[_OUTPUT] = _checked_output(self._reader.read(value["output"], path))
         if "requests" in value:
             vars(made)[_REQUESTS] = _read_requests(made, value["requests"])
         self._keep_summaries(made, recipe, path)
@@ -174,6 +194,13 @@ class ObjectReader:
                 "values": {name: vars(made).get(name) for name in paths},
                 "changes": {name: self._changes[where] for name, where in paths.items()},
             }
+
+
+def _check_params(recipe: Recipe, params: dict[str, Any]) -> None:
+    invalid = [name for name, value in params.items() if name not in recipe.params or not recipe.params[name](value)]
+    if invalid:
+        names = ", ".join(sorted(set(invalid) & set(recipe.params))) or "its parameters"
+        raise ModelFileError(f"{recipe.class_name} in the file is not valid in {names}; do not trust it.")
 
 
 def _check_fitted(recipe: Recipe, fitted: dict[str, Any]) -> None:
@@ -197,6 +224,13 @@ def _is_default(value: Any, default: Any) -> bool:
     if type(value) is not type(default) or not isinstance(value, (bool, int, float, str)):
         return False
     return value == default or (isinstance(value, float) and math.isnan(value) and math.isnan(default))
+
+
+def _checked_output(value: Any) -> Any:
+    """Return the container type of `set_output`, which names a module."""
+    if not isinstance(value, dict) or set(value) != {"transform"} or value["transform"] not in _OUTPUTS:
+        raise ModelFileError("The file requires an output of an unknown library; do not trust it.")
+    return value
 
 
 def _write_requests(requests: Any) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,7 @@ _NUMPY = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
     *("object", "uint8", "uint16", "uint32", "uint64"),
 )
-_TEXT_DTYPE = re.compile(r"<U([1-9][0-9]{0,5})")
+_TEXT_DTYPE = re.compile(r"<U([1-9][0-9]{0,2})")  # a use of the type allocates its characters for each cell
 _MAX_DEPTH = 60  # of nested values
 
 
@@ -196,7 +196,7 @@ class Reader:
         items = self._list(value["items"], path)
         array = np.empty(len(items), dtype=object)
         array[:] = [item if isinstance(item, (str, int, float, bool, type(None))) else _refuse() for item in items]
-        return array.reshape([side if isinstance(side, int) and side >= 0 else _refuse() for side in value["shape"]])
+        return array.reshape([side if type(side) is int and side >= 0 else _refuse() for side in value["shape"]])
 
 
 def _refuse() -> Any:

@@ -20,8 +20,8 @@ __all__ = ["Recipe", "add_recipe", "known_classes", "recipe_for", "recipe_named"
 class Recipe:
     """How the objects of one class are stored.
 
-    A file stores the parameters of an object that differ from their defaults, and its fitted attributes. Reading calls
-    the class with the parameters, checks each attribute, sets it, and checks the whole object.
+    A file stores the parameters of an object that differ from their defaults, and its fitted attributes. Reading checks
+    each parameter, calls the class with them, checks each attribute, sets it, and checks the whole object.
 
     Attributes
     ----------
@@ -32,6 +32,13 @@ class Recipe:
         them is.
     required : tuple of str
         Attributes that a fitted object always has; in a file, either all or none are present.
+    params : dict of str to callable
+        Check of each parameter, when an object is written and when it is read. A parameter that is not listed can only
+        have its default. Allow no value that names a file, a module or a function, and limit those by which a use of
+        the object allocates memory.
+    not_stored : tuple of str
+        Parameters of the machine rather than of the model, such as ``n_jobs``: they are left out when an object is
+        written, so that a loaded one has the defaults.
     is_consistent : callable, optional
         Returns whether the attributes of an object that was read agree with each other.
     summarize : callable, optional
@@ -42,6 +49,8 @@ class Recipe:
     class_name: str
     attributes: Mapping[str, Check] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    params: Mapping[str, Check] = field(default_factory=dict)
+    not_stored: tuple[str, ...] = ()
     is_consistent: Check | None = None
     summarize: Callable[[Any, int], dict[str, tuple[Any, Change]]] | None = None
 

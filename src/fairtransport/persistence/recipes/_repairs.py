@@ -11,13 +11,18 @@ from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._checks import (
+    GROUP_PARAMS,
     any_of,
+    count_up_to,
     dict_of,
     instance_of,
     is_count,
+    is_estimator,
     is_none,
+    is_word,
     label_array,
     number_array,
+    number_in,
     tuple_of,
 )
 from fairtransport.persistence.recipes._registry import Recipe
@@ -74,9 +79,26 @@ def _histograms_from_parts(parts: dict[str, Any]) -> GroupHistograms:
     return histograms
 
 
+def _map_from_parts(parts: dict[str, Any]) -> QuantileMap:
+    if not all(number_array(1)(array) and array.dtype == np.float64 for array in parts.values()):
+        raise TypeError("The knots and images of a map must be floats of 64 bits.")
+    return QuantileMap(**parts).prepare()
+
+
+def _is_splitter(value: Any) -> bool:
+    return type(value).__name__ in {"KFold", "StratifiedKFold"}
+
+
+_PARAMS = {
+    **GROUP_PARAMS,
+    "amount": number_in(0.0, 1.0),
+    "new_groups": is_word,
+    "stream_half_life": number_in(0.0, 1e300),
+}
+
 VALUE_TYPES = (
     ValueType("grid", Grid, attributes_of("low", "high", "n_bins"), lambda parts: Grid(**parts)),
-    ValueType("map", QuantileMap, attributes_of("knots", "images"), lambda parts: QuantileMap(**parts).prepare()),
+    ValueType("map", QuantileMap, attributes_of("knots", "images"), _map_from_parts),
     ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
 )
 
@@ -96,6 +118,7 @@ RECIPES = (
             "target_": number_array(1),
         },
         required=("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
+        params=_PARAMS,
         is_consistent=_is_consistent_repair,
         summarize=_summarize_repair,
     ),
@@ -107,6 +130,11 @@ RECIPES = (
             "repair_": lambda value: type(value).__name__ == "QuantileRepair",
         },
         required=("classes_", "estimator_", "repair_"),
+        params={
+            **_PARAMS,
+            "cv": any_of(is_none, count_up_to(1000), _is_splitter),
+            "estimator": is_estimator,
+        },
         is_consistent=_is_consistent_classifier,
         summarize=summarize_target,
     ),

@@ -11,13 +11,21 @@ import numpy as np
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._checks import (
     FEATURE_NAMES,
+    any_of,
     dict_of,
     instance_of,
+    is_bool,
     is_count,
+    is_estimator,
+    is_none,
+    is_plain,
     is_text,
+    is_word,
     label_array,
     list_of,
     number_array,
+    number_in,
+    tuple_of,
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.tabular.column_plans import ColumnPlan
@@ -38,6 +46,9 @@ def _plan_from_parts(parts: dict[str, Any]) -> ColumnPlan:
         raise ValueError("The parts of a column must be known ones.")
     if not isinstance(plan.other, bool) or not isinstance(plan.missing, bool) or not plan.width:
         raise ValueError("A column must be encoded as at least one.")
+    fitting = {"number": plan.parts == ("",), "date": "" not in plan.parts, "words": plan.parts == ()}
+    if not fitting[plan.kind] or len(set(plan.parts)) < len(plan.parts) or (plan.other and plan.kind != "words"):
+        raise ValueError("The parts of a column must be those of its kind.")
     if len(set(plan.words)) < len(plan.words) or bool(plan.words) != (plan.kind == "words"):
         raise ValueError("The words of a column of words must be distinct; other columns have none.")
     arrays = (plan.centre, plan.scale)
@@ -77,6 +88,8 @@ def _is_binary_classifier(value: Any) -> bool:
     return hasattr(value, "predict_proba") and np.size(getattr(value, "classes_", ())) == 2
 
 
+_NAMES = any_of(list_of(is_text), tuple_of(is_text))
+
 VALUE_TYPES = (
     ValueType("column", ColumnPlan, attributes_of(*(one.name for one in fields(ColumnPlan))), _plan_from_parts),
 )
@@ -91,6 +104,13 @@ RECIPES = (
             "unreadable_": dict_of(is_count),
         },
         required=("n_features_in_", "plans_"),
+        params={
+            "categorical": _NAMES,
+            "decimal": is_word,
+            "max_categories": is_count,
+            "min_frequency": is_count,
+            "sparse_output": is_bool,
+        },
         is_consistent=_is_consistent_encoder,
     ),
     Recipe(
@@ -103,6 +123,19 @@ RECIPES = (
             "set_aside_": dict_of(is_count),
         },
         required=("classes_", "encoder_", "estimator_"),
+        params={
+            "aware": is_bool,
+            "categorical": _NAMES,
+            "decimal": is_word,
+            "drop": _NAMES,
+            "estimator": is_estimator,
+            "label": is_text,
+            "max_disparity": any_of(is_none, number_in(0.0, 1e300)),
+            "missing": is_word,
+            "positive": is_plain,
+            "sensitive_features": any_of(is_text, _NAMES),
+        },
+        not_stored=("verbose",),
         is_consistent=_is_consistent_model,
     ),
 )

@@ -16,13 +16,22 @@ from fairtransport.linear.training.weight_path import PATH_COLUMNS
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._checks import (
     FEATURE_NAMES,
+    GROUP_PARAMS,
+    any_of,
+    count_up_to,
     dict_of,
     instance_of,
+    is_bool,
     is_count,
+    is_estimator,
     is_finite,
+    is_none,
+    is_seed,
     is_text,
+    is_word,
     label_array,
     number_array,
+    number_in,
     tuple_of,
 )
 from fairtransport.persistence.recipes._registry import Recipe
@@ -130,6 +139,30 @@ _ATTRIBUTES = {
     "spread_": number_array(2),
     "target_": number_array(1),
 }
+_AMOUNT = number_in(0.0, 1e300)
+_PARAMS = {
+    **GROUP_PARAMS,
+    "amount": number_in(0.0, 1.0),
+    "estimator": any_of(is_none, is_estimator),
+    "group_specific": is_bool,
+    "half_life": _AMOUNT,
+    "max_disparity": any_of(is_none, _AMOUNT),
+    "max_iter": count_up_to(1_000_000_000),
+    "new_groups": is_word,
+    "parity_weight": any_of(is_word, _AMOUNT),
+    "scale": is_word,
+    "solver": any_of(is_word, instance_of(SgdSettings)),
+    "spread": is_word,
+    "tol": _AMOUNT,
+}
+_CONTINUOUS_PARAMS = {
+    "kernel_variance": _AMOUNT,
+    "n_fourier_features": count_up_to(100_000),
+    "opposite_duals": is_bool,
+    "regularizer": is_word,
+    "strength": _AMOUNT,
+}
+_MOST = (1_000_000_000, 1_000_000)  # updates of the stochastic solver, and rows of each
 _REQUIRED = ("classes_", "coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
 
 
@@ -152,9 +185,19 @@ def _features_from_parts(parts: dict[str, Any]) -> FourierFeatures:
     return FourierFeatures(frequency, phase)
 
 
+def _sgd_from_parts(parts: dict[str, Any]) -> SgdSettings:
+    settings = SgdSettings(**parts)
+    sizes = zip((settings.n_updates, settings.batch_size or 0), _MOST, strict=True)
+    if not is_seed(settings.random_state) or any(size > most for size, most in sizes):
+        raise ValueError("The settings of the stochastic solver must be within limits.")
+    return settings
+
+
 def _sketches_from_parts(parts: dict[str, Any]) -> Sketches:
-    n_groups = len(parts["masses"])
-    empty = Sketches.empty(n_groups, parts["means"].shape[-1])
+    n_groups, means = len(parts["masses"]), parts["means"]
+    if not number_array(2)(means) or len(means) != n_groups:  # before arrays of the same shape are allocated
+        raise ValueError("The parts of sketches must agree in shape.")
+    empty = Sketches.empty(n_groups, means.shape[1])
     for name, array in vars(empty).items():
         if not number_array(1, 2)(parts[name]) or parts[name].shape != array.shape:
             raise ValueError("The parts of sketches must agree in shape.")
@@ -197,7 +240,7 @@ VALUE_TYPES = (
     ),
     ValueType("sketches", Sketches, attributes_of(*_field_names(Sketches)), _sketches_from_parts),
     ValueType("adjustment", OnlineMemory, attributes_of(*_field_names(OnlineMemory)), _memory_from_parts),
-    ValueType("sgd", SgdSettings, attributes_of(*_field_names(SgdSettings)), lambda parts: SgdSettings(**parts)),
+    ValueType("sgd", SgdSettings, attributes_of(*_field_names(SgdSettings)), _sgd_from_parts),
     ValueType("fourier", FourierFeatures, attributes_of("frequency", "phase"), _features_from_parts),
     ValueType(
         "duals",
@@ -212,6 +255,8 @@ RECIPES = (
         "fairtransport.ContinuousTransportClassifier",
         attributes={**_ATTRIBUTES, "duals_": instance_of(Duals)},
         required=_REQUIRED,
+        params={**_PARAMS, **_CONTINUOUS_PARAMS},
+        not_stored=("verbose",),
         is_consistent=_is_consistent,
         summarize=summarize_target,
     ),
@@ -219,6 +264,8 @@ RECIPES = (
         "fairtransport.DiscreteTransportClassifier",
         attributes=_ATTRIBUTES,
         required=_REQUIRED,
+        params=_PARAMS,
+        not_stored=("verbose",),
         is_consistent=_is_consistent,
         summarize=summarize_target,
     ),
