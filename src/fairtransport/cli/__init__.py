@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 
 __all__ = ["main"]
 
@@ -19,6 +20,8 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # a terminal that lacks a character shows "?" instead
+    # Without a writable /dev/shm joblib starts no processes; the commands work in threads.
+    warnings.filterwarnings("ignore", message=".*joblib will operate in serial mode", category=UserWarning)
     try:
         from fairtransport.cli.app import app  # noqa: PLC0415 - typer may be missing above
 

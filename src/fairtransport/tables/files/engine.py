@@ -48,10 +48,10 @@ class Engine:
 
     def __init__(self, *, memory: str = DEFAULT_MEMORY, threads: int | None = None) -> None:
         duckdb = load_extra("duckdb")
-        self._folder = tempfile.TemporaryDirectory(prefix="fairtransport-", ignore_cleanup_errors=True)
+        self._cleanup = contextlib.ExitStack()
         settings: dict[str, Any] = {
             "memory_limit": memory,
-            "temp_directory": self._folder.name,
+            "temp_directory": self._temporary_folder(),
             "autoinstall_known_extensions": "false",  # no downloads
             "autoload_known_extensions": "false",
             "python_enable_replacements": "false",  # names in queries never refer to Python variables
@@ -61,7 +61,7 @@ class Engine:
         try:
             self.connection: Any = duckdb.connect(config=settings)
         except duckdb.Error:
-            self._folder.cleanup()
+            self._cleanup.close()
             raise ValueError(f"memory must be a size such as '2GiB' or '500MB'; got {memory!r}.") from None
         self.connection.execute("SET enable_progress_bar = true")
         self.connection.execute("SET enable_progress_bar_print = false")
@@ -70,7 +70,15 @@ class Engine:
         """Close the connection and remove the temporary folder."""
         with contextlib.suppress(load_extra("duckdb").Error):  # a query did not stop in time
             self.connection.close()
-        self._folder.cleanup()
+        self._cleanup.close()
+
+    def _temporary_folder(self) -> str:
+        """Return a new folder, removed by `close`; empty, which means not to spill, where no folder is writable."""
+        try:
+            folder = tempfile.TemporaryDirectory(prefix="fairtransport-", ignore_cleanup_errors=True)
+        except OSError:
+            return ""
+        return self._cleanup.enter_context(folder)
 
     def progress(self) -> float:
         """Return the share of the running query that is done; 0 when it is unknown."""
