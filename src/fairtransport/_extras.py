@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["check_report", "load_extra", "render"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["check_report", "load_extra", "make_frame", "render"]
 
 # Which extra each library comes with, and the beginning of the sentence that says so.
 _EXTRAS = {
@@ -60,6 +64,38 @@ def check_report() -> None:
     """Raise ImportError when the extra ``report`` is not installed, before anything is computed."""
     load_extra("matplotlib.figure")
     load_extra("jinja2")
+
+
+def make_frame(rows: Iterable[dict[str, Any]], library: str | None = None) -> Any:
+    """Return rows as a data frame.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        With the same keys.
+    library : {"pandas", "polars", "pyarrow"}, optional
+        By default pandas, or polars where pandas is not installed.
+
+    Returns
+    -------
+    DataFrame or Table
+
+    Examples
+    --------
+    >>> make_frame([{"group": "a", "rows": 3}], "polars").rows()
+    [('a', 3)]
+    """
+    if library not in {None, "pandas", "polars", "pyarrow"}:
+        raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
+    content = list(rows)
+    if library is None:
+        library = "pandas" if find_spec("pandas") is not None or find_spec("polars") is None else "polars"
+    module = load_extra(library)
+    if library == "pandas":
+        return module.DataFrame(content)
+    if library == "polars":
+        return module.DataFrame(content, infer_schema_length=None)
+    return module.Table.from_pylist(content)
 
 
 def render(function: str, result: Any, **options: Any) -> Any:

@@ -1,0 +1,180 @@
+"""An audit as Markdown, for model cards and reports."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from fairtransport._text import one_line, plain
+from fairtransport.auditing._audit_text import METRIC_TITLES
+from fairtransport.auditing.rate_comparisons import compare_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.auditing.result import Audit
+
+__all__ = ["DISCLAIMER", "audit_markdown"]
+
+DISCLAIMER = (
+    "These figures describe differences between scores and decisions. Whether a difference is lawful or justified "
+    "depends on the decision that the scores are for and on the law that applies, and is not for statistics to say."
+)
+_RATES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "false_negative_rate": "FNR",
+    "positive_predictive_value": "PPV",
+    "negative_predictive_value": "NPV",
+    "accuracy": "accuracy",
+}
+
+
+def audit_markdown(audit: Audit, title: str | None = None) -> str:
+    """Return an audit as Markdown: verdict, provenance, and tables that a model card can take over."""
+    return "\n".join(_lines(audit, title)).rstrip() + "\n"
+
+
+def _lines(audit: Audit, title: str | None) -> Iterator[str]:
+    heading = title or audit.provenance.title or f"Scores by {', '.join(map(one_line, audit.settings.columns))}"
+    yield f"# {_cell(heading)}"
+    yield ""
+    yield _cell(plain(audit.verdict.sentence))
+    for point in audit.verdict.points:
+        yield ""
+        yield f"- {_cell(plain(point))}"
+    yield ""
+    provenance = [*audit.provenance.lines()]
+    if provenance:
+        yield "## What was audited"
+        yield from _table(["", ""], provenance)
+    yield "## Differences between groups"
+    yield from _table(
+        ["distance (sums over groups or pairs)", "value", _level(audit), "by chance", "p"],
+        [
+            (
+                METRIC_TITLES[name],
+                f"{reading.value:.4f}",
+                _interval(reading),
+                "" if reading.floor is None else f"{reading.floor:.4f}",
+                "" if reading.p_value is None else f"{reading.p_value:.3g}",
+            )
+            for name, reading in audit.readings.items()
+        ],
+    )
+    yield "## Groups"
+    yield from _table(
+        ["group", "rows", "judged", "mean score", "median", *(f"above {at.threshold:g}" for at in audit.thresholds)],
+        [
+            (
+                group.name,
+                f"{group.rows:,}",
+                "yes" if group.judged else "too few rows",
+                f"{group.mean:.3f}",
+                f"{group.quantiles[2]:.3f}",
+                *(_percent(at.rates[index]) for at in audit.thresholds),
+            )
+            for index, group in enumerate(audit.groups)
+        ],
+    )
+    yield from _rules(audit)
+    yield from _error_rates(audit)
+    yield from _calibration(audit)
+    yield "## How to read this"
+    yield ""
+    yield (
+        f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "
+        f"{audit.settings.min_judged_rows} rows are shown and not judged. {DISCLAIMER}"
+    )
+
+
+def _rules(audit: Audit) -> Iterator[str]:
+    comparisons = compare_rates(audit)
+    if not comparisons:
+        return
+    outcome = "selected" if audit.settings.favourable == "high" else "not flagged"
+    yield "## Three readings of the selection rates"
+    yield ""
+    yield (
+        f"Each group's rate of being {outcome}, compared with the group that is {outcome} most often. The four-fifths "
+        "rule looks at the ratio alone; significance asks whether chance could explain the difference (adjusted for "
+        f"the number of groups); a difference of {100 * audit.settings.materiality:g} percentage points or more counts "
+        "as practically significant."
+    )
+    yield from _table(
+        ["threshold", "group", "rate", "ratio", "four-fifths rule", "difference", "p", "statistically", "practically"],
+        [
+            (
+                f"{row.threshold:g}",
+                row.group,
+                f"{row.rate.value:.1%}",
+                f"{row.ratio.value:.2f} ({row.ratio.low:.2f} to {row.ratio.high:.2f})",
+                "met" if row.four_fifths else "not met",
+                f"{100 * row.difference.value:.1f} ({100 * row.difference.low:.1f} to {100 * row.difference.high:.1f})",
+                f"{row.p_value:.3g}",
+                "significant" if row.significant else "not significant",
+                "significant" if row.material else "not significant",
+            )
+            for row in comparisons
+        ],
+    )
+
+
+def _error_rates(audit: Audit) -> Iterator[str]:
+    for at in audit.error_rates:
+        yield f"## Error rates above {at.threshold:g}"
+        shown = [name for name in at.overall if name in _RATES]
+        rows = [(group.name, *(_percent(group.rates[name]) for name in shown)) for group in at.groups]
+        yield from _table(
+            ["group", *(_RATES[name] for name in shown)],
+            [*rows, ("everyone", *(_percent(at.overall[name]) for name in shown))],
+        )
+
+
+def _calibration(audit: Audit) -> Iterator[str]:
+    if audit.calibration is None:
+        return
+    yield "## Calibration"
+    yield from _table(
+        ["group", "positive", "expected calibration error", "intercept", "slope"],
+        [
+            (
+                group.name,
+                _percent(group.positive_rate),
+                *map(_three, (group.expected_error, group.intercept, group.slope)),
+            )
+            for group in (*audit.calibration.groups, audit.calibration.overall)
+        ],
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(map(_cell, header))} |"
+    yield f"| {' | '.join('---' for _ in header)} |"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    """Return a text of one line that Markdown does not read as markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", one_line(text))
+
+
+def _level(audit: Audit) -> str:
+    return f"{audit.settings.confidence:.0%} interval"
+
+
+def _interval(estimate: Any) -> str:
+    return f"{estimate.low:.4f} to {estimate.high:.4f}"
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def _three(estimate: Estimate | None) -> str:
+    return "" if estimate is None else f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"

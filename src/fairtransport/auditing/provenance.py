@@ -1,0 +1,152 @@
+"""What an audit is about: files, columns, labels, the command, versions, seed and date."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["Provenance", "SourceFile", "describe_files", "software_versions"]
+
+_CHUNK = 1 << 20
+_LIBRARIES = ("fairtransport", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that an audit was made from.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, without its folders.
+    bytes : int
+        Its size.
+    sha256 : str
+        Hash of its content.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What an audit is about, for its readers.
+
+    Parameters
+    ----------
+    title : str or None
+    files : tuple of SourceFile
+        Empty for audits of arrays and frames.
+    rows : int or None
+        Number of rows of the table, including those that were set aside.
+    columns : dict of str to tuple of str
+        Names of the columns by role: ``score``, ``sensitive_features``, ``label``, ``strata``, ``weight``.
+    positive : str or None
+        The label that counts as positive.
+    filters : tuple of str
+        Which rows were selected before the audit, in words.
+    command : str or None
+        The command line.
+    seed : int or None
+        Seed of the bootstrap and of the permutations; None where it is not known.
+    date : str or None
+        When the audit was made: ISO 8601, UTC.
+    versions : dict of str to str
+        Versions of the software.
+    """
+
+    title: str | None = None
+    files: tuple[SourceFile, ...] = ()
+    rows: int | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    positive: str | None = None
+    filters: tuple[str, ...] = ()
+    command: str | None = None
+    seed: int | None = None
+    date: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, **values: Any) -> Provenance:
+        """Return a provenance with today's date and the versions of the software.
+
+        Examples
+        --------
+        >>> Provenance.now(title="March").versions["fairtransport"] == version("fairtransport")
+        True
+        """
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(**{"date": date, "versions": software_versions(), **values})
+
+    def lines(self) -> Iterable[tuple[str, str]]:
+        """Yield the parts that are known as pairs of a title and a text.
+
+        Examples
+        --------
+        >>> list(Provenance(rows=12, columns={"score": ("s",)}, seed=0).lines())
+        [('Rows', '12'), ('Score', 's'), ('Seed', '0')]
+        """
+        for file in self.files:
+            yield "File", f"{file.name} ({file.bytes:,} bytes, sha256 {file.sha256})"
+        if self.rows is not None:
+            yield "Rows", f"{self.rows:,}"
+        for role, names in self.columns.items():
+            yield role.replace("_", " ").capitalize(), ", ".join(names)
+        if self.positive is not None:
+            yield "Positive label", self.positive
+        for text in self.filters:
+            yield "Selected", text
+        if self.command is not None:
+            yield "Command", self.command
+        if self.seed is not None:
+            yield "Seed", str(self.seed)
+        if self.date is not None:
+            yield "Date", self.date
+        if self.versions:
+            yield "Software", ", ".join(f"{name} {number}" for name, number in self.versions.items())
+
+
+def software_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that figures depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
+
+
+def describe_files(
+    paths: Iterable[str | os.PathLike[str]], on_progress: Callable[[float], None] | None = None
+) -> tuple[SourceFile, ...]:
+    """Return name, size and hash of files.
+
+    Parameters
+    ----------
+    paths : iterable of path
+    on_progress : callable, optional
+        Called with the share of the bytes that has been read.
+
+    Returns
+    -------
+    tuple of SourceFile
+    """
+    known = [Path(path) for path in paths]
+    total, done = max(1, sum(path.stat().st_size for path in known)), 0
+    files = []
+    for path in known:
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                if on_progress is not None:
+                    on_progress(min(done / total, 1.0))
+        files.append(SourceFile(path.name, path.stat().st_size, digest.hexdigest()))
+    return tuple(files)
