@@ -1,8 +1,8 @@
-"""Parsing a batch as a whole and line by line agree; reasons for rejecting a line quote no value."""
+"""Which lines are accepted, what they mean, and reasons for rejecting the others, which quote no value."""
 
+import csv
 import json
-import os
-import threading
+import math
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import fairtransport as ft
 from fairtransport.stream.input._csv_parser import CsvParser
 from fairtransport.stream.input._json_parser import JsonParser
-from fairtransport.stream.input._line_source import MAX_LINE_BYTES, LineSource
+from fairtransport.stream.input._line_source import MAX_LINE_BYTES
+from fairtransport.stream.input._rows import convert_rows
 from fairtransport.stream.input._schema import InputSchema, input_schema_for
 from fairtransport.tabular import TableModel
 
@@ -30,18 +31,11 @@ def schema(groups=None, **options):
     return InputSchema(_Model(), ("a", "b"), groups.columns, groups, lambda columns: columns, **options)
 
 
-def slow(parser, lines):
-    parser._arrow = None
-    return parser.parse(lines)
-
-
-def same(one, other):
-    assert list(one.accepted) == list(other.accepted)
-    assert one.rejected == other.rejected
-    assert set(one.columns) == set(other.columns)
-    for name, values in one.columns.items():
-        assert (values == other.columns[name]).all()
-    assert one.groups == other.groups
+def converted(parser, lines):
+    """Return the columns and the groups of lines that are all accepted."""
+    rows, rejected = parser.parse(lines)
+    assert rejected == []
+    return convert_rows(parser.schema, rows)
 
 
 GOOD = [b'{"a": 1, "sex": "F", "b": 2.5}', b'{"sex":"M","b":-1e-300,"a":12345678901234567890,"id":[1,{"x":"}"}]} ']
@@ -52,82 +46,50 @@ BAD_JSON = {
     b"CANARY": "not JSON",
     b'{"a": 1': "not JSON",
     b'{"a":1,"b":2,"sex":"F"}{"a":1,"b":2,"sex":"F"}': "not JSON",
+    b'{"a":1,"b":2,"sex":"F"} {"a":1,"b":2,"sex":"F"}': "not JSON",
+    b'{"a":1,"b":2,"sex":"F"}\r{"a":1,"b":2,"sex":"F"}': "a carriage return within the line",
+    b'{"a":1,"b":2,\r"sex":"F"}': "a carriage return within the line",
+    b'{"a":1,"b":2,"sex":"F"}\0': "a NUL character",
+    b'\xef\xbb\xbf{"a":1,"b":2,"sex":"F"}': "not JSON",  # of the second line; that of the input is removed
     b"[1, 2]": "not a JSON object",
     b'"CANARY"': "not a JSON object",
     b'{"a": 1, "sex": "F"}': "missing column 'b'",
     b'{"a": 1, "b": 2}': "missing column 'sex'",
+    b'{"a": 1, "a": 2, "b": 2, "sex": "F"}': "a key is repeated",
     b'{"a": "CANARY", "b": 2, "sex": "F"}': "column 'a' is not a number",
     b'{"a": true, "b": 2, "sex": "F"}': "column 'a' is not a number",
     b'{"a": null, "b": 2, "sex": "F"}': "column 'a' is not a number",
     b'{"a": NaN, "b": 2, "sex": "F"}': "column 'a' is not a finite number",
     b'{"a": 1, "b": -Infinity, "sex": "F"}': "column 'b' is not a finite number",
+    b'{"a": Infinity, "b": -Infinity, "sex": "F"}': "column 'a' is not a finite number",
     b'{"a": 1e400, "b": 2, "sex": "F"}': "column 'a' is not a finite number",
+    b'{"a": 1e999999999999, "b": 2, "sex": "F"}': "column 'a' is not a finite number",
+    b'{"a": 1%s, "b": 2, "sex": "F"}' % (b"0" * 309): "column 'a' is not a finite number",
+    b'{"a": 1%s, "b": 2, "sex": "F"}' % (b"0" * 5000): "not JSON",
     b'{"a": 1, "b": 2, "sex": "CANARY"}': "unknown group in 'sex'",
     b'{"a": 1, "b": 2, "sex": null}': "unknown group in 'sex'",
     b'{"a": 1, "b": 2, "sex": ["F"]}': "no group in 'sex'",
+    b'{"a": 1, "b": 2, "sex": {"F": 1}}': "no group in 'sex'",
+    b'{"a": 1, "b": 2, "sex": NaN}': "no group in 'sex'",
     b'{"a": 1, "b": 2, "sex": 3}': "unknown group in 'sex'",
+    b'{"a": 1, "b": 2, "sex": "\\ud800"}': "column 'sex' is not valid Unicode",
     b'{"a": 1, "b": 2, "sex": "F", "score": 1}': "already has a column 'score'; name another one with --column",
     b'{"a": 1, "b": 2, "sex": "\xff"}': "not UTF-8",
     b"[" * 100_000: "not JSON",
+    b'{"a":1,"b":2,"sex":"F","x":%s1%s}' % (b"[" * 100_000, b"]" * 100_000): "not JSON",
     b'{"a":1,"b":2,"sex":"F","x":"' + b"y" * MAX_LINE_BYTES + b'"}': f"longer than {MAX_LINE_BYTES} bytes",
 }
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD_JSON.items(), ids=lambda value: str(value)[:40])
 def test_bad_json_lines_are_rejected_and_the_others_are_used(line, reason):
-    parsed = JsonParser(schema(), "score").parse([GOOD[0], line, GOOD[1]])
-    assert parsed.rejected == [(1, reason)]
-    assert list(parsed.accepted) == [0, 2]
-    assert parsed.columns["a"].tolist() == [1.0, 12345678901234567890.0]
-    assert parsed.groups.counts.tolist() == [1, 1]
+    rows, rejected = JsonParser(schema(), "score").parse([GOOD[0], line, GOOD[1]])
+    assert rejected == [(1, reason)]
+    assert [row.line for row in rows] == [0, 2]
+    columns, groups = convert_rows(schema(), rows)
+    assert columns["a"].tolist() == [1.0, 12345678901234567890.0]
+    assert groups.counts.tolist() == [1, 1]
     assert CANARY not in reason
-
-
-def test_good_json_lines_are_parsed_as_a_whole(monkeypatch):
-    parser = JsonParser(schema(), "score")
-    monkeypatch.setattr(parser, "parse_lines", None)  # must not be called
-    fast = parser.parse(GOOD)
-    assert fast.columns["b"].tolist() == [2.5, -1e-300]
-    same(fast, slow(JsonParser(schema(), "score"), GOOD))
-
-
-FIELD = st.one_of(
-    st.floats(allow_nan=True), st.integers(-(10**25), 10**25), st.text(max_size=3), st.booleans(), st.none(),
-    st.sampled_from(["F", "M", "score"]),
-)  # fmt: skip
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.one_of(
-            st.dictionaries(st.sampled_from(["a", "b", "sex", "id", "score"]), FIELD),
-            st.fixed_dictionaries({"a": st.floats(-9, 9), "b": st.integers(-9, 9), "sex": st.sampled_from(["F", "M"])}),
-        ),
-        min_size=1,
-        max_size=4,
-    ),
-    st.booleans(),
-)
-def test_json_fast_equals_slow(rows, plain):
-    lines = [json.dumps(row, ensure_ascii=plain).encode("utf-8", "surrogatepass") for row in rows]
-    same(JsonParser(schema(), "score").parse(lines), slow(JsonParser(schema(), "score"), lines))
-
-
-CELL = st.one_of(
-    st.floats(allow_nan=True).map(repr),
-    st.sampled_from(["F", "M", "", " 1", "1_0", "nan", '"1"', '"', "0x1", "1e5", "+1"]),
-    st.text(alphabet='a1.,"-\u00e9 ', max_size=4),
-)  # fmt: skip
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(CELL, min_size=3, max_size=4).map(",".join), min_size=1, max_size=4))
-def test_csv_fast_equals_slow(lines):
-    encoded = [line.encode() for line in lines]
-    header = b"a,b,sex"
-    one, other = (CsvParser(schema(), "score", header) for _ in range(2))
-    same(one.parse(encoded), slow(other, encoded))
 
 
 BAD_CSV = {
@@ -136,31 +98,73 @@ BAD_CSV = {
     b"1,2,F,4,5": "has 5 fields; the header has 4",
     b"CANARY,2,F,x": "column 'a' is not a number",
     b"1_0,2,F,x": "column 'a' is not a number",
+    b"0x1,2,F,x": "column 'a' is not a number",
+    "\uff11,2,F,x".encode(): "column 'a' is not a number",
     b",2,F,x": "column 'a' is not a number",
     b"nan,2,F,x": "column 'a' is not a finite number",
     b"1,inf,F,x": "column 'b' is not a finite number",
+    b"1,1e999,F,x": "column 'b' is not a finite number",
     b"1,2,CANARY,x": "unknown group in 'sex'",
     b"1,2,,x": "unknown group in 'sex'",
-    b'1,2,"F,x': "not a row of a CSV file",
+    b'1,2,"F,x': "a quote that is not closed in the line",
+    b'1,2,F,"x""': "a quote that is not closed in the line",
+    b'1,2,"F"F,x': "text after a closing quote",
+    b'1,2,F,x"': "a quote in a field that is not quoted",
+    b"1,2,F,x\r1,2,F,x": "a carriage return within the line",
+    b"\r1,2,F,x": "a carriage return within the line",
+    b'1,2,F,"x\ry"': "a carriage return within the line",
+    b"1,2,F,\0": "a NUL character",
     b"1,2,F,\xff": "not UTF-8",
 }
 
 
 @pytest.mark.parametrize(("line", "reason"), BAD_CSV.items(), ids=str)
-def test_bad_csv_lines_are_rejected(line, reason):
-    parser = CsvParser(schema(), "score", b"\xef\xbb\xbfa,b,sex,id")
-    parsed = parser.parse([b"1,2,F,x", line, b'3,"4","M","a, b"'])
-    assert parsed.rejected == [(1, reason)]
-    assert parsed.columns["a"].tolist() == [1.0, 3.0]
+@pytest.mark.parametrize("neighbour", [b"1,2,F,x", b'1,2,"F","x"'])
+def test_bad_csv_lines_are_rejected(line, reason, neighbour):
+    parser = CsvParser(schema(), "score", b"a,b,sex,id")
+    rows, rejected = parser.parse([neighbour, line, b'3,"4","M","a, b"'])
+    assert rejected == [(1, reason)]
+    assert convert_rows(schema(), rows)[0]["a"].tolist() == [1.0, 3.0]
     assert parser.unused == ("id",)
 
 
-def test_a_quote_at_the_end_of_a_batch_must_be_closed():
-    """Arrow closes it silently; whether a line is accepted would depend on its position in the batch."""
-    lines = [b"1,2,F", b'1,2,"M']
-    quick = CsvParser(schema(), "score", b"a,b,sex").parse(lines)
-    same(quick, slow(CsvParser(schema(), "score", b"a,b,sex"), lines))
-    assert list(quick.accepted) == [0]
+LONG = b"y" * (1 << 18)  # the csv module has a limit of 128 KiB
+
+
+@pytest.mark.parametrize("line", [b"1,2,F," + LONG, b'1,2,F,"' + LONG + b'"', b"1, 2\t,F,x", b'"1",2,F,""', b"1,2,F,"])
+@pytest.mark.parametrize("neighbour", [b"1,2,F,x", b'1,2,"F","x"', b""])
+def test_valid_lines_are_accepted_beside_any_neighbour(line, neighbour):
+    rows, _ = CsvParser(schema(), "score", b"a,b,sex,id").parse([neighbour, line, neighbour])
+    assert ([1.0, 2.0], (0,)) in [(row.numbers, row.group) for row in rows if row.line == 1]
+
+
+def test_a_row_with_a_newline_in_quotes_is_rejected_as_two_lines():
+    parser = CsvParser(schema(), "score", b"note,a,b,sex")
+    rows, rejected = parser.parse(b'"one\ntwo",1,2,F'.split(b"\n"))
+    assert (rows, [index for index, _ in rejected]) == ([], [0, 1])
+
+
+TEXT = st.text(alphabet='a1.,;"-\u00e9 ', max_size=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=5))
+def test_the_fields_of_a_row_are_those_that_the_csv_module_writes_and_reads(fields):
+    written = []
+    csv.writer(type("File", (), {"write": lambda _, text: written.append(text)})(), lineterminator="").writerow(fields)
+    parser = CsvParser(schema(), "score", b"a,b,sex")
+    assert parser._split(written[0]) == fields == next(csv.reader(written))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=4).map(",".join).filter(bool))
+def test_a_line_that_is_split_is_split_as_the_csv_module_splits_it(line):
+    parser = CsvParser(schema(), "score", b"a,b,sex")
+    try:
+        fields = parser._split(line)
+    except ValueError:
+        return
+    assert fields == next(csv.reader([line], strict=True))
 
 
 def test_headers():
@@ -170,41 +174,62 @@ def test_headers():
         CsvParser(schema(), "score", b"a,b,sex,score")
     with pytest.raises(ValueError, match="twice"):
         CsvParser(schema(), "score", b"a,b,sex,a")
-    swapped = CsvParser(schema(), "score", b"sex,b,a").parse([b"F,2,1"])
-    assert (swapped.columns["a"][0], swapped.columns["b"][0]) == (1.0, 2.0)
+    for header in (b"", b"a,b,sex\r", b'a,b,"sex', b"a,b,sex\xff"):
+        with pytest.raises(ValueError, match="not the header"):
+            CsvParser(schema(), "score", header)
+    with pytest.raises(ValueError, match="line break"):
+        CsvParser(schema(), "a\nb", b"a,b,sex")
+    for delimiter in ("", ",,", ".", "1", "e", '"', "\n"):
+        with pytest.raises(ValueError, match="delimiter must be one character"):
+            CsvParser(schema(), "score", b"a,b,sex", delimiter)
+    swapped, _ = converted(CsvParser(schema(), "score", b"sex,b,a"), [b"F,2,1"])
+    assert (swapped["a"][0], swapped["b"][0]) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], [0.5, 2.0], [None, "F"]])
 def test_labels_that_are_not_text_are_found_in_csv_and_json(labels):
     groups = ft.make_groups({"g": labels}, missing="group")
     texts = ["" if label is None else str(label) for label in labels]
-    csv = CsvParser(schema(groups), "s", b"a,b,g").parse([f"1,2,{text}".encode() for text in texts])
-    jsonl = JsonParser(schema(groups), "s").parse([json.dumps({"a": 1, "b": 2, "g": g}).encode() for g in labels])
-    expected = groups.encode({"g": labels})
-    assert csv.groups == jsonl.groups == expected
-    assert csv.rejected == jsonl.rejected == []
+    of_csv = converted(CsvParser(schema(groups), "s", b"a,b,g"), [f"1,2,{text}".encode() for text in texts])[1]
+    objects = [json.dumps({"a": 1, "b": 2, "g": label}).encode() for label in labels]
+    assert of_csv == converted(JsonParser(schema(groups), "s"), objects)[1] == groups.encode({"g": labels})
 
 
 def test_crossed_and_single_columns():
     table = {"race": ["B", "W", "W"], "sex": ["F", "F", "M"]}
     line = b'{"a":1,"b":2,"race":"B","sex":"M"}'
     crossed, each = (JsonParser(schema(ft.make_groups(table, grouping=how)), "s") for how in ("crossed", "each"))
-    assert crossed.parse([line]).rejected == [(0, "unknown group in 'race', 'sex'")]
-    assert each.parse([line]).rejected == []
-    assert slow(each, [line]).groups == ft.make_groups(table, grouping="each").encode({"race": ["B"], "sex": ["M"]})
+    assert crossed.parse([line])[1] == [(0, "unknown group in 'race', 'sex'")]
+    assert converted(each, [line])[1] == ft.make_groups(table, grouping="each").encode({"race": ["B"], "sex": ["M"]})
+
+
+@pytest.mark.parametrize("policy", ["pool", "drop"])
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [1, 2, 3]])
+def test_small_groups_are_those_of_the_library(policy, labels):
+    groups = ft.make_groups({"g": labels[:1] * 40 + labels[1:2] * 40 + labels[2:]}).settle(policy)
+    of_csv = converted(CsvParser(schema(groups), "s", b"a,b,g"), [f"1,2,{label}".encode() for label in labels])[1]
+    objects = [json.dumps({"a": 1, "b": 2, "g": label}).encode() for label in labels]
+    assert of_csv == converted(JsonParser(schema(groups), "s"), objects)[1] == groups.encode({"g": labels})
+    named_like_the_pool = b'{"a":1,"b":2,"g":"(small groups)"}'
+    assert JsonParser(schema(groups), "s").parse([named_like_the_pool])[1] == [(0, "unknown group in 'g'")]
 
 
 def test_scores_outside_the_range_are_rejected():
-    parsed = JsonParser(schema(low=0.0, high=1.0), "s").parse(
-        [b'{"a":0,"b":1.5,"sex":"F"}', b'{"a":0,"b":1,"sex":"F"}']
-    )
-    assert parsed.rejected == [(0, "column 'b' is outside the range of scores")]
+    parser = JsonParser(schema(low=0.0, high=1.0), "s")
+    _, rejected = parser.parse([b'{"a":0,"b":1.5,"sex":"F"}', b'{"a":0,"b":1,"sex":"F"}'])
+    assert rejected == [(0, "column 'b' is outside the range of scores")]
+
+
+def test_finite_numbers_whose_sum_is_infinite_are_accepted():
+    columns, _ = converted(JsonParser(schema(), "s"), [b'{"a":1.7e308,"b":1.7e308,"sex":"F"}'])
+    assert math.isfinite(columns["a"][0])
 
 
 def test_scored_lines_are_still_json_and_csv():
     parser = JsonParser(schema(), 'my "score"')
     assert json.loads(parser.append_score(GOOD[1], b"0.25"))['my "score"'] == 0.25
     assert CsvParser(schema(), "s", b"a;b;sex", ";").append_score(b"1;2;F", b"0.5") == b"1;2;F;0.5\n"
+    assert CsvParser(schema(), 'my "score", new', b"a,b,sex").score_field == b'"my ""score"", new"'
 
 
 # ---------------------------------------------------------------- input schema
@@ -228,106 +253,6 @@ def test_input_schema_of_models():
         input_schema_for(repair(), sensitive=["sex"])
     needed = input_schema_for(repair(), sensitive=["sex"], score="s")
     assert (needed.numeric, needed.low, needed.high) == (("s",), 0.0, 1.0)
-
-
-# ---------------------------------------------------------------- lines
-
-
-def pipe(content):
-    """Return a pipe to which a thread writes in small pieces."""
-    reading, writing = os.pipe()
-
-    def write():
-        for begin in range(0, len(content), 7):
-            os.write(writing, content[begin : begin + 7])
-        os.close(writing)
-
-    threading.Thread(target=write, daemon=True).start()
-    return reading
-
-
-@pytest.mark.parametrize("kind", ["file", "pipe"])
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-@pytest.mark.parametrize("stop_at", [1, 2, 3])
-def test_lines_and_position(tmp_path, kind, end, stop_at):
-    content = b"one\r\ntwo\n\nfour" + end
-    path = tmp_path / "lines"
-    path.write_bytes(content)
-
-    def opened():
-        return os.open(path, os.O_RDONLY) if kind == "file" else pipe(content)
-
-    source = LineSource(opened())
-    assert source.take(2) + source.take(9) == [b"one", b"two", b"", b"four"]
-    assert (source.lines, source.position, source.ended) == (4, len(content), True)
-    first = LineSource(opened())
-    first.take(stop_at)
-    again = LineSource(opened())
-    again.skip(first.position, first.lines, first.head)
-    assert again.take(9) == [b"one", b"two", b"", b"four"][stop_at:]
-    assert again.position == len(content)
-
-
-def test_another_input_is_refused(tmp_path):
-    (tmp_path / "a").write_bytes(b"one\ntwo\n")
-    (tmp_path / "b").write_bytes(b"eins\nzwei\n")
-    first = LineSource(os.open(tmp_path / "a", os.O_RDONLY))
-    first.take(1)
-    with pytest.raises(ValueError, match="does not begin like"):
-        LineSource(os.open(tmp_path / "b", os.O_RDONLY)).skip(first.position, first.lines, first.head)
-    (tmp_path / "a").write_bytes(b"one\n")
-    longer = 8, 2, first.head
-    with pytest.raises(ValueError, match="fewer bytes"):
-        LineSource(os.open(tmp_path / "a", os.O_RDONLY)).skip(*longer)
-    with pytest.raises(ValueError, match="ends before line 2"):
-        LineSource(pipe(b"one\n")).skip(*longer)
-
-
-def test_a_file_that_ended_without_a_newline_and_grew(tmp_path):
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\ntwo")
-    first = LineSource(os.open(path, os.O_RDONLY))
-    first.take(5)
-    path.write_bytes(b"one\ntwo\nthree\n")
-    again = LineSource(os.open(path, os.O_RDONLY))
-    again.skip(first.position, first.lines, first.head)
-    assert again.take(5) == [b"three"]
-
-
-def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
-    path = tmp_path / "lines"
-    path.write_bytes(b"a\n" + b"x" * (5 * MAX_LINE_BYTES) + b"\nb\n")
-    source = LineSource(os.open(path, os.O_RDONLY))
-    taken = source.take(3)
-    assert [line[:1] for line in taken] == [b"a", b"x", b"b"]
-    assert MAX_LINE_BYTES < len(taken[1]) < 2 * MAX_LINE_BYTES
-    assert source.position == path.stat().st_size
-
-
-def test_following_a_file_and_waiting(tmp_path):
-    path, stop = tmp_path / "lines", threading.Event()
-    path.write_bytes(b"one\ntw")
-    source = LineSource(os.open(path, os.O_RDONLY), follow=True, stop=stop.is_set)
-    assert source.take(2, wait=0.05) == [b"one"]  # the second is incomplete
-    with path.open("ab") as file:
-        file.write(b"o\nthree\n")
-    assert source.take(2) == [b"two", b"three"]
-    threading.Timer(0.2, stop.set).start()
-    assert source.take(2) == []
-    path.write_bytes(b"")
-    stop.clear()
-    with pytest.raises(ValueError, match="shorter"):
-        source.take(1)
-
-
-def test_a_stopped_pipe_returns_the_lines_it_has(tmp_path):
-    stop = threading.Event()
-    reading, writing = os.pipe()
-    os.write(writing, b"one\ntwo\n")
-    source = LineSource(reading, stop=stop.is_set)
-    threading.Timer(0.3, stop.set).start()
-    assert source.take(5) == [b"one", b"two"]
-    os.close(writing)
 
 
 # ---------------------------------------------------------------- models that bring their own preprocessing
@@ -355,14 +280,24 @@ def test_raw_columns_are_passed_to_the_encoder_without_conversion():
         {"size": "10", "age": "2020-01-02", "job": "", "sex": " F"},
         {"size": "7", "age": "x", "job": "cook", "sex": "M"},
     ]
-    lines = [json.dumps(row).encode() for row in rows]
-    texts = [",".join(row.values()).encode() for row in rows]
-    jsonl, csv = JsonParser(needed, "score"), CsvParser(needed, "score", b"size,age,job,sex")
-    same(jsonl.parse(lines), csv.parse(texts))
-    same(csv.parse(texts), slow(CsvParser(needed, "score", b"size,age,job,sex"), texts))
-    assert needed.to_features(csv.parse(texts).columns).tolist() == [[2, 10, 0], [1, 1, 4]]
-    bad = jsonl.parse([b'{"size":null,"age":1.5,"job":true,"sex":"F"}', b'{"size":[1],"age":1,"job":1,"sex":"F"}',
-                       b'{"size":1,"age":1,"job":1,"sex":null}', b'{"size":1,"age":1,"sex":"F"}'])  # fmt: skip
-    assert list(bad.accepted) == [0]
-    reasons = [reason for _, reason in bad.rejected]
-    assert reasons == ["column 'size' is not a single value", "unknown group in 'sex'", "missing column 'job'"]
+    jsonl, csv_parser = JsonParser(needed, "score"), CsvParser(needed, "score", b"size,age,job,sex")
+    of_json = converted(jsonl, [json.dumps(row).encode() for row in rows])
+    of_csv = converted(csv_parser, [",".join(row.values()).encode() for row in rows])
+    assert of_json[0].tolist() == of_csv[0].tolist() == [[2, 10, 0], [1, 1, 4]]
+    assert of_json[1] == of_csv[1]
+    accepted, rejected = jsonl.parse(
+        [
+            b'{"size":null,"age":1.5,"job":true,"sex":"F"}',
+            b'{"size":[1],"age":1,"job":1,"sex":"F"}',
+            b'{"size":1,"age":1,"job":1,"sex":null}',
+            b'{"size":1,"age":1,"sex":"F"}',
+            b'{"size":1,"age":1,"job":"\\udfff","sex":"F"}',
+        ]
+    )
+    assert [row.cells for row in accepted] == [[None, "1.5", True]]
+    assert [reason for _, reason in rejected] == [
+        "column 'size' is not a single value",
+        "unknown group in 'sex'",
+        "missing column 'job'",
+        "column 'job' is not valid Unicode",
+    ]

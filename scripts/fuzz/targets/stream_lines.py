@@ -1,4 +1,4 @@
-"""Lines of a stream, JSON and CSV: parsing a batch as a whole and line by line agree."""
+"""Lines of a stream, JSON and CSV: each line means what it means alone, whatever lines are around it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from fairtransport import QuantileRepair
 from fairtransport.stream.input._csv_parser import CsvParser
 from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input._rows import convert_rows
 from fairtransport.stream.input._schema import input_schema_for
 
 SHARE = 2
@@ -29,8 +30,10 @@ def seeds() -> list[bytes]:
         b"\1" + "\n".join(objects).encode(),
         b"\1" + objects[0].encode(),
         b"\1" + objects[3].encode(),
+        b"\1" + (objects[0] * 2 + "\n" + objects[0] + "\n" + objects[1].replace(",", ",\n")).encode(),
         b"\0" + "\n".join(rows).encode(),
         b"\0" + rows[0].encode(),
+        b"\0" + f"{rows[0]}\r{rows[0]}\n{rows[0]}\n\n".encode(),
     ]
 
 
@@ -45,15 +48,21 @@ def case(data: bytes) -> None:
     """Parse the lines in the format that the first byte selects."""
     parser = _parsers()[data[0] % 2 if data else 0]
     lines = data[1:].split(b"\n")
-    fast, slow = parser.parse(lines), parser.parse_lines(lines)
-    if list(fast.accepted) != list(slow.accepted) or fast.rejected != slow.rejected:
-        raise RuntimeError("The two ways of parsing differ.")
-    if any("CANARY7" in reason for _, reason in fast.rejected):
+    rows, rejected = parser.parse(lines)
+    if sorted([row.line for row in rows] + [index for index, _ in rejected]) != list(range(len(lines))):
+        raise RuntimeError("A line is lost or counted twice.")
+    if any("CANARY7" in reason for _, reason in rejected):
         raise RuntimeError("A reason quotes a value.")
-    for index in fast.accepted:
-        if parser.append_score(lines[index], b"0.5").count(b"\n") != 1:
+    for index, reason in rejected:
+        if parser.parse([lines[index]]) != ([], [(0, reason)]):
+            raise RuntimeError("A rejected line differs from the line alone.")
+    for row in rows:
+        if parser.parse_line(lines[row.line], row.line) != row:
+            raise RuntimeError("A line differs from the line alone.")
+        if parser.append_score(lines[row.line], b"0.5").count(b"\n") != 1:
             raise RuntimeError("A line became two.")
-    if fast.accepted and not np.array_equal(fast.columns["s"], slow.columns["s"]):
-        raise RuntimeError("The two ways of parsing differ in a number.")
-    if not fast.accepted:
+    if not rows:
         raise AllRejectedError("All lines are rejected.")
+    X, groups = convert_rows(parser.schema, rows)
+    if X.tolist() != [row.numbers[0] for row in rows] or groups.codes.tolist() != [row.group[0] for row in rows]:
+        raise RuntimeError("A row differs from its line.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from fairtransport.stream._options import AdjusterOptions
 from fairtransport.stream._report import AdjustmentReport, GroupReading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
@@ -115,6 +118,10 @@ class StreamState:
 
     def process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         """Score a batch, monitor the scores, and adjust the model; a batch that cannot be scored changes nothing."""
+        with self._unchanged_on_error():
+            return self._process(X, sensitive_features)
+
+    def _process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
         groups = self.current.encode(sensitive_features)
         if groups.n_rows == 0:
             raise ValueError("The batch has no rows.")
@@ -139,6 +146,19 @@ class StreamState:
         report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
         self._record(report)
         return report
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Return to the current state if a batch fails, wherever that is; arrays are never changed in place."""
+        attributes = dict(vars(self))
+        restore = [scorer.save_point() for scorer in (self.current, self.original, self.accepted)]
+        try:
+            yield
+        except BaseException:
+            vars(self).update(attributes)
+            for undo in restore:
+                undo()
+            raise
 
     def _adopt_groups(self, X: Any, groups: Groups) -> bool:
         """Adopt groups that are new in this batch; return whether the model has learned the batch by that."""

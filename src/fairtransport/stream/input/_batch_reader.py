@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtransport.stream.input._csv_parser import CsvParser
+from fairtransport.stream.input._failing_rows import separate_failures
 from fairtransport.stream.input._json_parser import JsonParser
+from fairtransport.stream.input._rows import convert_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,19 +31,22 @@ class InputBatch:
     Attributes
     ----------
     lines : list of bytes
+    first : int
+        Number of the first line in the input, from 1.
     X, sensitive_features : array-like or None
         Input of the model for the accepted lines; None if there are none.
-    accepted : sequence of int
+    accepted : list of int
         Indices of the accepted lines.
     rejected : list of (int, str)
-        Number in the input, from 1, and reason for each of the others.
+        Number in the input and reason for each of the others, in their order.
     parser : Parser
     """
 
     lines: list[bytes]
+    first: int
     X: Any
     sensitive_features: Any
-    accepted: Sequence[int]
+    accepted: list[int]
     rejected: list[tuple[int, str]]
     parser: Parser
 
@@ -50,6 +55,40 @@ class InputBatch:
         append, lines = self.parser.append_score, self.lines
         pairs = zip(self.accepted, scores.tolist(), strict=True)
         return b"".join([append(lines[index], repr(score).encode()) for index, score in pairs])
+
+    def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
+        """Return the batch in which rows that make an operation fail are rejected.
+
+        Parameters
+        ----------
+        operation : callable
+            Takes ``X`` and ``sensitive_features`` of some of the rows, and changes nothing.
+
+        Returns
+        -------
+        InputBatch
+            This batch if nothing fails.
+        """
+        kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
+        if not failures:
+            return self
+        X, sensitive_features = self._select(kept) if kept else (None, None)
+        reasons = [
+            (self.first + self.accepted[row], f"cannot be scored ({type(error).__name__})") for row, error in failures
+        ]
+        return replace(
+            self,
+            X=X,
+            sensitive_features=sensitive_features,
+            accepted=[self.accepted[row] for row in kept],
+            rejected=sorted([*self.rejected, *reasons]),
+        )
+
+    def _select(self, rows: Sequence[int]) -> tuple[Any, Any]:
+        index, groups = list(rows), self.sensitive_features
+        if isinstance(groups, dict):
+            return self.X[index], {name: column[index] for name, column in groups.items()}
+        return self.X[index], groups.select(index)
 
 
 class BatchReader:
@@ -76,23 +115,24 @@ class BatchReader:
         self._parser: Parser | None = None
 
     def open(self) -> bool:
-        """Read the header, if the format has one; return False if the input ends before it."""
+        """Read the header, if the format has one; return False if the input is empty instead."""
         if not self._is_csv:
             self._parser = JsonParser(self._schema, self._score_column)
             return True
         taken = self.source.take(1)
         if not taken:
+            if self.source.incomplete:
+                raise ValueError("The header does not end with a newline; the input may be incomplete.")
             return False
-        self._header = taken[0]
+        self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
         self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
         return True
 
     @property
     def output_header(self) -> bytes:
         """Header of the output; empty if the format has none."""
-        if not self._is_csv:
-            return b""
-        return self._opened.append_score(self._header.removeprefix(_BYTE_ORDER_MARK), self._score_column.encode())
+        parser = self._opened
+        return parser.append_score(self._header, parser.score_field) if isinstance(parser, CsvParser) else b""
 
     @property
     def unused_columns(self) -> tuple[str, ...] | None:
@@ -104,11 +144,15 @@ class BatchReader:
         lines = self.source.take(n_lines, wait=wait)
         if not lines:
             return None
-        parsed = self._opened.parse(lines)
         first = self.source.lines - len(lines) + 1
-        rejected = [(first + index, reason) for index, reason in parsed.rejected]
-        X = self._schema.to_features(parsed.columns) if parsed.accepted else None
-        return InputBatch(lines, X, parsed.groups, parsed.accepted, rejected, self._opened)
+        if first == 1:
+            lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+        rows, rejected = self._opened.parse(lines)
+        rows, converted, failures = separate_failures(rows, lambda some: convert_rows(self._schema, some))
+        rejected += [(row.line, f"cannot be converted ({type(error).__name__})") for row, error in failures]
+        X, groups = converted or (None, None)
+        numbered = sorted((first + index, reason) for index, reason in rejected)
+        return InputBatch(lines, first, X, groups, [row.line for row in rows], numbered, self._opened)
 
     @property
     def _opened(self) -> Parser:

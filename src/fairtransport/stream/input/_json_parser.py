@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream.input._parser import ParsedBatch, Parser, RejectedLineError, sensitive_values
+from fairtransport.stream.input._parser import Parser, RejectedLineError
+from fairtransport.tabular.value_parsing import normalize_text
 
 if TYPE_CHECKING:
     from fairtransport.stream.input._schema import InputSchema
 
 __all__ = ["JsonParser"]
 
+_NUMBERS = frozenset({int, float})
+
 
 class JsonParser(Parser):
-    """Parser of lines that each hold one JSON object.
+    """Parser of lines that each hold one JSON object, without repeated keys.
 
     Parameters
     ----------
@@ -27,69 +29,79 @@ class JsonParser(Parser):
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         super().__init__(schema, score_column)
         self._score_key = json.dumps(score_column).encode()
-        self._arrow_schema = None if self._arrow is None else self._make_arrow_schema()
-
-    def parse(self, lines: list[bytes]) -> ParsedBatch:
-        """Parse a batch of lines; the first line ever says which columns are unused."""
-        if self.unused is None and lines:
-            self.unused = self._unused_fields(lines[0])
-        return super().parse(lines)
+        self._decode = json.JSONDecoder(object_pairs_hook=_object).decode
+        self._columns = frozenset(schema.columns)
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
         """Return the line with the score as its last field, and a newline."""
         return b"%b,%b:%b}\n" % (line.rstrip()[:-1].rstrip(), self._score_key, score)
 
-    def _unused_fields(self, line: bytes) -> tuple[str, ...]:
+    def _fields(self, text: str) -> dict[str, Any]:
         try:
-            return tuple(name for name in self._fields(line) if name not in self.schema.columns)
+            fields = self._decode(text)
         except RejectedLineError:
-            return ()
-
-    def _make_arrow_schema(self) -> Any:
-        """Return the Arrow type of each column; None where the labels of groups are of several types."""
-        arrow = self._arrow["arrow"]
-        if self.schema.raw:  # Arrow would infer their types, and read some text as timestamps
-            return None
-        types = {}
-        for index, name in enumerate(self.schema.sensitive):
-            values = {type(value) for value in sensitive_values(self.schema, index)}
-            if values not in ({str}, {int}):
-                return None
-            types[name] = arrow.string() if values == {str} else arrow.int64()
-        types |= dict.fromkeys(self.schema.numeric, arrow.float64())
-        if any(name in self.schema.sensitive for name in self.schema.numeric):
-            return None
-        return arrow.schema(list(types.items()))
-
-    def _read_table(self, lines: list[bytes], content: bytes) -> Any:
-        if self._arrow_schema is None or not all(line[:1] == b"{" for line in lines):
-            return None
-        if self._score_key in content or b"\\u" in content:
-            return None
-        module = self._arrow["json"]
-        return module.read_json(
-            io.BytesIO(content),
-            read_options=module.ReadOptions(use_threads=False, block_size=len(content) + 1),
-            parse_options=module.ParseOptions(explicit_schema=self._arrow_schema, unexpected_field_behavior="ignore"),
-        )
-
-    def _fields(self, line: bytes) -> dict[str, Any]:
-        try:
-            fields = json.loads(line.decode("utf-8"))
-        except UnicodeDecodeError:
-            raise RejectedLineError("not UTF-8") from None
+            raise
         except (ValueError, RecursionError):
             raise RejectedLineError("not JSON") from None
         if not isinstance(fields, dict):
             raise RejectedLineError("not a JSON object")
         if self.score_column in fields:
             raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
+        if not self._columns <= fields.keys():
+            missing = next(name for name in self.schema.columns if name not in fields)
+            raise RejectedLineError(f"missing column {missing!r}")
+        if self.unused is None:
+            self.unused = tuple(name for name in fields if name not in self._columns)
         return fields
 
-    def _number(self, value: Any) -> float | None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return None
+    def _numbers(self, fields: dict[str, Any], text: str) -> list[float]:  # noqa: ARG002 - CSV needs the text
+        values = [fields[name] for name in self.schema.numeric]
+        if _NUMBERS.issuperset(map(type, values)):
+            try:
+                return [*map(float, values)]
+            except OverflowError:
+                pass
+        return [*map(_number, values, self.schema.numeric)]
+
+    def _cell(self, fields: dict[str, Any], name: str) -> str | bool | None:
+        value = fields[name]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return normalize_text(value)  # as CSV has it: 1 and True, which are equal, must not be confused
+        if value is None or isinstance(value, bool):
+            return value
+        if not isinstance(value, str):
+            raise RejectedLineError(f"column {name!r} is not a single value")
+        _check_unicode(value, name)
+        return value
+
+    def _group_value(self, fields: dict[str, Any], name: str) -> Any:
+        value = fields[name]
+        if isinstance(value, str):
+            _check_unicode(value, name)
+        if self.schema.label_of is None or isinstance(value, (dict, list)):
+            return value
+        return self.schema.label_of(value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise RejectedLineError("a key is repeated")
+    return fields
+
+
+def _number(value: Any, name: str) -> float:
+    if type(value) not in _NUMBERS:
+        raise RejectedLineError(f"column {name!r} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _check_unicode(value: str, name: str) -> None:
+    if not value.isascii():
         try:
-            return float(value)
-        except OverflowError:
-            return math.inf
+            value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise RejectedLineError(f"column {name!r} is not valid Unicode") from None

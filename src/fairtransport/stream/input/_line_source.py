@@ -12,24 +12,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MAX_LINE_BYTES", "LineSource"]
+__all__ = ["MAX_BATCH_BYTES", "MAX_LINE_BYTES", "LineSource"]
 
 #: Length of a line in bytes; longer ones are rejected.
 MAX_LINE_BYTES = 1 << 20
+#: Length of the lines of a batch in bytes; a batch has fewer lines than asked for where they are longer.
+MAX_BATCH_BYTES = 8 << 20
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 18  # less than MAX_LINE_BYTES, so only a line that spans several blocks can be too long
 _POLL_INTERVAL = 0.1  # seconds
 _HEAD = 4096  # bytes at the beginning that identify the input
+_WINDOW = 4096  # bytes before the next block that must not have changed
+_SKIPPED_LINES = 10_000  # taken at once when a resumed run skips lines
 
 
 class _LongLine(bytes):
-    """The beginning of a line that is too long, with the number of bytes that were skipped."""
+    """The beginning of a line that is too long, with the number of bytes that were left out."""
 
-    skipped = 0
+    left_out = 0
 
 
 class LineSource:
-    """Lines of an open file or pipe, read in blocks.
+    r"""Lines of an open file or pipe, read in blocks.
+
+    A line ends with ``\n``, and only there; one ``\r`` before it is removed. What follows the last ``\n`` is no line:
+    the writer may have been interrupted in the middle of a number.
 
     Parameters
     ----------
@@ -48,96 +55,109 @@ class LineSource:
         Number of lines taken so far.
     ended : bool
         Whether the end of the input was reached.
+    incomplete : bool
+        Whether the input ended in the middle of a line, which is not taken.
     """
 
     def __init__(self, handle: int, *, follow: bool = False, stop: Callable[[], bool] = lambda: False) -> None:
         self._handle, self._follow, self._stop = handle, follow, stop
         self.seekable = stat.S_ISREG(os.fstat(handle).st_mode)
+        self._offset = os.lseek(handle, 0, os.SEEK_CUR) if self.seekable else 0  # of the next block
+        self._window = b""  # the last bytes before it
         self._ready: list[bytes] = []
-        self._rest, self._unterminated = b"", False  # an incomplete line; whether the last line has no newline
-        self._skipping: _LongLine | None = None
+        self._pieces: list[bytes] = []  # of an incomplete line, up to the length at which it is too long
+        self._kept_bytes = self._line_bytes = 0  # of the pieces, and of the line
         self.position = self.lines = 0
         self.ended = False
-        self._head, self._head_bytes = hashlib.sha256(), 0
+        self._head, self._head_bytes, self._prefix = hashlib.sha256(), 0, hashlib.sha256()
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the input ended in the middle of a line, which is not taken."""
+        return self.ended and self._line_bytes > 0
 
     @property
     def head(self) -> tuple[int, str]:
         """Length and checksum of the beginning of the input, as far as it was taken."""
         return self._head_bytes, self._head.hexdigest()
 
+    @property
+    def checksum(self) -> str:
+        """Checksum of all lines taken so far."""
+        return self._prefix.hexdigest()
+
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
         """Return the next lines without newlines; fewer at the end, when stopped, or after ``wait`` seconds.
 
-        A line that is too long is cut, to a length that still exceeds `MAX_LINE_BYTES`.
+        There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one. A line that is too long
+        is cut to `MAX_LINE_BYTES` and one byte.
         """
         deadline = None
-        while len(self._ready) < n_lines and not self.ended:
+        size = _BatchSize(n_lines)
+        while not size.reached(self._ready) and not self.ended:
             if wait is not None and deadline is None and self._ready:
                 deadline = time.monotonic() + wait
             if self._stop() or (deadline is not None and time.monotonic() >= deadline):
                 break
-            if not self._wait_for_input(deadline):
-                continue
-            self._read()
-        if self._stop() and self.seekable and len(self._ready) < n_lines and not self.ended:
+            if self._wait_for_input(deadline):
+                self._read()
+        if self._stop() and self.seekable and not size.reached(self._ready) and not self.ended:
             return []  # the next run reads them from the file
-        taken, self._ready = self._ready[:n_lines], self._ready[n_lines:]
+        taken, self._ready = self._ready[: size.n_lines], self._ready[size.n_lines :]
         return self._advance(taken)
 
-    def skip(self, position: int, lines: int, head: tuple[int, str]) -> None:
+    def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str | None = None) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""
-        if self.seekable:
-            self._head, self._head_bytes = hashlib.sha256(os.pread(self._handle, head[0], 0)), head[0]
-        while not self.seekable and self.lines < lines and self.position < max(head[0], 1) and self.take(1):
+        if self.seekable and os.fstat(self._handle).st_size < position:
+            raise ValueError(
+                f"The input has fewer bytes than were read before ({position}). Pass the same, complete file."
+            )
+        follow, self._follow = self._follow, False  # all of these lines are there
+        while self.lines < lines and self.position < max(head[0], 1) and self.take(1):
             pass  # line by line, because the checksum covers whole lines
         self._check_stop()
         if self.head != (head[0], head[1]):
             raise ValueError(
                 "The input does not begin like the input of the run to resume. Pass the same input, from its start."
             )
-        if self.seekable:
-            if os.fstat(self._handle).st_size < position:
-                raise ValueError(
-                    f"The input has fewer bytes than were read before ({position}). Pass the same, complete file."
-                )
-            os.lseek(self._handle, position, os.SEEK_SET)
-            self._ready, self._rest, self._skipping = [], b"", None
-            self.ended = self._unterminated = False
-            self.position, self.lines = position, lines
-            self._skip_added_newline()
-            return
-        while self.lines < lines and not self.ended:
-            self.take(min(10_000, lines - self.lines))
+        while self.lines < lines and self.take(min(_SKIPPED_LINES, lines - self.lines)):
             self._check_stop()
+        self._check_stop()
         if self.lines < lines:
             raise ValueError(
                 f"The input ends before line {lines}, up to which it was read before. Pass it from its start."
             )
+        if (self.position, self.checksum) != (position, checksum or self.checksum):
+            raise ValueError(
+                f"The first {lines} lines of the input are not those that the run to resume has read. Pass the same "
+                "input, to which lines were only appended."
+            )
+        self._follow = follow
+        self.ended = self.ended and not self.seekable  # a file is read on, as far as it has grown
 
     def _check_stop(self) -> None:
         if self._stop():
             raise KeyboardInterrupt
 
-    def _skip_added_newline(self) -> None:
-        """Skip the newline of a line that had none when it was read as the last line of the file."""
-        around = os.pread(self._handle, 2, max(self.position - 1, 0))
-        if self.position and around[1:] == b"\n" and around[:1] != b"\n":
-            self.position += 1
-            if self._head_bytes < _HEAD:
-                self._head.update(b"\n")
-                self._head_bytes += 1
-            os.lseek(self._handle, self.position, os.SEEK_SET)
-
     def _advance(self, taken: list[bytes]) -> list[bytes]:
         """Move the position past these lines, and return them without carriage returns."""
-        unterminated = self._unterminated and not self._ready and bool(taken)
+        if not taken:
+            return []
+        content = b"\n".join(taken) + b"\n"
+        n_bytes = len(content)
+        if any(isinstance(line, _LongLine) for line in taken):
+            left_out = [line.left_out if isinstance(line, _LongLine) else 0 for line in taken]
+            n_bytes += sum(left_out)
+            content = b"".join(
+                b"%b%d\n" % pair if pair[1] else pair[0] + b"\n" for pair in zip(taken, left_out, strict=True)
+            )
+        self._prefix.update(content)
         if self._head_bytes < _HEAD:
-            head = b"".join(line + b"\n" for line in taken)[: -1 if unterminated else None][: _HEAD - self._head_bytes]
+            head = content[: _HEAD - self._head_bytes]
             self._head.update(head)
             self._head_bytes += len(head)
         self.lines += len(taken)
-        self.position += sum(map(len, taken)) + len(taken) - unterminated
-        self.position += sum(line.skipped for line in taken if isinstance(line, _LongLine))
+        self.position += n_bytes
         return [line.removesuffix(b"\r") for line in taken]
 
     def _wait_for_input(self, deadline: float | None) -> bool:
@@ -148,38 +168,65 @@ class LineSource:
         return bool(select.select([self._handle], [], [], pause)[0])
 
     def _read(self) -> None:
-        block = os.read(self._handle, _CHUNK)
+        block = self._next_block() if self.seekable else os.read(self._handle, _CHUNK)
         if not block:
             if self._follow and self.seekable:
-                self._check_truncation()
                 time.sleep(_POLL_INTERVAL)
-                return
-            self.ended = True
-            last = self._skipping or self._rest
-            if last:
-                self._ready.append(last)
-                self._unterminated = True
-            self._rest, self._skipping = b"", None
+            else:
+                self.ended = True
             return
-        if self._skipping:
-            block = self._skip_rest(block)
-        *complete, self._rest = (self._rest + block).split(b"\n")
-        self._ready += complete
-        if len(self._rest) > MAX_LINE_BYTES and not self._skipping:
-            self._skipping = _LongLine(self._rest)
-            self._rest = b""
+        beginning, *others = block.split(b"\n")
+        self._extend_line(beginning)
+        if others:
+            *complete, rest = others
+            self._ready += [self._finish_line(), *complete]
+            self._extend_line(rest)
 
-    def _skip_rest(self, block: bytes) -> bytes:
-        """Skip the rest of a line that is too long, and return what follows it."""
-        if self._skipping is None:
-            return block
-        line, end, following = block.partition(b"\n")
-        self._skipping.skipped += len(line)
-        if end:
-            self._ready.append(self._skipping)
-            self._skipping = None
-        return following
+    def _extend_line(self, piece: bytes) -> None:
+        kept = piece[: MAX_LINE_BYTES + 1 - self._kept_bytes]
+        self._pieces += [kept] if kept else []
+        self._kept_bytes += len(kept)
+        self._line_bytes += len(piece)
 
-    def _check_truncation(self) -> None:
-        if os.fstat(self._handle).st_size < os.lseek(self._handle, 0, os.SEEK_CUR):
-            raise ValueError("The input file became shorter while it was followed; only appending is allowed.")
+    def _finish_line(self) -> bytes:
+        line = b"".join(self._pieces)
+        if self._line_bytes > MAX_LINE_BYTES:
+            line = _LongLine(line)
+            line.left_out = self._line_bytes - self._kept_bytes
+        self._pieces, self._kept_bytes, self._line_bytes = [], 0, 0
+        return line
+
+    def _next_block(self) -> bytes:
+        """Return the next block of a file; raise if what was read before it is no longer there."""
+        known = len(self._window)
+        content = os.pread(self._handle, known + _CHUNK, self._offset - known)
+        if len(content) < known:
+            raise ValueError("The input file became shorter while it was read; only appending is allowed.")
+        if content[:known] != self._window:
+            raise ValueError("The input file was rewritten while it was read; only appending is allowed.")
+        self._offset += len(content) - known
+        self._window = content[-_WINDOW:]
+        return content[known:]
+
+
+class _BatchSize:
+    """Number of lines of the next batch.
+
+    It depends on the lines only, not on when they arrived, so that a resumed run has the same batches.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.n_lines = self._n_bytes = 0
+
+    def reached(self, lines: list[bytes]) -> bool:
+        """Count further lines; return whether the batch is full."""
+        while self.n_lines < self._most:
+            if self.n_lines == len(lines):
+                return False
+            self._n_bytes += len(lines[self.n_lines])
+            if self._n_bytes > MAX_BATCH_BYTES and self.n_lines:
+                self._n_bytes -= len(lines[self.n_lines])
+                break
+            self.n_lines += 1
+        return True

@@ -6,12 +6,15 @@ import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport.histograms import Grid
 from fairtransport.persistence import pack_model, unpack_model
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
@@ -48,9 +51,17 @@ class Scorer(ABC):
         """Return the groups of new rows; depending on ``new_groups``, unknown ones raise or are appended."""
         return encode_batch_groups(self.groups, sensitive_features, self.model.new_groups)
 
-    @abstractmethod
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores of rows of known groups."""
+        """Return the scores of rows of known groups; raise ValueError if one of them is not a finite number."""
+        scores = self._score(X, groups)
+        n_invalid = scores.size - np.count_nonzero(np.isfinite(scores))
+        if n_invalid:
+            raise ValueError(f"{n_invalid} of {scores.size} scores are not finite numbers: features are too large.")
+        return scores
+
+    @abstractmethod
+    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
+        """Return the scores, without checking them."""
 
     @abstractmethod
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
@@ -85,6 +96,21 @@ class Scorer(ABC):
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:  # noqa: ARG002 - subclasses use it
         """Return each group's dual potential at these points; None for a model without."""
         return None
+
+    def save_point(self) -> Callable[[], None]:
+        """Return a function that undoes all changes of the model since this call."""
+        saved = [(part, dict(vars(part))) for part in self._parts()]
+
+        def undo() -> None:
+            for part, attributes in saved:
+                vars(part).clear()
+                vars(part).update(attributes)
+
+        return undo
+
+    def _parts(self) -> tuple[Any, ...]:
+        """Return the objects whose attributes change; arrays are replaced, never changed in place."""
+        return self, self.model
 
     def copy(self) -> Self:
         """Return a copy."""

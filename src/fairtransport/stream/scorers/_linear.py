@@ -35,14 +35,15 @@ class LinearScorer(Scorer):
         """Groups that the model knows, without rows."""
         return self.model.groups_
 
-    def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores of rows of known groups."""
+    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         group_aware = {"sensitive_features": groups} if needs_groups(self.model) else {}
         return np.asarray(self.model.predict_proba(X, **group_aware)[:, 1])
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
         self.model.partial_fit(X, sensitive_features=groups, updates=updates)
+        if not np.isfinite(self._state.theta).all():
+            raise ValueError("The weights are not finite numbers after this batch: features are too large.")
 
     def add_groups(self, groups: Groups) -> None:
         """Add the groups that the model does not know, without learning from rows."""

@@ -58,8 +58,7 @@ class RepairScorer(Scorer):
         """Range of the scores."""
         return Grid() if self.repair.grid_ is None else self.repair.grid_
 
-    def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        """Return the scores of rows of known groups."""
+    def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
@@ -141,6 +140,9 @@ class RepairScorer(Scorer):
         if scorer.has_histograms:  # a file stores summaries of the maps; those of the counts are exact
             scorer.repair.resume(scorer.repair.online_state().refit())
         return scorer
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self, self.model, self.repair
 
     def _raw_scores(self, X: Any) -> NDArray[np.float64]:
         """Return the scores before repair."""

@@ -1,0 +1,66 @@
+"""Groups of single rows."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.stream.input._rows import object_array
+
+if TYPE_CHECKING:
+    from fairtransport.stream.input._schema import InputSchema
+
+__all__ = ["GroupParser", "RejectedLineError", "known_values"]
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class RejectedLineError(ValueError):
+    """A line that cannot be scored; the message is the reason."""
+
+
+class GroupParser:
+    """Finder of the groups of one row, as `Groups.encode` finds those of a table.
+
+    Parameters
+    ----------
+    schema : InputSchema
+    """
+
+    def __init__(self, schema: InputSchema) -> None:
+        self._schema = schema
+        self._columns = ", ".join(repr(name) for name in schema.sensitive)
+        self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
+
+    def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the codes of the row's groups; where new groups are adopted, the values."""
+        scalar = _SCALARS.issuperset(map(type, values))
+        if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
+            raise RejectedLineError(f"no group in {self._columns}")
+        if self._schema.adopts_groups:
+            if self._schema.groups.missing == "error" and None in values:
+                raise RejectedLineError(f"no group in {self._columns}")
+            return values
+        codes = self._codes.get(values)
+        if codes is None:
+            codes = self._codes[values] = self._encode(values)
+        return codes
+
+    def _encode(self, values: tuple[Any, ...]) -> tuple[int, ...]:
+        names = self._schema.sensitive
+        table = {name: object_array([value]) for name, value in zip(names, values, strict=True)}
+        try:
+            groups = self._schema.groups.encode(table)
+        except (ValueError, TypeError):
+            raise RejectedLineError(f"unknown group in {self._columns}") from None
+        return tuple(int(codes[0]) for codes in groups.memberships)
+
+
+def known_values(schema: InputSchema, index: int) -> list[Any]:
+    """Return the values of one sensitive column that occur in the labels of the groups."""
+    groups = schema.groups
+    labels: list[Any] = [*groups.labels, *groups.pooled, *groups.dropped]
+    labels = [label for label in labels if label not in groups.pools]
+    if groups.grouping == "each":
+        return [label[1] for label in labels if label[0] == groups.columns[index]]
+    return [label[index] for label in labels] if len(schema.sensitive) > 1 else labels

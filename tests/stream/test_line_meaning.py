@@ -1,0 +1,268 @@
+"""Whatever bytes come, each scored line has the score that it has alone, from the values that are in it."""
+
+import csv
+import functools
+import json
+import math
+import os
+import random
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairtransport as ft
+from fairtransport.stream.input import BatchReader, LineSource, input_schema_for
+from fairtransport.stream.scorers import scorer_for
+from fairtransport.tabular import TableModel
+
+from .worlds import cot, repair
+
+FORMATS = ("csv", "jsonl")
+
+
+class World:
+    """A model, and what a valid row of its input has."""
+
+    def __init__(self, model, columns, sensitive, **options):
+        self.schema = input_schema_for(model, sensitive=sensitive, **options)
+        self.scorer = scorer_for(self.schema.model)
+        self.columns = columns  # name -> values to draw from
+        self.tokens = sorted({_token(value) for values in columns.values() for value in values})
+
+    def row(self, chance):
+        return {name: chance.choice(values) for name, values in self.columns.items()}
+
+    def line(self, chance, file_format):
+        row = self.row(chance)
+        if file_format == "jsonl":
+            return json.dumps(row, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
+        quoting = csv.QUOTE_ALL if chance.random() < 0.3 else csv.QUOTE_MINIMAL
+        written = []
+        file = type("File", (), {"write": lambda _, text: written.append(text)})()
+        csv.writer(file, lineterminator="", quoting=quoting).writerow("" if v is None else v for v in row.values())
+        return written[0].encode("utf-8", "replace")
+
+    def read(self, content, file_format):
+        """Return the batch of an input, its scores, and the lines that would be written."""
+        header = ",".join(self.columns).encode() + b"\n" if file_format == "csv" else b""
+        with tempfile.TemporaryFile() as file:
+            file.write(header + content)
+            file.flush()
+            os.lseek(file.fileno(), 0, os.SEEK_SET)
+            reader = BatchReader(LineSource(file.fileno()), self.schema, "score", file_format, ",")
+            assert reader.open()
+            batch = reader.read(1000)
+        if batch is None:
+            return None, np.empty(0), []
+        if not batch.accepted:
+            return batch, np.empty(0), []
+        if self.schema.adopts_groups:  # scoring a new group changes the model; compare what it is given instead
+            scores = batch.X.sum(axis=1)
+        else:
+            scores = self.scorer.score(batch.X, batch.sensitive_features)
+        return batch, scores, batch.with_scores(scores).split(b"\n")[:-1]
+
+
+def group(batch, place):
+    if isinstance(batch.sensitive_features, dict):
+        return [repr(column[place]) for column in batch.sensitive_features.values()]
+    return [codes[place] for codes in batch.sensitive_features.memberships]
+
+
+def _token(value):
+    return json.dumps(value).encode()
+
+
+@functools.cache
+def worlds():
+    numbers = [0, 1, -1.5, 2e-300, 12345678901234567890, 3.25]
+    rng = np.random.default_rng(0)
+    table = {
+        "size": rng.normal(5, 2, 400).round(1).astype(str),
+        "age": np.array(["2020-01-02", "2021-05-06", "2019-11-30", ""])[rng.integers(4, size=400)],
+        "job": np.array(["cook", "1", "true", "a b"])[rng.integers(4, size=400)],
+        "sex": np.array(["F", "M"])[rng.integers(2, size=400)],
+    }
+    table["label"] = np.where(rng.random(400) < 0.5, "yes", "no")
+    estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
+    raw = TableModel(estimator, label="label", sensitive_features=["sex"]).fit(table)
+    scores = np.linspace(0, 1, 400)
+    by_type = {
+        "int": [0, 1, 7, 12],
+        "bool": [True, False],
+        "float": [0.5, 2.0],
+        "missing": ["F", None],
+    }
+    found = {
+        "numbers": World(
+            cot(), {**dict.fromkeys("xyz", numbers), "sex": ["F", "M"]}, ["sex"], features=["x", "y", "z"]
+        ),
+        "adopted": World(
+            cot(new_groups="adopt"),
+            {"x": numbers, "sex": ["F", "M", "A", 1, True, None], "y": numbers, "z": numbers, "id": [1, "a,b", '"']},
+            ["sex"],
+            features=["x", "y", "z"],
+        ),
+        "scores": World(repair(), {"s": [0, 0.25, 1, 1.5, -0.0], "sex": ["F", "M"]}, ["sex"], score="s"),
+        "raw": World(
+            raw,
+            {
+                "size": [1, True, "7.5", None, 10**309, 2.0, "x"],
+                "age": ["2020-01-02", "", 5, None, "2020-01-02T03:04:05"],
+                "job": ["cook", 1, True, 1.0, "a b", None, "1", "new", "\ud800"],
+                "sex": ["F", " M", "f", None],
+            },
+            ["sex"],
+        ),
+    }
+    for name, labels in by_type.items():
+        groups = np.array(labels, dtype=object)[np.arange(400) % len(labels)]
+        model = ft.QuantileRepair(missing="group").fit(scores, sensitive_features={"g": groups})
+        drawn = [*labels, 0, 1, 0.0, True, "0", "1", "true", "nan", None]
+        found[name] = World(model, {"s": [0.5, 0.25, 1], "g": drawn}, ["g"], score="s")
+    crossed = {"race": np.array(["B", "W"])[np.arange(400) % 2], "sex": np.array(["F", "M"])[np.arange(400) // 2 % 2]}
+    model = ft.QuantileRepair().fit(scores, sensitive_features=crossed)
+    found["crossed"] = World(
+        model, {"race": ["B", "W", "X"], "s": [0.5, 0.25], "sex": ["F", "M"]}, ["race", "sex"], score="s"
+    )
+    return found
+
+
+def check_each_line_alone(world, content, file_format):
+    """Read the input as a whole and each line alone; return the number of scored lines."""
+    content = content.removeprefix(b"\xef\xbb\xbf")  # the mark at the beginning belongs to no line
+    batch, scores, written = world.read(content, file_format)
+    lines = content.split(b"\n")[:-1]
+    if batch is None:
+        assert lines == []
+        return 0
+    first = 2 if file_format == "csv" else 1
+    reasons = {number - first: reason for number, reason in batch.rejected}
+    assert len(batch.lines) == len(lines)
+    assert sorted([*batch.accepted, *reasons]) == list(range(len(lines)))  # each line once
+    for place, index in enumerate(batch.accepted):
+        alone, [score], [out] = world.read(lines[index] + b"\n", file_format)
+        assert (alone.accepted, group(alone, 0)) == ([0], group(batch, place))
+        # the rounding of a sum of products depends on the size of the matrix, in BLAS
+        assert score == pytest.approx(scores[place], rel=1e-12, abs=1e-15)
+        assert (
+            written[place].rsplit(b":" if file_format == "jsonl" else b",", 1)[0]
+            == out.rsplit(b":" if file_format == "jsonl" else b",", 1)[0]
+        )
+        check_values(world, batch, place, lines[index], written[place], file_format)
+    for index, reason in reasons.items():
+        alone, _, _ = world.read(lines[index] + b"\n", file_format)
+        assert alone.rejected == [(first, reason)]
+    return len(batch.accepted)
+
+
+def check_values(world, batch, place, line, written, file_format):
+    """Compare with another reader of this one line: its numbers are in the batch, and its score is the last value."""
+    if file_format == "csv":
+        before, after = (next(csv.reader([text.removesuffix(b"\r").decode()])) for text in (line, written))
+        values = dict(zip(world.columns, before, strict=True))
+        assert after[:-1] == before
+        assert math.isfinite(float(after[-1]))
+    else:
+        values, after = json.loads(line), json.loads(written)
+        assert math.isfinite(after.pop("score"))
+        assert json.dumps(after) == json.dumps(values)
+    for column, name in enumerate(world.schema.numeric):
+        cell = batch.X[place] if batch.X.ndim == 1 else batch.X[place, column]
+        assert float(values[name]) == cell
+
+
+PIECES = [
+    b"\r", b"\r\n", b"\n", b"\0", b'"', b'""', b'",', b",", b"\\", b"{", b"}", b"}{", b"[", b"]", b"\xef\xbb\xbf",
+    b"\xff", b"\xe2\x80\xa8", b"\xc2\x85", b"\x0b", b"\x0c", b"\x1c", b"1e999", b"-", b"_", b"NaN", b"1" * 310,
+    b"[" * 1100,    b'"\\ud800"', b" ", b"\t", b'"sex":', b'"x":1,', b"0x1", b"'", b"#", b"//",
+]  # fmt: skip
+
+
+def mutated(world, chance, file_format):
+    """Return valid lines, some damaged: overwritten, cut, doubled, joined, or with a hostile piece inside."""
+    lines = [world.line(chance, file_format) for _ in range(chance.randint(1, 7))]
+    content = bytearray(b"\n".join(lines) + (b"\n" if chance.random() < 0.9 else b""))
+    for _ in range(chance.randint(0, 5)):
+        at = chance.randrange(len(content) + 1)
+        piece = chance.choice(
+            [chance.choice(PIECES), chance.choice(world.tokens), chance.randbytes(chance.randint(1, 3))]
+        )
+        kind = chance.random()
+        if kind < 0.1:
+            end = content.find(b"\n", at)
+            content[at : end + 1 if end >= 0 else None] = piece
+        elif kind < 0.2:
+            content[at:at] = bytes(content[max(0, at - 40) : at])
+        else:
+            content[at : at + chance.choice([0, 0, len(piece), 1])] = piece
+    return bytes(content)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("name", worlds())
+def test_each_line_has_the_score_that_it_has_alone(name, file_format):
+    world, chance = worlds()[name], random.Random(name)  # noqa: S311
+    scored = sum(check_each_line_alone(world, mutated(world, chance, file_format), file_format) for _ in range(12))
+    assert scored > 0
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("name", worlds())
+def test_each_line_of_thousands_of_batches_has_the_score_that_it_has_alone(name, file_format):
+    world, chance = worlds()[name], random.Random(name + file_format)  # noqa: S311
+    scored = sum(check_each_line_alone(world, mutated(world, chance, file_format), file_format) for _ in range(150))
+    assert scored > 50
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["numbers", "raw"]), st.sampled_from(FORMATS), st.binary(max_size=60), st.data())
+def test_any_bytes_beside_valid_lines(name, file_format, noise, data):
+    world = worlds()[name]
+    chance = random.Random(data.draw(st.integers(0, 1000)))  # noqa: S311
+    valid = [world.line(chance, file_format) + b"\n" for _ in range(2)]
+    check_each_line_alone(world, valid[0] + noise + b"\n" + valid[1] + noise, file_format)
+
+
+SHIFTS = {
+    "csv": [
+        [b"1,2,3,F\r4,5,6,M", b"0,0,0,F", b"", b"9,9,9,M"],
+        [b"1,2,3,F\r", b"\r0,0,0,F", b"\n".strip(), b"9,9,9,M"],
+        [b'1,2,3,"F', b'0,0,0,F",', b"9,9,9,M"],
+    ],
+    "jsonl": [
+        [b'{"x":1,"y":2,"z":3,"sex":"F"}{"x":4,"y":5,"z":6,"sex":"M"}', b'{"x":0,"y":0,"z":0,"sex":"F"}',
+         b'{"x":7,"y":7,', b'"z":7,"sex":"M"}', b'{"x":9,"y":9,"z":9,"sex":"M"}'],
+        [b'{"x":1,"y":2,"z":3,"sex":"F"}', b"", b'{"x":4,"y":5,"z":6,"sex":"M"} {"x":0,"y":0,"z":0,"sex":"F"}'],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("file_format", "lines"), [(kind, lines) for kind, all_ in SHIFTS.items() for lines in all_])
+def test_as_many_rows_as_lines_are_not_enough(file_format, lines):
+    """A line of two rows and an empty line, or an object of two lines, shifted all rows in between."""
+    content = b"\n".join(lines) + b"\n"
+    assert 1 <= check_each_line_alone(worlds()["numbers"], content, file_format) < len(lines)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_byte_order_mark_costs_no_row(file_format):
+    world, chance = worlds()["numbers"], random.Random(0)  # noqa: S311
+    content = world.line(chance, "jsonl") + b"\n"
+    if file_format == "jsonl":
+        batch, _, written = world.read(b"\xef\xbb\xbf" + content, "jsonl")
+        assert (batch.accepted, batch.rejected) == ([0], [])
+        assert json.loads(written[0])
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(b"\xef\xbb\xbfx,y,z,sex\n1,2,3,F\n")
+        file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        reader = BatchReader(LineSource(file.fileno()), world.schema, "score", "csv", ",")
+        assert reader.open()
+        assert reader.output_header == b"x,y,z,sex,score\n"
+        assert reader.read(5).accepted == [0]

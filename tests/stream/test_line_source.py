@@ -1,0 +1,201 @@
+"""Lines of files and pipes: positions, batches of bounded size, and inputs that changed."""
+
+import os
+import random
+import threading
+
+import pytest
+
+from fairtransport.stream.input import _line_source
+from fairtransport.stream.input._line_source import MAX_BATCH_BYTES, MAX_LINE_BYTES, LineSource
+
+
+def pipe(content):
+    """Return a pipe to which a thread writes in small pieces."""
+    reading, writing = os.pipe()
+
+    def write():
+        for begin in range(0, len(content), 7):
+            os.write(writing, content[begin : begin + 7])
+        os.close(writing)
+
+    threading.Thread(target=write, daemon=True).start()
+    return reading
+
+
+def opened(path):
+    return LineSource(os.open(path, os.O_RDONLY))
+
+
+def state(source):
+    return source.position, source.lines, source.head, source.checksum
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+@pytest.mark.parametrize("end", [b"", b"fi", b"five\r"])
+@pytest.mark.parametrize("stop_at", [1, 2, 3])
+def test_lines_and_position(tmp_path, kind, end, stop_at):
+    content = b"one\r\ntwo\n\nfo\rur\n" + end
+    path = tmp_path / "lines"
+    path.write_bytes(content)
+
+    def source():
+        return LineSource(os.open(path, os.O_RDONLY) if kind == "file" else pipe(content))
+
+    whole = source()
+    assert whole.take(2) + whole.take(9) == [b"one", b"two", b"", b"fo\rur"]
+    assert (whole.lines, whole.position) == (4, len(content) - len(end))
+    assert (whole.ended, whole.incomplete) == (True, bool(end))
+    assert whole.take(1) == []
+    first = source()
+    first.take(stop_at)
+    again = source()
+    again.skip(*state(first))
+    assert again.take(9) == [b"one", b"two", b"", b"fo\rur"][stop_at:]
+    assert state(again) == state(whole)
+
+
+def test_another_input_is_refused(tmp_path):
+    (tmp_path / "a").write_bytes(b"one\ntwo\n")
+    (tmp_path / "b").write_bytes(b"eins\nzwei\n")
+    first = opened(tmp_path / "a")
+    first.take(2)
+    with pytest.raises(ValueError, match="does not begin like"):
+        opened(tmp_path / "b").skip(*state(first))
+    (tmp_path / "a").write_bytes(b"one\n")
+    with pytest.raises(ValueError, match="fewer bytes"):
+        opened(tmp_path / "a").skip(*state(first))
+    (tmp_path / "a").write_bytes(b"one\ntwo three")
+    with pytest.raises(ValueError, match="does not begin like"):
+        opened(tmp_path / "a").skip(*state(first))
+    with pytest.raises(ValueError, match="does not begin like"):
+        LineSource(pipe(b"one\n")).skip(*state(first))
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_an_input_that_was_rewritten_after_its_head_is_refused(tmp_path, kind):
+    lines = [b"%06d" % number for number in range(2000)]
+    path = tmp_path / "lines"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    first = opened(path)
+    first.take(1500)
+    lines[1000] = b"-00001"
+    lines += [b"more"] * 5
+
+    def source(content):
+        path.write_bytes(content)
+        return opened(path) if kind == "file" else LineSource(pipe(content))
+
+    with pytest.raises(ValueError, match="first 1500 lines of the input are not those"):
+        source(b"\n".join(lines) + b"\n").skip(*state(first))
+    with pytest.raises(ValueError, match="ends before line 1500"):
+        source(b"\n".join(lines[:900]) + b"\n" + b"x" * 9000).skip(*state(first))
+
+
+def test_a_line_that_was_incomplete_is_taken_when_it_is_complete(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\n12,99")
+    first = opened(path)
+    assert first.take(5) == [b"one"]
+    assert first.incomplete
+    with path.open("ab") as file:
+        file.write(b"999\nthree\n")
+    again = opened(path)
+    again.skip(*state(first))
+    assert again.take(5) == [b"12,99999", b"three"]
+    assert not again.incomplete
+
+
+def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"a\n" + b"x" * (5 * MAX_LINE_BYTES) + b"\nb\n")
+    source = opened(path)
+    taken = source.take(3)
+    assert [line[:1] for line in taken] == [b"a", b"x", b"b"]
+    assert len(taken[1]) == MAX_LINE_BYTES + 1
+    assert source.position == path.stat().st_size
+    again = opened(path)
+    again.skip(*state(source))
+    assert again.take(1) == []
+
+
+def test_batches_are_bounded_in_bytes_and_do_not_depend_on_how_lines_arrive(tmp_path, monkeypatch):
+    chance = random.Random(0)  # noqa: S311
+    lengths = [chance.choice([0, 10, 1000, MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 3 * MAX_LINE_BYTES]) for _ in range(40)]
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
+
+    def batches(source):
+        return list(iter(lambda: [len(line) for line in source.take(20)], []))
+
+    expected = batches(opened(path))
+    assert [length for batch in expected for length in batch] == [min(n, MAX_LINE_BYTES + 1) for n in lengths]
+    assert all(sum(batch) <= MAX_BATCH_BYTES for batch in expected)
+    assert 1 < max(map(len, expected)) <= 20
+    for chunk in (10_007, 1 << 16, 1 << 20):
+        monkeypatch.setattr(_line_source, "_CHUNK", chunk)
+        assert batches(opened(path)) == expected
+        first, again = opened(path), opened(path)
+        before = [[len(line) for line in first.take(20)] for _ in range(2)]
+        again.skip(*state(first))
+        assert before + batches(again) == expected
+
+
+def test_following_a_file_and_waiting(tmp_path):
+    path, stop = tmp_path / "lines", threading.Event()
+    path.write_bytes(b"one\ntw")
+    source = LineSource(os.open(path, os.O_RDONLY), follow=True, stop=stop.is_set)
+    assert source.take(2, wait=0.05) == [b"one"]  # the second is incomplete
+    with path.open("ab") as file:
+        file.write(b"o\nthree\n")
+    assert source.take(2) == [b"two", b"three"]
+    threading.Timer(0.2, stop.set).start()
+    assert source.take(2) == []
+    path.write_bytes(b"")
+    stop.clear()
+    with pytest.raises(ValueError, match="shorter"):
+        source.take(1)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_file_that_is_truncated_and_rewritten_while_it_is_read_is_noticed(tmp_path, monkeypatch, follow):
+    monkeypatch.setattr(_line_source, "_CHUNK", 8)
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\ntwo\n")
+    source = LineSource(os.open(path, os.O_RDONLY), follow=follow)
+    assert source.take(2) == [b"one", b"two"]
+    with path.open("r+b") as file:
+        file.truncate()
+        file.write(b"eins\nzwei\ndrei\n")
+    with pytest.raises(ValueError, match="rewritten while it was read"):
+        source.take(1)
+
+
+def test_following_after_a_resume(tmp_path):
+    path, stop = tmp_path / "lines", threading.Event()
+    path.write_bytes(b"one\ntwo\nthr")
+    first = opened(path)
+    first.take(2)
+    source = LineSource(os.open(path, os.O_RDONLY), follow=True, stop=stop.is_set)
+    source.skip(*state(first))
+    with path.open("ab") as file:
+        file.write(b"ee\n")
+    assert source.take(1) == [b"three"]
+
+
+def test_a_stopped_pipe_returns_the_lines_it_has():
+    stop = threading.Event()
+    reading, writing = os.pipe()
+    os.write(writing, b"one\ntwo\n")
+    source = LineSource(reading, stop=stop.is_set)
+    threading.Timer(0.3, stop.set).start()
+    assert source.take(5) == [b"one", b"two"]
+    os.close(writing)
+
+
+def test_standard_input_that_is_a_file_read_from_the_middle(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"header\none\ntwo\n")
+    handle = os.open(path, os.O_RDONLY)
+    os.lseek(handle, 7, os.SEEK_SET)
+    assert LineSource(handle).take(5) == [b"one", b"two"]
