@@ -232,7 +232,7 @@ def refused(table, error, message, **options):
 def test_scores_outside_need_a_range(to_table):
     columns = {"s": [0.5, 1.5, -0.25, np.inf, None, np.nan], "g": ["a", "b", CANARY, "a", "b", "a"]}
     refused(
-        to_table(columns), ValueError, r"'s' has 3 of 6 values outside \[0, 1\]; give the range .* range=\(low, high\)"
+        to_table(columns), ValueError, r"'s' has 3 of 6 values outside \[0, 1\]. Give the range .* range=\(low, high\)"
     )
     columns["s"][3] = 1.0
     assert count_table(to_table(columns), score="s", sensitive_features="g", range=(-1, 2)).histograms.rows.sum() == 4

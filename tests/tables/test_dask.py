@@ -154,15 +154,16 @@ def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(mon
 def test_it_looks_into_more_partitions_until_there_are_enough_rows():
     """Counts of 1, 4, 16 and all 30 partitions of 10 rows."""
     table = open_table(dd.from_pandas(rows().reset_index(), npartitions=30))
+    key = table.keys["id"]
 
     def ids(part):
-        return part.select("id").group_by("id").agg(nw.len().alias("rows"))
+        return part.select(key).group_by(key).agg(nw.len().alias("rows"))
 
     def count(found):
         return [len(found.collect())]
 
     for n_rows, expected in ((5, [10]), (10, [10]), (11, [10, 40]), (41, [10, 40, 160]), (999, [10, 40, 160, 300])):
-        found = count_first_partitions(table, ids, count, keys=["id"], n_rows=n_rows)
+        found = count_first_partitions(table.frame, ids, count, keys=[key], n_rows=n_rows)
         assert [counts[0] for counts in found] == expected
 
 

@@ -219,8 +219,7 @@ def test_names_that_differ_in_case_only(tmp_path):
     for ending in ("csv", "parquet", "feather"):
         path = write(tmp_path / f"x.{ending}", frame)
         assert count(path, columns).histograms.groups.names == ("c", "d")
-        with pytest.raises(ValueError, match="differ only in case"):
-            count(path, Columns.named(score="s", sensitive_features="S"))
+        assert count(path, Columns.named(score="s", sensitive_features="S")).histograms.groups.names == ("a", "b")
     with pytest.raises(ValueError, match="differ only in case"):
         count(write(tmp_path / "x.jsonl", frame), columns)
 
@@ -349,7 +348,7 @@ def hole(data):
             r"x\.jsonl, line 5: a value does not have the type",
         ),
         ("x.jsonl", f'{{"s":0.5,"s":0.7,"g":"{CANARY}"}}\n', r"x\.jsonl, line 1: .*a name occurs twice"),
-        ("x.jsonl", f'[1,"{CANARY}"]\n', "has no column 's'"),
+        ("x.jsonl", f'[1,"{CANARY}"]\n', "line 1: the line is not a JSON object"),
         ("x.parquet", CANARY * 10, "is not a Parquet file, or is truncated"),
         ("x.feather", CANARY * 10, "is not a Feather file .*, or is truncated"),
     ],
@@ -519,7 +518,7 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     with open_files([text(tmp_path / "x.csv", GOOD)], memory="100MB", threads=1) as table:
         assert len(list((tmp_path / "tmp").iterdir())) == 1
-        assert table.run(lambda frame, **_: frame.aggregate("count(*)").fetchall(), USED_SMALL) == [(3,)]
+        assert table.run(lambda frame, **_: len(frame.frame.collect()), USED_SMALL) == 3
     with pytest.raises(ValueError, match="is not a CSV file"):
         open_files([text(tmp_path / "y.csv", "\0")])
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import types
+import uuid
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +14,89 @@ import narwhals as nw
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["choose_code", "collect", "column", "original_names", "plain_names", "schema_of", "small_table", "taken"]
+__all__ = ["NumberedTable", "choose_code", "collect", "numbers", "rename_all", "schema_of", "small_table"]
 
 # Errors of Dask tasks whose messages may quote values; others, such as a missing file, do not.
 _QUOTING_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)
 
 
-def _is_spark(table: nw.LazyFrame[Any]) -> bool:
+def _is_spark(table: nw.LazyFrame[Any] | nw.DataFrame[Any]) -> bool:
     return table.implementation.is_pyspark() or table.implementation.is_pyspark_connect()
 
 
 # ---------------------------------------------------------------------------------------------------------- columns
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedTable:
+    """A lazy table whose columns are numbered, and the names that its user knows them by.
+
+    To engines some names are more than names: to polars ``^h$`` is a pattern, to DuckDB ``*`` is all columns, to Spark
+    ``a.b`` is a field of a struct; DuckDB and Spark ignore case. Columns are therefore numbered by their position, and
+    no expression contains a name of the user.
+
+    Attributes
+    ----------
+    frame : LazyFrame
+        With the columns c0, c1, ...
+    names : tuple
+        Names of the columns; pandas allows any value.
+    """
+
+    frame: nw.LazyFrame[Any]
+    names: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, table: nw.LazyFrame[Any]) -> NumberedTable:
+        """Return a table with numbered columns; two columns of the same name are refused."""
+        native = table.to_native()
+        if table.implementation.is_polars():
+            names = native.collect_schema().names()
+        else:
+            names = native.column_names if table.implementation.is_pyarrow() else list(native.columns)
+        if len({*names}) < len(names):
+            raise ValueError("Two columns of the table have the same name; rename or drop one.")
+        return cls(nw.from_native(rename_all(table, numbers(len(names)))).lazy(), tuple(names))
+
+    @property
+    def keys(self) -> dict[Any, str]:
+        """The numbered column of each name."""
+        return dict(zip(self.names, numbers(len(self.names)), strict=True))
+
+    def schema(self) -> dict[Any, nw.dtypes.DType]:
+        """Return the types of the columns by name; see `schema_of`."""
+        return dict(zip(self.names, schema_of(self.frame).values(), strict=True))
+
+    def has(self, name: str) -> bool:
+        """Return whether the table has a column of this name; Spark and DuckDB ignore case."""
+        if _is_spark(self.frame) or self.frame.implementation.is_duckdb():
+            return name.casefold() in {known.casefold() for known in self.names}
+        return name in self.names
+
+
+def numbers(n_columns: int) -> list[str]:
+    """Return c0, c1, ..., the names of numbered columns."""
+    return [f"c{index}" for index in range(n_columns)]
+
+
+def rename_all(table: nw.LazyFrame[Any] | nw.DataFrame[Any], names: Sequence[Any]) -> Any:
+    """Return the native table with other names of its columns, by position."""
+    engine, native = table.implementation, table.to_native()
+    if _is_spark(table):
+        return native.toDF(*names)
+    if engine.is_duckdb():
+        return native.project(", ".join(f"#{position} AS {_quoted(name)}" for position, name in enumerate(names, 1)))
+    if engine.is_pyarrow():
+        return native.rename_columns(list(names))
+    if engine.is_polars() or engine.is_dask():
+        known = native.columns if engine.is_dask() else native.lazy().collect_schema().names()
+        renamed = dict(zip(known, names, strict=True))
+        return native.rename(columns=renamed) if engine.is_dask() else native.rename(renamed)
+    return native.set_axis(list(names), axis=1)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def schema_of(table: nw.LazyFrame[Any]) -> dict[str, nw.dtypes.DType]:
@@ -30,38 +105,6 @@ def schema_of(table: nw.LazyFrame[Any]) -> dict[str, nw.dtypes.DType]:
     if table.implementation.is_dask() or table.implementation.is_pandas_like():
         schema |= {name: nw.Object() for name, kind in table.to_native().dtypes.items() if kind == "object"}
     return schema
-
-
-def column(table: nw.LazyFrame[Any], name: str) -> nw.Expr:
-    """Return a column by name; for Spark, to which ``a.b`` is a field of a struct, the name is quoted."""
-    if _is_spark(table) and _needs_quotes(name):
-        return nw.col("`" + name.replace("`", "``") + "`")
-    return nw.col(name)
-
-
-def plain_names(table: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Rename the columns where Spark could not join the table under their names."""
-    native = table.to_native()
-    if not _is_spark(table) or not any(map(_needs_quotes, native.columns)):
-        return table
-    return nw.from_native(native.toDF(*(f"__repair_own_{index}" for index in range(len(native.columns)))))
-
-
-def original_names(table: nw.LazyFrame[Any], names: Sequence[str]) -> Any:
-    """Invert `plain_names`; return the native table."""
-    native = table.to_native()
-    return native.toDF(*names) if _is_spark(table) and native.columns != names else native
-
-
-def _needs_quotes(name: str) -> bool:
-    return "." in name or "`" in name
-
-
-def taken(name: str, table: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> bool:
-    """Return whether the table has a column of this name; Spark and DuckDB ignore case."""
-    if _is_spark(table) or table.implementation.is_duckdb():
-        return name.casefold() in {known.casefold() for known in schema}
-    return name in schema
 
 
 # ------------------------------------------------------------------------------------------------------ expressions
@@ -113,10 +156,24 @@ def small_table(table: nw.LazyFrame[Any], columns: Mapping[str, Sequence[Any]]) 
     """Return a small table on the engine of another one."""
     engine, native = table.implementation, table.to_native()
     if engine.is_duckdb():
-        repair_lookup = import_module("pyarrow").table(columns)  # noqa: F841 - DuckDB finds it by its name
-        return nw.from_native(native.query("scored", "SELECT * FROM repair_lookup"))
+        return nw.from_native(_arrow_on_duckdb(native, import_module("pyarrow").table(columns)))
     if _is_spark(table):
         small = native.sparkSession.createDataFrame(import_module("pyarrow").table(columns))
         # Above 10 MB Spark would shuffle both tables.
         return nw.from_native(small.hint("broadcast"))
     return nw.from_dict(columns, backend=engine).lazy()
+
+
+def _arrow_on_duckdb(relation: Any, table: Any) -> Any:
+    """Return an Arrow table as a relation on the connection of another one.
+
+    A relation does not give its connection away, but a query on it finds Python variables by their names, unless a
+    table of the user has that name. The name is therefore a new one each time.
+    """
+    name = f"lookup_{uuid.uuid4().hex}"
+    find = types.FunctionType(_find_variable.__code__, {name: table})
+    return find(relation, name)
+
+
+def _find_variable(relation: Any, name: str) -> Any:
+    return relation.query("unused", f"SELECT * FROM {name}")  # noqa: S608 - a name of our own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ import narwhals as nw
 
 from fairtransport._columns import say_columns
 from fairtransport.tables._dask_partitions import map_partitions, sum_partitions
-from fairtransport.tables._engines import choose_code, collect, column, original_names, plain_names, schema_of, taken
+from fairtransport.tables._engines import NumberedTable, choose_code, collect, numbers, rename_all, schema_of
 from fairtransport.tables._group_join import common_kind, join_groups
-from fairtransport.tables._repair_lookup import free_name
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
 from fairtransport.tables.table_counts import node_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fairtransport.histograms import Grid
     from fairtransport.tables._repair_lookup import RepairLookup
@@ -30,24 +29,17 @@ _REASONS = {_NO_SCORE: "no score", _NO_GROUP: "no group"}
 
 @dataclass(frozen=True)
 class _Task:
-    """The columns of a repair, and the types in which those of the groups are compared."""
+    """The numbered columns of a repair, and the types in which those of the groups are compared."""
 
     columns: Columns
     kinds: tuple[nw.dtypes.DType, ...]
     grid: Grid
-    output: str = ""
 
     @classmethod
     def of(
-        cls,
-        lookup: RepairLookup,
-        schema: Mapping[str, nw.dtypes.DType],
-        *,
-        score: str,
-        sensitive_features: str | Sequence[str],
-        output: str = "",
+        cls, lookup: RepairLookup, table: NumberedTable, *, score: str, sensitive_features: str | Sequence[str]
     ) -> _Task:
-        columns = Columns.named(score=score, sensitive_features=sensitive_features)
+        columns, schema = Columns.named(score=score, sensitive_features=sensitive_features), table.schema()
         check_columns(schema, columns)
         if len(columns.sensitive_features) != len(lookup.groups.columns):
             raise ValueError(
@@ -56,12 +48,7 @@ class _Task:
             )
         known = zip(columns.sensitive_features, lookup.values().values(), strict=True)
         kinds = tuple(common_kind(name, schema[name], values) for name, values in known)
-        return cls(columns, kinds, lookup.grid, output)
-
-    def renamed(self, names: Mapping[str, str]) -> _Task:
-        """Return the task for a table whose columns have other names."""
-        groups = tuple(names[name] for name in self.columns.sensitive_features)
-        return replace(self, columns=Columns(names[self.columns.score], groups))
+        return cls(columns.renamed(table.keys), kinds, lookup.grid)
 
 
 # --------------------------------------------------------------------------------------------------------- repaired
@@ -72,41 +59,42 @@ def repair_rows(
 ) -> Any:
     """Return the table with one more column, as lazily as the engine is; see `fairtransport.TableRepair`."""
     table = open_table(frame)
-    schema = schema_of(table)
-    if taken(output, table, schema):
+    if table.has(output):
         raise ValueError(f"The table has a column {output!r} already; name another with output=.")
-    task = _Task.of(lookup, schema, score=score, sensitive_features=sensitive_features, output=output)
-    if table.implementation.is_dask():
-        return map_partitions(table, partial(_repair_eager, task=task), lookup)
-    if isinstance(nw.from_native(frame), nw.DataFrame):
-        return _repair_eager(frame, lookup, task=task)
-    plain = plain_names(table)
-    names = dict(zip(schema, plain.collect_schema(), strict=True))
-    return original_names(_repair(plain, lookup, task.renamed(names)), [*schema, output])
+    task, names = _Task.of(lookup, table, score=score, sensitive_features=sensitive_features), [*table.names, output]
+    if table.frame.implementation.is_dask():
+        repaired = map_partitions(table.frame, partial(_repair_eager, task=task), lookup)
+        return rename_all(nw.from_native(repaired), names)
+    eager = nw.from_native(frame)
+    if not isinstance(eager, nw.DataFrame):
+        return rename_all(_repair(table.frame, lookup, task), names)
+    repaired = rename_all(eager, numbers(len(table.names)))
+    native = rename_all(nw.from_native(_repair_eager(repaired, lookup, task=task)), names)
+    if eager.implementation.is_pandas_like():
+        native.columns.names = frame.columns.names
+    return native
 
 
 def _repair_eager(frame: Any, lookup: RepairLookup, *, task: _Task) -> Any:
     """Repair a table in memory; the order of the rows and the index stay."""
     eager = nw.from_native(frame, eager_only=True)
-    order = free_name("__repair_row", eager.columns)
-    repaired = _repair(eager.with_row_index(order).lazy(), lookup, task)
-    native = repaired.sort(order).drop(order).collect().to_native()  # a join need not keep the order
+    repaired = _repair(eager.with_row_index("row").lazy(), lookup, task)
+    native = repaired.sort("row").drop("row").collect().to_native()  # a join need not keep the order
     if eager.implementation.is_pandas_like():
         native.index = frame.index
     return native
 
 
 def _repair(table: nw.LazyFrame[Any], lookup: RepairLookup, task: _Task) -> nw.LazyFrame[Any]:
-    names = ("bin", "start", "base", "slope", *(f"key_{number}" for number in range(len(task.kinds))))
-    taken_names = table.collect_schema().names()
-    node, start, base, slope, *free = (free_name(f"__repair_{name}", taken_names) for name in names)
-    value, keys = _clamped(nw.col(task.columns.score), task.grid), dict(zip(free, task.kinds, strict=True))
+    """Add a column ``repaired`` at the end."""
+    keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
+    value = _clamped(nw.col(task.columns.score), task.grid)
     passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
-    with_nodes = table.with_columns(node_of(value, task.grid).alias(node), **passing)
-    columns = dict(zip((*keys, node, start, base, slope), lookup.columns().values(), strict=True))
-    image = nw.col(base) + (value - nw.col(start)) * nw.col(slope)
-    joined = join_groups(with_nodes, keys, columns, on=[node])
-    return joined.with_columns(image.alias(task.output)).drop(node, start, base, slope)
+    with_nodes = table.with_columns(node_of(value, task.grid).alias("bin"), **passing)
+    columns = dict(zip((*keys, "bin", "start", "base", "slope"), lookup.columns().values(), strict=True))
+    image = nw.col("base") + (value - nw.col("start")) * nw.col("slope")
+    joined = join_groups(with_nodes, keys, columns, on=["bin"])
+    return joined.with_columns(image.alias("repaired")).drop("bin", "start", "base", "slope")
 
 
 def _clamped(score: nw.Expr, grid: Grid) -> nw.Expr:
@@ -125,12 +113,12 @@ def check_rows(
 ) -> dict[str, int]:
     """Count the rows that are clamped and those without a repaired score, in one pass on the engine."""
     table = open_table(frame)
-    task = _Task.of(lookup, schema_of(table), score=score, sensitive_features=sensitive_features)
+    task = _Task.of(lookup, table, score=score, sensitive_features=sensitive_features)
     count = partial(_count_states, task=task, known=list(lookup.values().values()))
-    if table.implementation.is_dask():
-        states = collect(sum_partitions(table.select(*task.columns), count, keys=["state", "unknown"]))
+    if table.frame.implementation.is_dask():
+        states = collect(sum_partitions(table.frame.select(*task.columns), count, keys=["state", "unknown"]))
     else:
-        states = collect(count(table))
+        states = collect(count(table.frame))
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
     for row in states.rows(named=True):
         counts["rows"] += row["rows"]
@@ -144,10 +132,10 @@ def check_rows(
 
 def _count_states(table: nw.LazyFrame[Any], *, task: _Task, known: list[list[Any]]) -> nw.LazyFrame[Any]:
     schema, grid = schema_of(table), task.grid
-    value = column(table, task.columns.score).cast(nw.Float64)
+    value = nw.col(task.columns.score).cast(nw.Float64)
     state = choose_code((value < grid.low) | (value > grid.high), _CLAMPED, _INSIDE)
     keys = {f"key{index}": kind for index, kind in enumerate(task.kinds)}
-    passing = {key: column(table, name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
+    passing = {key: nw.col(name) for key, name in zip(keys, task.columns.sensitive_features, strict=True)}
     # A comparison with a missing value is missing on some engines, so missing values are tested last, outermost.
     for name, group in zip(task.columns.sensitive_features, passing.values(), strict=True):
         state = choose_code(group.is_null(), _NO_GROUP, state)

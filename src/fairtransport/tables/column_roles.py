@@ -14,7 +14,7 @@ import narwhals as nw
 
 from fairtransport._columns import say_columns
 from fairtransport.tables._dask_partitions import count_first_partitions
-from fairtransport.tables._engines import collect, column, schema_of
+from fairtransport.tables._engines import NumberedTable, collect, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +80,16 @@ class Columns:
         names = (self.score, *self.sensitive_features, self.label, *self.strata, self.weight)
         return iter(dict.fromkeys(name for name in names if name is not None))
 
+    def renamed(self, names: Mapping[Any, str]) -> Columns:
+        """Return the same roles for columns of other names."""
+        return Columns(
+            names[self.score],
+            tuple(names[name] for name in self.sensitive_features),
+            None if self.label is None else names[self.label],
+            tuple(names[name] for name in self.strata),
+            None if self.weight is None else names[self.weight],
+        )
+
     def keys(self) -> dict[str, str]:
         """Return the columns that rows are grouped by, under their names in the counts: g0, ..., b0, ..., label."""
         named = {f"g{number}": name for number, name in enumerate(self.sensitive_features)}
@@ -103,15 +113,17 @@ def _names(value: Any, role: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def open_table(frame: Any) -> nw.LazyFrame[Any]:
-    """Return a table of any engine as a lazy narwhals table; nothing is read.
+def open_table(frame: Any) -> NumberedTable:
+    """Return a table of any engine as a lazy one with numbered columns; nothing is read.
 
     Examples
     --------
     >>> import polars as pl
-    >>> open_table(pl.DataFrame({"s": [0.5]})).collect_schema().names()
-    ['s']
+    >>> open_table(pl.DataFrame({"^s$": [0.5]})).keys
+    {'^s$': 'c0'}
     """
+    if isinstance(frame, NumberedTable):
+        return frame
     try:
         table = nw.from_native(frame)
     except TypeError:
@@ -121,7 +133,7 @@ def open_table(frame: Any) -> nw.LazyFrame[Any]:
         ) from None
     except nw.exceptions.DuplicateError:
         raise ValueError("Two columns of the table have the same name; rename or drop one.") from None
-    return table.lazy()
+    return NumberedTable.of(table.lazy())
 
 
 def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> None:
@@ -152,7 +164,7 @@ def suggest_names(name: str, known: list[str]) -> str:
     return f"it has {', '.join(map(repr, known[:_MOST_NAMED]))}{more}." if known else "it has no columns."
 
 
-def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups: int, crossed: bool) -> None:
+def refuse_identifiers(table: NumberedTable, columns: Columns, *, max_groups: int, crossed: bool) -> None:
     """Raise when the first rows have too many groups, strata or labels; a group-by could be as long as the table.
 
     Missing values do not count here; after the group-by the number is checked exactly.
@@ -164,14 +176,13 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
             questions.append((role, chosen))
     if columns.label is not None:
         questions.append(("label", (columns.label,)))
-    names = list(dict.fromkeys(name for _, chosen in questions for name in chosen))
-    keys = {name: f"c{index}" for index, name in enumerate(names)}
-    count = partial(_count_distinct, questions=[[keys[name] for name in chosen] for _, chosen in questions])
-    if table.implementation.is_dask():
+    keys = list(dict.fromkeys(table.keys[name] for _, chosen in questions for name in chosen))
+    count = partial(_count_distinct, questions=[[table.keys[name] for name in chosen] for _, chosen in questions])
+    if table.frame.implementation.is_dask():
         distinct = partial(_find_distinct, keys=keys, n_rows=PROBED)
-        answers = count_first_partitions(table.select(*names), distinct, count, keys=list(keys.values()), n_rows=PROBED)
+        answers = count_first_partitions(table.frame.select(*keys), distinct, count, keys=keys, n_rows=PROBED)
     else:
-        answers = iter([count(_first(table, keys, PROBED))])
+        answers = iter([count(_first(table.frame, keys, PROBED))])
     for counts in answers:
         for (role, chosen), n_values in zip(questions, counts, strict=True):
             if role != "label":
@@ -180,15 +191,14 @@ def refuse_identifiers(table: nw.LazyFrame[Any], columns: Columns, *, max_groups
                 raise ValueError(f"Column {chosen[0]!r} has at least {n_values} different labels; two are needed.")
 
 
-def _first(table: nw.LazyFrame[Any], keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
-    """Return the first rows of some columns under other names; NaN becomes missing."""
+def _first(table: nw.LazyFrame[Any], keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
+    """Return the first rows of some columns; NaN becomes missing."""
     schema = schema_of(table)
-    chosen = {key: _without_nan(column(table, name), schema[name]) for name, key in keys.items()}
-    return table.select(**chosen).head(n_rows)
+    return table.select(*(_without_nan(nw.col(key), schema[key]).alias(key) for key in keys)).head(n_rows)
 
 
-def _find_distinct(table: nw.LazyFrame[Any], *, keys: Mapping[str, str], n_rows: int) -> nw.LazyFrame[Any]:
-    return _first(table, keys, n_rows).group_by(*keys.values()).agg(nw.len().alias("rows"))
+def _find_distinct(table: nw.LazyFrame[Any], *, keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
+    return _first(table, keys, n_rows).group_by(*keys).agg(nw.len().alias("rows"))
 
 
 def _count_distinct(first: nw.LazyFrame[Any], *, questions: Sequence[Sequence[str]]) -> list[int]:

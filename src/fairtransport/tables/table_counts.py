@@ -11,11 +11,11 @@ import narwhals as nw
 import numpy as np
 
 from fairtransport._labels import positive_label
-from fairtransport._validation import check_choice, check_count
+from fairtransport._validation import OTHER_RANGES, check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
 from fairtransport.tables._dask_partitions import sum_partitions
-from fairtransport.tables._engines import choose_code, collect, column, schema_of
+from fairtransport.tables._engines import choose_code, collect
 from fairtransport.tables.column_roles import Columns, check_columns, check_group_count, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def count_table(
     check_choice(missing, ("set_aside", "group"), name="missing")
     check_count(max_groups, name="max_groups")
     table = open_table(frame)
-    check_columns(schema_of(table), columns)
+    check_columns(table.schema(), columns)
     refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
-    entries = _Entries.of(_group(table, columns, grid), columns)
+    entries = _Entries.of(_group(table.frame, columns.renamed(table.keys), grid), columns)
     _check_scores(entries, columns, grid)
     kept, set_aside = _set_aside(entries, with_groups=missing == "set_aside")
     groups = _groups(
@@ -210,14 +210,14 @@ def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFra
 
 
 def _count_nodes(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
-    """Group by the keys and the node; all columns get new names, so that none collides with a column of the table."""
-    score = column(table, columns.score).cast(nw.Float64)
+    """Group by the keys and the node."""
+    score = nw.col(columns.score).cast(nw.Float64)
     node = node_of(score, grid)
     sums = []
-    keys = {key: column(table, name) for key, name in columns.keys().items()}
+    keys = {key: nw.col(name) for key, name in columns.keys().items()}
     chosen = dict(keys)
     if columns.weight is not None:
-        weight = column(table, columns.weight).cast(nw.Float64)
+        weight = nw.col(columns.weight).cast(nw.Float64)
         sound = choose_code((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, node)
         node = choose_code(weight.is_null(), _NO_WEIGHT, choose_code(weight.is_nan(), _NO_WEIGHT, sound))
         chosen |= {"weights": weight, "squares": weight * weight}
@@ -291,9 +291,8 @@ def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:
     n_outside, n_bad = (int(entries.rows[entries.nodes == code].sum()) for code in (_OUTSIDE, _BAD_WEIGHT))
     if n_outside:
         raise ValueError(
-            f"Column {columns.score!r} has {n_outside} of {total} values outside [{grid.low:g}, {grid.high:g}]; give "
-            "the range of possible scores with range=(low, high). If these are logits, apply the logistic function "
-            "first."
+            f"Column {columns.score!r} has {n_outside} of {total} values outside [{grid.low:g}, {grid.high:g}]. "
+            f"{OTHER_RANGES}"
         )
     if n_bad:
         raise ValueError(

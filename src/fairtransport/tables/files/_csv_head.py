@@ -110,7 +110,7 @@ def first_bytes(file: FoundFile, size: int) -> bytes:
             return plain.read(size)
     arrow: Any = load_extra("pyarrow")
     try:
-        with arrow.OSFile(str(file.path)) as raw, arrow.CompressedInputStream(raw, file.compression) as stream:
+        with arrow.OSFile(file.location) as raw, arrow.CompressedInputStream(raw, file.compression) as stream:
             return bytes(stream.read(size))
     except (arrow.ArrowException, OSError):
         raise ValueError(f"{file.path} is not a {file.compression} file, or is truncated.") from None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CsvOptions", "csv_layouts", "json_layouts"]
 
-_LINES = "format = 'newline_delimited'"
+_LINES = "format = 'newline_delimited', records = true, map_inference_threshold = -1"
 _SAMPLED_BYTES = 1 << 16
 
 
@@ -105,14 +105,19 @@ def json_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Layout
 
 
 def _check_keys(file: FoundFile) -> None:
-    """Raise when the first objects have keys that differ only in case, since the engine reads only one of them."""
+    """Raise when the engine could not tell the keys of the first objects apart, or could not address one."""
     keys: set[str] = set()
-    for line in first_bytes(file, _SAMPLED_BYTES).splitlines():
+    for number, line in enumerate(first_bytes(file, _SAMPLED_BYTES).splitlines(), start=1):
+        record: Any = {}
         with contextlib.suppress(ValueError, RecursionError):  # the engine reports malformed lines
             record = json.loads(line)
-            keys.update(record if isinstance(record, dict) else ())
+        if not isinstance(record, dict):
+            raise ValueError(f"{file.path}, line {number}: the line is not a JSON object.")  # noqa: TRY004
+        keys.update(record)
     if len({key.casefold() for key in keys}) < len(keys):
         raise ValueError(f"{file.path} has names that differ only in case; rename one.")
+    if "" in keys:
+        raise ValueError(f"{file.path} has a column whose name is empty; rename it.")
 
 
 def _struct(pairs: Iterable[tuple[str, str]]) -> str:

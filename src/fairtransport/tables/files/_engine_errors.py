@@ -57,7 +57,7 @@ def redacted_error(
         return _csv_error(text, int(line[1]), files, names_of)
     for opening in ("Malformed JSON", "JSON transform error"):
         for file in files:
-            start = f'Invalid Input Error: {opening} in file "{file.path}", '
+            start = f'Invalid Input Error: {opening} in file "{file.location}", '
             match = _JSON_LINE.match(text[len(start) :]) if text.startswith(start) else None
             if match is not None:
                 return _json_error(file, int(match[1]), malformed=opening == "Malformed JSON")
@@ -130,6 +130,6 @@ def _last_named(text: str, files: Sequence[FoundFile]) -> FoundFile | None:
     """Return the file that the text names last: the engine names it after the values that it quotes."""
     if len(files) == 1:
         return files[0]
-    positions = [(text.rfind(str(file.path)), len(str(file.path)), file) for file in files]
+    positions = [(text.rfind(file.location), len(file.location), file) for file in files]
     position, _, file = max(positions, key=lambda entry: entry[:2])
     return file if position >= 0 else None

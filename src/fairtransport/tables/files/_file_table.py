@@ -26,6 +26,7 @@ from fairtransport.tables.files.paths import find_files
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
     from typing import Self
 
     from fairtransport.tables.column_roles import Columns
@@ -160,6 +161,11 @@ class FileTable:
 
     # ---------------------------------------------------------------------------------------------------- columns
 
+    @property
+    def paths(self) -> list[Path]:
+        """The files, in their order."""
+        return [file.path for file in self._files]
+
     def split(self, value: str | Sequence[str]) -> list[str]:
         """Split names at commas: ``"race,sex"`` is two names, unless there is a column of that name."""
         texts = [value] if isinstance(value, str) else list(value)
@@ -219,8 +225,9 @@ class FileTable:
         Parameters
         ----------
         work : callable
-            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table and those of
-            ``score``, ``sensitive_features``, ``label``, ``strata`` and ``weight`` that ``columns`` names.
+            Such as `fairtransport.tables.count_table` or `fairtransport.audit_table`: takes a table, which
+            `fairtransport.tables.open_table` reads, and those of ``score``, ``sensitive_features``, ``label``,
+            ``strata`` and ``weight`` that ``columns`` names.
         columns : Columns
         title : str
             Title of the progress bar.

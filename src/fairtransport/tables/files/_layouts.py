@@ -101,8 +101,15 @@ def literals(texts: Iterable[str]) -> str:
 
 def paths_of(files: Iterable[FoundFile]) -> str:
     """Return files as an SQL list; pattern characters are escaped, since the engine treats names as patterns."""
-    names = (str(file.path) for file in files)
-    return literals(glob.escape(name) if glob.has_magic(name) else name for name in names)
+    return literals(map(_escaped, files))
+
+
+def _escaped(file: FoundFile) -> str:
+    if not glob.has_magic(file.location):
+        return file.location
+    if "\\" in file.location:
+        raise ValueError(f"{file.path} has a backslash and one of *?[ in its path, which the engine cannot open.")
+    return glob.escape(file.location)
 
 
 def kind_of(type_name: str) -> str:

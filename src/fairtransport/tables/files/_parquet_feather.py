@@ -28,7 +28,7 @@ def parquet_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Lay
 
     def inspect(file: FoundFile) -> Any:
         try:
-            return parquet.read_schema(str(file.path)).remove_metadata()
+            return parquet.read_schema(file.location).remove_metadata()
         except (arrow.ArrowException, OSError):
             raise ValueError(f"{file.path} is not a Parquet file, or is truncated: it has no footer.") from None
 
@@ -66,7 +66,7 @@ def feather_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Lay
 
     def inspect(file: FoundFile) -> Any:
         try:
-            with arrow.OSFile(str(file.path)) as raw:
+            with arrow.OSFile(file.location) as raw:
                 return arrow.ipc.open_file(raw).schema.remove_metadata()
         except (arrow.ArrowException, OSError):
             raise ValueError(
@@ -90,7 +90,7 @@ class _Stream:
     """Columns of Feather files as an Arrow stream that can be opened repeatedly."""
 
     def __init__(self, files: Sequence[FoundFile], schema: Any, indices: list[int]) -> None:
-        paths = [str(file.path) for file in files]
+        paths = [file.location for file in files]
         self._dataset = load_extra("pyarrow.dataset").dataset(paths, format="feather", schema=schema)
         self._indices = indices
         self._schema = _named_by_index(schema, indices)

@@ -1,4 +1,4 @@
-"""SQL queries for some columns of files, under their names, or for all columns."""
+"""SQL queries for some columns of files, or for all; columns are numbered, since names may differ in case only."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ _READ_AS_TEXT = frozenset({"numbers", "text", "BOOLEAN", "JSON"})  # kinds of gr
 
 
 def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool) -> str:
-    """Return a query for columns under their names; with ``as_text``, groups are cast to text."""
+    """Return a query for columns, as c0, c1, ...; with ``as_text``, groups are cast to text."""
     parts = []
     for layout in layouts:
-        types = _types(layouts, layout, columns)
         chosen = []
-        for index in types:
-            name, column = layout.names[index], quoted(layout.engine_names[index])
+        for number, name in enumerate(columns):
+            column = quoted(layout.engine_names[layout.names.index(name)])
             if as_text and name in columns.sensitive_features:
                 column = f"CAST({column} AS VARCHAR)"
-            chosen.append(f"{column} AS {quoted(name)}")
-        parts.append(_select(chosen, layout.source(types)))
+            chosen.append(f"{column} AS c{number}")
+        parts.append(_select(chosen, layout.source(_types(layouts, layout, columns))))
     return "\nUNION ALL\n".join(parts)
 
 
