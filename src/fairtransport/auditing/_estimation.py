@@ -11,6 +11,7 @@ from fairtransport.auditing._disparity_readings import disparity_readings, make_
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing._group_summaries import (
+    compared_groups,
     estimate_auc,
     summarise_farthest_pair,
     summarise_group,
@@ -18,6 +19,10 @@ from fairtransport.auditing._group_summaries import (
 )
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing._small_groups import SmallGroups
+from fairtransport.auditing.errors.calibration import estimate_calibration
+from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
+from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_reference
+from fairtransport.auditing.errors.separation import estimate_separation
 from fairtransport.auditing.proportions import share
 from fairtransport.auditing.records import Reading, Settings
 from fairtransport.auditing.result import Audit
@@ -26,6 +31,8 @@ from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from fairtransport.auditing._confidence_intervals import Stratum
     from fairtransport.auditing._evidence import Evidence
@@ -72,6 +79,7 @@ def estimate_audit(
     """
     histograms = evidence.histograms
     judged = histograms.effective_sizes >= options.min_judged_rows
+    reference = resolve_reference(options.reference, evidence, judged)
     stratum = make_stratum(histograms, options.target)
     readings = _readings(evidence, stratum, options, rng)
     if histograms.has_labels:
@@ -84,11 +92,29 @@ def estimate_audit(
         distances=distances,
         farthest=summarise_farthest_pair(evidence, distances, judged),
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
+        **_errors(evidence, options, judged, reference, rng),
         strata=tuple(strata[0]),
         conditional=strata[1],
         histograms=histograms,
         settings=_settings(evidence, options, stratum, set_aside or {}, small_groups or SmallGroups()),
     )
+
+
+def _errors(
+    evidence: Evidence, options: Options, judged: NDArray[np.bool_], reference: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return the figures that need labels."""
+    if not evidence.histograms.has_labels:
+        return {"error_rates": (), "separation": None, "calibration": None, "cross_auc": None}
+    compared = compared_groups(judged).tolist()
+    return {
+        "error_rates": tuple(
+            estimate_error_rates(evidence, cut, options, reference, rng) for cut in options.thresholds
+        ),
+        "separation": estimate_separation(evidence, options, rng),
+        "calibration": estimate_calibration(evidence, options, compared, rng),
+        "cross_auc": estimate_cross_auc(evidence, options, rng),
+    }
 
 
 def _readings(evidence: Evidence, stratum: Stratum, options: Options, rng: np.random.Generator) -> dict[str, Reading]:

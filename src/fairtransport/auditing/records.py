@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, Separation
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 
@@ -273,6 +274,10 @@ class AuditData:
     distances: NDArray[np.float64]
     farthest: PairSummary
     auc: Estimate | None
+    error_rates: tuple[ErrorRates, ...]
+    separation: Separation | None
+    calibration: Calibration | None
+    cross_auc: CrossAuc | None
     strata: tuple[StratumSummary, ...]
     conditional: Mapping[str, Reading]
     histograms: GroupHistograms

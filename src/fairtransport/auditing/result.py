@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,14 @@ class Audit(AuditData):
         are).
     auc : Estimate or None
         Area under the ROC curve of all rows; None without labels.
+    error_rates : tuple of ErrorRates
+        Selection and error rates by group, for each threshold; empty without labels.
+    separation : Separation or None
+        Equalized odds over all thresholds; None without labels.
+    calibration : Calibration or None
+        Reliability curves and calibration errors by group; None without labels.
+    cross_auc : CrossAuc or None
+        Areas under the ROC curve between groups; None without labels.
     strata : tuple of StratumSummary
         Empty without strata.
     conditional : dict of str to Reading
@@ -71,6 +79,30 @@ class Audit(AuditData):
         array of shape (n_groups, n_points)
         """
         return 1.0 - self.histograms.shares_above(points).T
+
+    def error_curves(self, points: ArrayLike) -> dict[str, NDArray[np.float64]]:
+        """Return the true and false positive rate of each group at each threshold.
+
+        Parameters
+        ----------
+        points : array-like of shape (n_points,)
+            Thresholds within the range of the audit.
+
+        Returns
+        -------
+        dict of str to array of shape (n_groups, n_points)
+            ``true_positive_rate`` and ``false_positive_rate``, from the histograms: exact for thresholds on nodes. NaN
+            where a group has no rows with that label; empty without labels.
+        """
+        if not self.histograms.has_labels:
+            return {}
+        curves = {}
+        for name, label in (("true_positive_rate", 1), ("false_positive_rate", 0)):
+            rows = replace(self.histograms, masses=self.histograms.masses[label : label + 1], squares=None)
+            rates = rows.shares_above(points).T
+            rates[~(rows.weights > 0)] = np.nan
+            curves[name] = rates
+        return curves
 
     def pair(self, one: Any, other: Any) -> PairSummary:
         """Return the distance between two groups, and the scores at which they differ.
@@ -108,9 +140,17 @@ class Audit(AuditData):
                 "distances": self.distances.tolist(),
                 "farthest": asdict(self.farthest),
                 "auc": None if self.auc is None else asdict(self.auc),
+                "error_rates": [asdict(rates) for rates in self.error_rates],
+                "separation": None if self.separation is None else asdict(self.separation),
+                "calibration": None if self.calibration is None else asdict(self.calibration),
+                "cross_auc": None if self.cross_auc is None else asdict(self.cross_auc),
                 "strata": [asdict(stratum) for stratum in self.strata],
                 "conditional": {name: asdict(reading) for name, reading in self.conditional.items()},
                 "cdf": {"points": points.tolist(), "groups": self.cdf(points).tolist()},
+                "error_curves": {
+                    "points": points.tolist(),
+                    **{name: curves.tolist() for name, curves in self.error_curves(points).items()},
+                },
                 "settings": asdict(self.settings),
             }
         )

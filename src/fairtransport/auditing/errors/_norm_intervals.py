@@ -1,0 +1,127 @@
+r"""Confidence intervals of norms of deviations, such as the largest difference between the rates of several groups.
+
+The largest difference of several observed rates is biased upward: it is positive even where all true rates are equal.
+As in `fairtransport.auditing._confidence_intervals`, intervals are obtained by inversion. The true deviations are taken
+to be a multiple :math:`\lambda D` of the observed ones D; for each draw h of the noise, the equation
+
+.. math:: \|\lambda_b D + h_b\| = \|D\|, \qquad \theta_b = \lambda_b \|D\|,
+
+is solved for the true norm :math:`\theta_b` that would have been observed as it was. The upper limit is not lower than
+that of the norm linearised at D, which has no bias where the largest deviations stand out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.auditing._secant import largest_roots
+from fairtransport.auditing.proportions import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+__all__ = ["CorrectedEstimate", "interval_of_norm", "rate_noise"]
+
+_STEP = 1e-6  # of the directional derivative
+
+
+@dataclass(frozen=True)
+class CorrectedEstimate(Estimate):
+    """An estimate that is biased upward, with its interval and its value corrected for the bias.
+
+    Parameters
+    ----------
+    value : float
+        As observed.
+    low, high : float
+        Confidence interval of the true value. It corrects for the bias, so the observed value may lie above it.
+    corrected : float
+        The value after correction for the bias.
+    """
+
+    corrected: float
+
+
+def rate_noise(
+    values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int
+) -> NDArray[np.float64]:
+    """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior.
+
+    Parameters
+    ----------
+    values, sizes : array of shape (k,)
+        Proportions and their effective sample sizes.
+    rng : numpy.random.Generator
+    n_draws : int
+
+    Returns
+    -------
+    array of shape (n_draws, k)
+    """
+    shape = (n_draws, *values.shape)
+    return values - rng.beta(values * sizes + 0.5, (1 - values) * sizes + 0.5, size=shape)
+
+
+def interval_of_norm(
+    deviations: NDArray[np.float64], noise: NDArray[np.float64], norm: Norm, confidence: float
+) -> CorrectedEstimate:
+    """Return the norm of observed deviations with its confidence interval.
+
+    Parameters
+    ----------
+    deviations : array of shape (k,)
+        Observed deviations; their common part does not change the norm.
+    noise : array of shape (n_draws, k)
+        Draws of the errors of the deviations.
+    norm : callable
+        A seminorm of the last axis, ``(..., k) -> (...)``.
+    confidence : float
+
+    Returns
+    -------
+    CorrectedEstimate
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rates, sizes = np.array([0.3, 0.35, 0.6]), np.full(3, 200.0)
+    >>> noise = rate_noise(rates, sizes, rng, 2000)
+    >>> estimate = interval_of_norm(rates, noise, lambda array: np.ptp(array, axis=-1), 0.95)
+    >>> round(estimate.value, 3), round(estimate.low, 2), round(estimate.high, 2)
+    (0.3, 0.2, 0.39)
+    """
+    observed = float(norm(deviations))
+    direction = deviations
+    if observed <= 1e-12:  # all equal: any direction will do
+        direction = np.where(np.arange(deviations.size) % 2, 1e-3, -1e-3)
+    chance = norm(noise)
+    middle = float(np.median(chance))
+    values = _largest_norms(norm, direction, noise, chance, observed)
+    upper = values if observed >= middle else _largest_norms(norm, direction, noise, chance, middle)
+    linear = observed - (norm(deviations + _STEP * noise) - observed) / _STEP
+    tail = (1 - confidence) / 2
+    low = float(np.quantile(values, tail, method="weibull"))
+    high = max(float(np.quantile(each, 1 - tail, method="weibull")) for each in (upper, linear))
+    return CorrectedEstimate(observed, low, high, corrected=float(np.median(values)))
+
+
+def _largest_norms(
+    norm: Norm,
+    direction: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    chance: NDArray[np.float64],
+    observed: float,
+) -> NDArray[np.float64]:
+    r"""Return the true norm at the largest root :math:`\lambda \ge 0` for each draw; 0 where there is none."""
+    scale = float(norm(direction))
+    if not scale > 0:
+        return np.zeros(len(noise))
+    start = (observed + chance) / scale  # right of the root, by the triangle inequality
+    return scale * largest_roots(lambda at: norm(at[:, None] * direction + noise), observed, start, scale)

@@ -1,0 +1,311 @@
+"""Calibration by group: reliability curves, intercept and slope, and the expected calibration error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
+from fairtransport.auditing.errors._recalibration import WeightedSample, calibration_intercept, calibration_slope
+from fairtransport.auditing.proportions import Tally, share
+from fairtransport.histograms import SLACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    from fairtransport.auditing.options import Options
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.transport.line import Sample
+
+__all__ = ["Calibration", "GroupCalibration", "ReliabilityBin", "estimate_calibration"]
+
+_MAX_BINS = 10
+_MIN_ROWS = 25  # effective rows of a bin, about
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """One point of a reliability curve.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of the scores: above ``low`` (from it, in the first bin) up to ``high``.
+    mean_score : float
+        Mean score of its rows.
+    rate : Estimate
+        Share of positive rows.
+    weight : float
+        Total weight; the number of rows where there are no weights.
+    """
+
+    low: float
+    high: float
+    mean_score: float
+    rate: Estimate
+    weight: float
+
+
+@dataclass(frozen=True)
+class GroupCalibration:
+    """Calibration of one group's scores, or of everyone's.
+
+    Parameters
+    ----------
+    name : str
+    positive_rate : Estimate
+        Share of positive rows.
+    bins : tuple of ReliabilityBin
+        Reliability curve: at most 10 bins of about equal size, fewer for small groups.
+    expected_error : CorrectedEstimate or None
+        Expected calibration error: the mean over rows of the difference between the mean score and the share of
+        positive rows in their bin. None where scores are not probabilities.
+    intercept : Estimate or None
+        Intercept of a logistic model of the labels on the logits of the scores, with slope 1: above 0 where scores are
+        too low on average. None where scores are not probabilities or a group has one label only.
+    slope : Estimate or None
+        Slope of that model, with a free intercept: below 1 where scores are too extreme. None also where scores are
+        constant or separate the labels.
+    """
+
+    name: str
+    positive_rate: Estimate
+    bins: tuple[ReliabilityBin, ...]
+    expected_error: CorrectedEstimate | None
+    intercept: Estimate | None
+    slope: Estimate | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Calibration of the scores, by group.
+
+    Parameters
+    ----------
+    probabilities : bool
+        Whether the range of the scores is [0, 1]. Otherwise there are reliability curves only.
+    overall : GroupCalibration
+        Of all rows.
+    groups : tuple of GroupCalibration
+        In the order of the audit's groups.
+    largest_error : CorrectedEstimate or None
+        The largest expected calibration error of a judged group (of any group, where fewer than two are judged). The
+        interval accounts for the selection of the group.
+    worst : int or None
+        Index of that group.
+
+    Notes
+    -----
+    The expected calibration error is biased upward, the more so the fewer rows a bin has. ``corrected`` and the
+    interval account for this. Intervals of intercept and slope are Wald's. Scores are clipped to [0.0001, 0.9999]
+    before their logits are taken.
+
+    References
+    ----------
+    Van Calster, McLernon, van Smeden, Wynants and Steyerberg (2019), "Calibration: the Achilles heel of predictive
+    analytics": intercept and slope.
+    """
+
+    probabilities: bool
+    overall: GroupCalibration
+    groups: tuple[GroupCalibration, ...]
+    largest_error: CorrectedEstimate | None
+    worst: int | None
+
+
+def estimate_calibration(
+    evidence: Evidence, options: Options, compared: Sequence[int], rng: np.random.Generator
+) -> Calibration:
+    """Estimate the calibration of evidence with labels.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    options : Options
+    compared : sequence of int
+        Indices of the groups that are judged.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Calibration
+    """
+    names = evidence.histograms.groups.names
+    grid = evidence.histograms.grid
+    probabilities = (grid.low, grid.high) == (0.0, 1.0)
+    rows = [_LabelledRows.of(evidence, group) for group in range(len(names))]
+    noise = [each.noise(rng, options.n_bootstrap) for each in rows]
+    everyone = _LabelledRows.of(evidence, EVERYONE)
+    largest, worst = None, None
+    if probabilities:
+        parts = [rows[group] for group in compared]
+        largest = _largest_error(parts, [noise[group] for group in compared], options.confidence)
+        worst = int(compared[int(np.argmax([part.error(part.deviations) for part in parts]))])
+    return Calibration(
+        probabilities=probabilities,
+        overall=everyone.calibration(
+            "everyone", evidence, everyone.noise(rng, options.n_bootstrap), options.confidence, probabilities
+        ),
+        groups=tuple(
+            each.calibration(name, evidence, one, options.confidence, probabilities)
+            for name, each, one in zip(names, rows, noise, strict=True)
+        ),
+        largest_error=largest,
+        worst=worst,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledRows:
+    """The rows of a group in bins, on [0, 1].
+
+    Parameters
+    ----------
+    samples : pair of Sample or None
+        Distributions of the scores with label 0 and 1.
+    totals, squares : array of shape (2,)
+        Sums of weights and of squared weights by label.
+    edges : array of shape (n_bins + 1,)
+    weights, sums : array of shape (2, n_bins)
+        Sums of weights, and of weighted scores, by label and bin.
+    """
+
+    samples: tuple[Sample | None, Sample | None]
+    totals: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, evidence: Evidence, group: int) -> _LabelledRows:
+        histograms = evidence.histograms
+        if group == EVERYONE:
+            masses = histograms.masses.sum(axis=1)
+            squares = masses if histograms.squares is None else histograms.squares.sum(axis=1)
+        else:
+            masses, squares = histograms.by_class[:, group], histograms.squares_by_class[:, group]
+        samples = evidence.class_sample(0, group), evidence.class_sample(1, group)
+        totals, squared = masses.sum(axis=1), squares.sum(axis=1)
+        edges = _quantile_edges(masses.sum(axis=0), float(totals.sum() ** 2 / squared.sum()))
+        binned = [
+            _bin(sample, float(total), edges, SLACK * histograms.grid.resolution)
+            for sample, total in zip(samples, totals, strict=True)
+        ]
+        weights, sums = (np.array(each) for each in zip(*binned, strict=True))
+        return cls(samples, totals, squared, edges, weights, sums)
+
+    @property
+    def _tallies(self) -> list[Tally]:
+        designs = np.divide(self.squares, self.totals, out=np.zeros(2), where=self.totals > 0)
+        return [
+            Tally(float(one), float(zero), float(one * designs[1]), float(zero * designs[0]))
+            for zero, one in self.weights.T
+        ]
+
+    @property
+    def mean_scores(self) -> NDArray[np.float64]:
+        means: NDArray[np.float64] = self.sums.sum(axis=0) / self.weights.sum(axis=0)
+        return means
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        return np.array([tally.value for tally in self._tallies]) - self.mean_scores
+
+    def error(self, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected calibration error of deviations, ``(..., n_bins) -> (...)``."""
+        weights = self.weights.sum(axis=0)
+        error: NDArray[np.float64] = np.abs(deviations) @ (weights / weights.sum())
+        return error
+
+    def noise(self, rng: np.random.Generator, n_draws: int) -> NDArray[np.float64]:
+        tallies = self._tallies
+        values, sizes = ([getattr(tally, name) for tally in tallies] for name in ("value", "binomial_size"))
+        return rate_noise(np.array(values), np.array(sizes), rng, n_draws)
+
+    def calibration(
+        self, name: str, evidence: Evidence, noise: NDArray[np.float64], confidence: float, probabilities: bool
+    ) -> GroupCalibration:
+        scores, means = evidence.histograms.grid.from_unit(self.edges), self.mean_scores
+        tallies = self._tallies
+        total = Tally(float(self.totals[1]), float(self.totals[0]), float(self.squares[1]), float(self.squares[0]))
+        intercept, slope = self._logistic(confidence) if probabilities else (None, None)
+        return GroupCalibration(
+            name=name,
+            positive_rate=share(total, confidence),
+            bins=tuple(
+                ReliabilityBin(
+                    low=float(scores[at]),
+                    high=float(scores[at + 1]),
+                    mean_score=float(evidence.histograms.grid.from_unit(means[at])),
+                    rate=share(tally, confidence),
+                    weight=tally.total,
+                )
+                for at, tally in enumerate(tallies)
+            ),
+            expected_error=interval_of_norm(self.deviations, noise, self.error, confidence) if probabilities else None,
+            intercept=intercept,
+            slope=slope,
+        )
+
+    def _logistic(self, confidence: float) -> tuple[Estimate | None, Estimate | None]:
+        negatives, positives = self.samples
+        if negatives is None or positives is None:
+            return None, None
+        classes = (
+            WeightedSample.of(negatives, float(self.totals[0]), float(self.squares[0])),
+            WeightedSample.of(positives, float(self.totals[1]), float(self.squares[1])),
+        )
+        return calibration_intercept(*classes, confidence), calibration_slope(*classes, confidence)
+
+
+def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.float64]:
+    """Return the edges, on nodes, of bins of about equal weight; bins with few of the effective rows are merged."""
+    occupied = np.flatnonzero(masses)
+    cumulative = np.cumsum(masses[occupied])
+    shares = cumulative / cumulative[-1]
+    n_bins = int(np.clip(size // _MIN_ROWS, 1, _MAX_BINS))
+    ends = np.unique(np.searchsorted(shares, np.arange(1, n_bins + 1) / n_bins * (1 - 1e-12)))
+    kept: list[int] = []
+    for end in ends.tolist():
+        before = shares[kept[-1]] if kept else 0.0
+        if kept and (shares[end] - before) * size < _MIN_ROWS / 2:
+            kept[-1] = end
+        else:
+            kept.append(end)
+    if len(kept) > 1 and shares[kept[0]] * size < _MIN_ROWS / 2:
+        del kept[0]
+    return np.append(occupied[0], occupied[kept]) / (masses.size - 1)
+
+
+def _bin(
+    sample: Sample | None, total: float, edges: NDArray[np.float64], slack: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sums of weights and of weighted scores in each bin; the last one has all that is above the others."""
+    if sample is None:
+        return np.zeros(edges.size - 1), np.zeros(edges.size - 1)
+    ends = np.append(np.searchsorted(sample.values, edges[1:-1] + slack, side="right"), sample.values.size)
+    cumulative = np.append(0.0, np.cumsum(sample.values * sample.weights))
+    levels = np.append(0.0, sample.levels)
+    return np.diff(levels[ends], prepend=0.0) * total, np.diff(cumulative[ends], prepend=0.0) * total
+
+
+def _largest_error(
+    parts: Sequence[_LabelledRows], noise: Sequence[NDArray[np.float64]], confidence: float
+) -> CorrectedEstimate:
+    deviations = [part.deviations for part in parts]
+    ends = np.cumsum([each.size for each in deviations])[:-1]
+
+    def largest(array: NDArray[np.float64]) -> NDArray[np.float64]:
+        errors = [part.error(each) for part, each in zip(parts, np.split(array, ends, axis=-1), strict=True)]
+        maximum: NDArray[np.float64] = np.max(errors, axis=0)
+        return maximum
+
+    return interval_of_norm(np.concatenate(deviations), np.concatenate(noise, axis=1), largest, confidence)

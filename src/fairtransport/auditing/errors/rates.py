@@ -1,0 +1,290 @@
+"""Error rates at a threshold: by group, compared with a reference group, and the largest differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing.decisions import RATES
+from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
+from fairtransport.auditing.proportions import difference, ratio, share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing.decisions import Decisions
+    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    from fairtransport.auditing.options import Options
+    from fairtransport.auditing.proportions import Estimate, Tally
+
+__all__ = ["ErrorRates", "GroupRates", "RateGap", "estimate_error_rates", "resolve_reference"]
+
+# One minus the other: the same difference between groups, with the groups exchanged.
+_COMPLEMENTS = {"false_negative_rate": "true_positive_rate", "error_rate": "accuracy"}
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """The rates of one group at one threshold.
+
+    Parameters
+    ----------
+    name : str
+    counts : dict of str to float
+        Weight of the ``true_positives``, ``false_positives``, ``false_negatives`` and ``true_negatives``; numbers of
+        rows where there are no weights.
+    rates : dict of str to Estimate or None
+        By the names in `RATES`. A rate is None where its denominator has no rows, such as the true positive rate of a
+        group without positive rows.
+    differences, ratios : dict of str to Estimate or None
+        Each rate minus that of the reference group, and divided by it. None for the reference group itself and where
+        one of the rates is not defined; a ratio also where the rate of the reference group is 0.
+    """
+
+    name: str
+    counts: Mapping[str, float]
+    rates: Mapping[str, Estimate | None]
+    differences: Mapping[str, Estimate | None]
+    ratios: Mapping[str, Estimate | None]
+
+
+@dataclass(frozen=True)
+class RateGap:
+    """The largest difference between the rates of two groups.
+
+    Parameters
+    ----------
+    difference : CorrectedEstimate
+        Its interval accounts for the selection of the groups.
+    ratio : Estimate or None
+        The lowest rate divided by the highest; None where that is 0. The interval is that of these two groups.
+    lowest, highest : int
+        Indices of the groups.
+    n_groups : int
+        Number of groups that were compared: those whose rate is based on enough rows to be judged or, where fewer than
+        two are, all whose rate is defined.
+    judged : bool
+        Whether the compared groups have enough rows.
+    """
+
+    difference: CorrectedEstimate
+    ratio: Estimate | None
+    lowest: int
+    highest: int
+    n_groups: int
+    judged: bool
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """Selection and error rates at one threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Scores strictly above it are selected.
+    reference : str
+        Name of the group that the others are compared with.
+    overall : dict of str to Estimate or None
+        The rates of all rows.
+    groups : tuple of GroupRates
+        In the order of the audit's groups.
+    gaps : dict of str to RateGap or None
+        For each rate, the largest difference between two groups; None where fewer than two groups have the rate.
+    equalized_odds : CorrectedEstimate or None
+        The larger of the largest differences of true positive rates and of false positive rates.
+    equal_opportunity : CorrectedEstimate or None
+        The largest difference of true positive rates. Where low scores are favourable, of false positive rates: those
+        who deserve the favourable outcome are then the negative rows.
+    undefined : dict of str to tuple of str
+        For each rate that is not defined in some groups, their names.
+
+    Notes
+    -----
+    Rates have Wilson's intervals, differences to the reference group Newcombe's and ratios Donner and Zou's. The
+    intervals of the largest differences are obtained by inversion; their lower limit is 0 where chance may explain the
+    difference.
+
+    References
+    ----------
+    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning": equalized odds and equal
+    opportunity.
+    """
+
+    threshold: float
+    reference: str
+    overall: Mapping[str, Estimate | None]
+    groups: tuple[GroupRates, ...]
+    gaps: Mapping[str, RateGap | None]
+    equalized_odds: CorrectedEstimate | None
+    equal_opportunity: CorrectedEstimate | None
+    undefined: Mapping[str, tuple[str, ...]]
+
+
+def resolve_reference(reference: Any, evidence: Evidence, judged: NDArray[np.bool_]) -> int:
+    """Return the index of the reference group: the one with this label or name, or the largest of those judged."""
+    histograms = evidence.histograms
+    if reference is not None:
+        try:
+            return histograms.groups.index_of(reference)
+        except ValueError as error:
+            raise ValueError(f"reference must be the label or name of a group. {error}") from None
+    sizes = np.where(judged | ~judged.any(), histograms.effective_sizes, -1.0)
+    return int(np.argmax(sizes))
+
+
+def estimate_error_rates(
+    evidence: Evidence, threshold: float, options: Options, reference: int, rng: np.random.Generator
+) -> ErrorRates:
+    """Estimate the rates at a threshold, in units of the scores, of evidence with labels.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    threshold : float
+    options : Options
+    reference : int
+        Index of the reference group.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ErrorRates
+    """
+    names = evidence.histograms.groups.names
+    at = float(evidence.histograms.grid.to_unit(threshold))
+    tables = [evidence.decisions(at, group) for group in range(len(names))]
+    tallies = {rate: [table.tally(rate) for table in tables] for rate in RATES}
+    rates = {rate: [_estimate(tally, options.confidence) for tally in tallies[rate]] for rate in RATES}
+    comparison = _Comparison(tallies, rates, options, rng)
+    gaps = {rate: comparison.gap(rate) for rate in RATES if rate not in _COMPLEMENTS}
+    gaps |= {rate: _exchanged(gaps[other], rates[rate]) for rate, other in _COMPLEMENTS.items()}
+    opportunity = gaps["true_positive_rate" if options.favourable == "high" else "false_positive_rate"]
+    everyone = evidence.decisions(at, EVERYONE)
+    return ErrorRates(
+        threshold=float(threshold),
+        reference=names[reference],
+        overall={rate: _estimate(everyone.tally(rate), options.confidence) for rate in RATES},
+        groups=tuple(
+            _group_rates(names[group], table, {rate: each[group] for rate, each in rates.items()}, others)
+            for group, table in enumerate(tables)
+            for others in [{rate: each[reference] if group != reference else None for rate, each in rates.items()}]
+        ),
+        gaps={rate: gaps[rate] for rate in RATES},
+        equalized_odds=comparison.equalized_odds(),
+        equal_opportunity=None if opportunity is None else opportunity.difference,
+        undefined={
+            rate: tuple(name for name, one in zip(names, each, strict=True) if one is None)
+            for rate, each in rates.items()
+            if None in each
+        },
+    )
+
+
+def _estimate(tally: Tally, confidence: float) -> Estimate | None:
+    return share(tally, confidence) if tally.total > 0 else None
+
+
+def _group_rates(
+    name: str, table: Decisions, rates: dict[str, Estimate | None], reference: dict[str, Estimate | None]
+) -> GroupRates:
+    (true_negatives, false_positives), (false_negatives, true_positives) = table.weights.tolist()
+    pairs = {rate: (one, reference[rate]) for rate, one in rates.items()}
+    return GroupRates(
+        name=name,
+        counts={
+            "true_positives": true_positives,
+            "false_positives": false_positives,
+            "false_negatives": false_negatives,
+            "true_negatives": true_negatives,
+        },
+        rates=rates,
+        differences={
+            rate: None if one is None or other is None else difference(one, other)
+            for rate, (one, other) in pairs.items()
+        },
+        ratios={rate: _ratio(one, other) for rate, (one, other) in pairs.items()},
+    )
+
+
+def _ratio(one: Estimate | None, other: Estimate | None) -> Estimate | None:
+    return ratio(one, other) if one is not None and other is not None and other.value > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """The rates of all groups, for their largest differences."""
+
+    tallies: Mapping[str, Sequence[Tally]]
+    rates: Mapping[str, Sequence[Estimate | None]]
+    options: Options
+    rng: np.random.Generator
+
+    def gap(self, rate: str) -> RateGap | None:
+        groups, judged = self._compared(rate)
+        if len(groups) < 2:
+            return None
+        values, noise = self._values_and_noise(rate, groups)
+        lowest, highest = groups[int(np.argmin(values))], groups[int(np.argmax(values))]
+        return RateGap(
+            difference=interval_of_norm(values, noise, _spread, self.options.confidence),
+            ratio=_ratio(self.rates[rate][lowest], self.rates[rate][highest]),
+            lowest=lowest,
+            highest=highest,
+            n_groups=len(groups),
+            judged=judged,
+        )
+
+    def equalized_odds(self) -> CorrectedEstimate | None:
+        parts = [
+            self._values_and_noise(rate, groups)
+            for rate in ("true_positive_rate", "false_positive_rate")
+            for groups in [self._compared(rate)[0]]
+            if len(groups) >= 2
+        ]
+        if len(parts) < 2:
+            return None
+        n_first = len(parts[0][0])
+
+        def larger_spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.maximum(_spread(array[..., :n_first]), _spread(array[..., n_first:]))
+
+        values = np.concatenate([values for values, _ in parts])
+        noise = np.concatenate([noise for _, noise in parts], axis=1)
+        return interval_of_norm(values, noise, larger_spread, self.options.confidence)
+
+    def _compared(self, rate: str) -> tuple[list[int], bool]:
+        """Return the groups to compare, and whether their rates are based on enough rows."""
+        enough = [
+            group
+            for group, tally in enumerate(self.tallies[rate])
+            if tally.effective_size >= self.options.min_judged_rows
+        ]
+        if len(enough) >= 2:
+            return enough, True
+        return [group for group, one in enumerate(self.rates[rate]) if one is not None], False
+
+    def _values_and_noise(self, rate: str, groups: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        tallies = [self.tallies[rate][group] for group in groups]
+        values = np.array([tally.value for tally in tallies])
+        sizes = np.array([tally.binomial_size for tally in tallies])
+        return values, rate_noise(values, sizes, self.rng, self.options.n_bootstrap)
+
+
+def _spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread: NDArray[np.float64] = array.max(axis=-1) - array.min(axis=-1)
+    return spread
+
+
+def _exchanged(gap: RateGap | None, rates: Sequence[Estimate | None]) -> RateGap | None:
+    """Return the gap of the complements of rates."""
+    if gap is None:
+        return None
+    lowest, highest = gap.highest, gap.lowest
+    return replace(gap, lowest=lowest, highest=highest, ratio=_ratio(rates[lowest], rates[highest]))

@@ -1,0 +1,261 @@
+"""Equalized odds over all thresholds: distances between groups among the rows with the same label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.auditing._coarse_histograms import coarsen
+from fairtransport.auditing.errors._norm_intervals import interval_of_norm
+from fairtransport.groups import make_groups
+from fairtransport.transport.line import wasserstein
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from fairtransport.auditing._coarse_histograms import CoarseHistograms
+    from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
+    from fairtransport.auditing.options import Options
+    from fairtransport.histograms import GroupHistograms
+
+__all__ = ["LabelSeparation", "Separation", "ThresholdDifferences", "estimate_separation"]
+
+_MAX_ENTRIES = 1 << 10  # groups and labels times nodes
+_MIN_NODES, _MAX_NODES = 16, 64
+
+
+@dataclass(frozen=True)
+class ThresholdDifferences:
+    """The largest difference between the rates of two groups, as a function of the threshold.
+
+    Parameters
+    ----------
+    maximum, mean : CorrectedEstimate
+        Over all thresholds in the range of the scores.
+    threshold : float
+        Where the maximum is reached.
+    """
+
+    maximum: CorrectedEstimate
+    mean: CorrectedEstimate
+    threshold: float
+
+
+@dataclass(frozen=True)
+class LabelSeparation:
+    """The differences between groups among the rows with one label.
+
+    Parameters
+    ----------
+    label : int
+        0 for the negative rows, 1 for the positive rows.
+    distances : tuple of tuple of float or None
+        Wasserstein-1 distance between every two groups, as a share of the range of scores: the mean difference, over
+        all thresholds, of their false positive rates (label 0) or true positive rates (label 1). None where a group has
+        no such rows.
+    disparity : CorrectedEstimate
+        Sum of the distances between all pairs of compared groups.
+    differences : ThresholdDifferences
+        The largest difference between two compared groups.
+    n_groups : int
+        Number of compared groups: those with enough rows of this label to be judged or, where fewer than two have
+        enough, all with such rows.
+    judged : bool
+        Whether the compared groups have enough rows.
+    """
+
+    label: int
+    distances: tuple[tuple[float | None, ...], ...]
+    disparity: CorrectedEstimate
+    differences: ThresholdDifferences
+    n_groups: int
+    judged: bool
+
+
+@dataclass(frozen=True)
+class Separation:
+    r"""Equalized odds over all thresholds.
+
+    Parameters
+    ----------
+    negatives, positives : LabelSeparation or None
+        Among the rows with label 0 and label 1; None where fewer than two groups have such rows.
+    equalized_odds : ThresholdDifferences or None
+        The larger of the largest differences of true positive rates and of false positive rates. None unless both
+        labels can be compared.
+
+    Notes
+    -----
+    Scores satisfy separation, equalized odds at every threshold, if groups have the same distribution of scores among
+    the rows with the same label. For two groups the mean difference of true positive rates is the Wasserstein-1
+    distance between the positive rows' scores.
+
+    Distances are exact where the audit is; maxima and means are evaluated at the nodes of the histograms.
+    """
+
+    negatives: LabelSeparation | None
+    positives: LabelSeparation | None
+    equalized_odds: ThresholdDifferences | None
+
+
+def estimate_separation(evidence: Evidence, options: Options, rng: np.random.Generator) -> Separation:
+    """Estimate the differences over all thresholds of evidence with labels.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    options : Options
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Separation
+    """
+    histograms = evidence.histograms
+    weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
+    sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
+    compared = [np.flatnonzero(row >= options.min_judged_rows) for row in sizes]
+    judged = [groups.size >= 2 for groups in compared]
+    compared = [
+        groups if enough else np.flatnonzero(row > 0)
+        for groups, enough, row in zip(compared, judged, sizes, strict=True)
+    ]
+    labels = [label for label in (0, 1) if compared[label].size >= 2]
+    if not labels:
+        return Separation(None, None, None)
+    curves = _Curves.of(histograms, [(label, compared[label]) for label in labels], options, rng)
+    parts: dict[int, LabelSeparation | None] = {0: None, 1: None}
+    for label in labels:
+        distances = _distances(evidence, label)
+        pairs = distances[np.ix_(compared[label], compared[label])]
+        parts[label] = LabelSeparation(
+            label=label,
+            distances=tuple(tuple(None if np.isnan(one) else float(one) for one in row) for row in distances),
+            disparity=curves.estimate(_pairs, [label], float(np.triu(pairs, 1).sum())),
+            differences=curves.differences([label]),
+            n_groups=int(compared[label].size),
+            judged=bool(judged[label]),
+        )
+    both = curves.differences([0, 1]) if len(labels) == 2 else None
+    return Separation(parts[0], parts[1], both)
+
+
+def _distances(evidence: Evidence, label: int) -> NDArray[np.float64]:
+    """Return the distances between the groups among the rows with a label; NaN where a group has none."""
+    samples = [evidence.class_sample(label, group) for group in range(len(evidence.histograms.groups))]
+    distances = np.full((len(samples), len(samples)), np.nan)
+    for one, sample in enumerate(samples):
+        if sample is None:
+            continue
+        distances[one, one] = 0.0
+        for other in range(one):
+            another = samples[other]
+            if another is not None:
+                distances[one, other] = distances[other, one] = wasserstein(sample, another)
+    return distances
+
+
+# A norm of the distribution functions of the compared groups, (n_draws, n_groups, n_nodes), one array for each label.
+_CurveNorm = "Callable[[list[NDArray[np.float64]], NDArray[np.float64]], NDArray[np.float64]]"
+
+
+@dataclass(frozen=True, eq=False)
+class _Curves:
+    """The distribution functions of the compared groups by label: at all nodes, and resampled on a few."""
+
+    full: dict[int, NDArray[np.float64]]
+    coarse: CoarseHistograms
+    places: dict[int, slice]
+    observed: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    nodes: NDArray[np.float64]
+    confidence: float
+
+    @classmethod
+    def of(
+        cls,
+        histograms: GroupHistograms,
+        compared: list[tuple[int, NDArray[np.intp]]],
+        options: Options,
+        rng: np.random.Generator,
+    ) -> _Curves:
+        full, places, start = {}, {}, 0
+        for label, groups in compared:
+            cumulative = np.cumsum(histograms.by_class[label, groups], axis=1)
+            full[label] = cumulative / cumulative[:, -1:]
+            places[label] = slice(start, start + groups.size)
+            start += groups.size
+        n_nodes = int(np.clip(_MAX_ENTRIES // start, _MIN_NODES, _MAX_NODES))
+        coarse = coarsen(_label_cells(histograms, compared), n_nodes)
+        drawn, source = coarse.bootstrap(rng, options.n_bootstrap)
+        noise = (drawn - source)[:-1].swapaxes(0, 1)
+        sizes = np.maximum(coarse.effective_sizes, 4.0)
+        noise = noise * np.sqrt(sizes / (sizes - 3))[:, None]
+        observed = coarse.curves()[:-1, 0]
+        return cls(full, coarse, places, observed, noise, histograms.grid.nodes, options.confidence)
+
+    def differences(self, labels: list[int]) -> ThresholdDifferences:
+        spreads = np.max([np.ptp(self.full[label], axis=0) for label in labels], axis=0)
+        widest = int(np.argmax(spreads))
+        return ThresholdDifferences(
+            maximum=self.estimate(_maximum, labels, float(spreads[widest])),
+            mean=self.estimate(_mean, labels, float(spreads[:-1].mean())),
+            threshold=float(self.nodes[widest]),
+        )
+
+    def estimate(self, norm: Callable[..., NDArray[np.float64]], labels: list[int], value: float) -> CorrectedEstimate:
+        """Return a norm of the curves with its interval; ``value`` is the norm at all nodes."""
+        rows = np.concatenate([np.arange(*self.places[label].indices(len(self.observed))) for label in labels])
+        ends = np.cumsum([self.full[label].shape[0] for label in labels])[:-1]
+        observed, noise = self.observed[rows], self.noise[:, rows]
+        shape, widths = observed.shape, self.coarse.widths
+
+        def of_flat(flat: NDArray[np.float64]) -> NDArray[np.float64]:
+            return norm(np.split(flat.reshape(*flat.shape[:-1], *shape), ends, axis=-2), widths)
+
+        estimate = interval_of_norm(observed.ravel(), noise.reshape(len(noise), -1), of_flat, self.confidence)
+        error = value - estimate.value  # of the few nodes
+        low, high, corrected = (
+            max(0.0, limit + error) if limit > 0 else 0.0 for limit in (estimate.low, estimate.high, estimate.corrected)
+        )
+        return replace(estimate, value=value, low=low, high=high, corrected=corrected)
+
+
+def _label_cells(histograms: GroupHistograms, compared: list[tuple[int, NDArray[np.intp]]]) -> GroupHistograms:
+    """Return the histograms with a group for each label and compared group."""
+    masses = np.concatenate([histograms.by_class[label, groups] for label, groups in compared])
+    squares = None
+    if histograms.squares is not None:
+        squares = np.concatenate([histograms.squares_by_class[label, groups] for label, groups in compared])[None]
+    cells = make_groups(np.arange(len(masses)), max_groups=len(masses))
+    rows = np.rint(masses.sum(axis=1)).astype(np.int64)
+    return replace(histograms, groups=cells, masses=masses[None], squares=squares, rows=rows, members=None)
+
+
+def _spreads(curves: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the largest difference between two groups at each node, the larger one of all labels."""
+    spreads = [label.max(axis=-2) - label.min(axis=-2) for label in curves]
+    return spreads[0] if len(spreads) == 1 else np.maximum(*spreads)
+
+
+def _maximum(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    del widths
+    maximum: NDArray[np.float64] = _spreads(curves).max(axis=-1)
+    return maximum
+
+
+def _mean(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _spreads(curves) @ widths
+
+
+def _pairs(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of the areas between every two groups; the k-th lowest of n is the upper one in k pairs."""
+    (groups,) = curves
+    coefficients = 2.0 * np.arange(groups.shape[-2]) - groups.shape[-2] + 1
+    total: NDArray[np.float64] = np.sort(groups, axis=-2) @ widths @ coefficients
+    return total
