@@ -1,4 +1,4 @@
-"""Recipes of boosted trees: parameters, and the trees in the text format of their library, without pickle."""
+"""Recipes of boosted trees: parameters, and the trees as checked arrays, from which the library's model is rebuilt."""
 
 from __future__ import annotations
 
@@ -8,28 +8,55 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.groups import Groups
-from fairtransport.persistence._tree_texts import check_lightgbm, check_xgboost, clean_lightgbm, n_columns_of_lightgbm
 from fairtransport.persistence._values import ValueType
 from fairtransport.persistence.recipes._checks import (
+    GROUP_PARAMS,
+    any_of,
+    count_up_to,
     dict_of,
     instance_of,
+    is_bool,
     is_count,
+    is_estimator,
+    is_finite,
+    is_none,
+    is_seed,
     is_text,
+    is_word,
     label_array,
     number_array,
+    number_in,
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
+from fairtransport.persistence.recipes._tree_parameters import (
+    LIGHTGBM_PARAMS,
+    XGBOOST_PARAMS,
+    check_params,
+    stored_params,
+)
+from fairtransport.persistence.trees import (
+    MAX_CATEGORIES,
+    ColumnCategories,
+    InvalidTreesError,
+    LightGBMTrees,
+    XGBoostTrees,
+)
 from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["BOOSTER", "RECIPES", "VALUE_TYPES"]
 
-#: Name of the part of a file with the trees.
-BOOSTER = "booster"
+_TREES, _CATEGORIES = "trees", "categories"  # first parts of the names of arrays
+#: End of the name of an array that every file with trees contains.
+BOOSTER = f"{_TREES}.threshold"
+_AMOUNT = number_in(0.0, 1e300)
 _CLASSIFIERS = {"LGBMClassifier", "XGBClassifier"}
+_LABELS = (str, int, float, bool, type(None))
 
 
 def _import_library(name: str) -> Any:
@@ -41,78 +68,210 @@ def _import_library(name: str) -> Any:
         ) from None
 
 
-def _as_bytes(content: str) -> NDArray[np.uint8]:
-    return np.frombuffer(content.encode(), dtype=np.uint8)
+def _to_arrays(value: Any, folder: str) -> dict[str, NDArray[Any]]:
+    return {f"{folder}.{name}": getattr(value, name) for name in value.array_names()}
 
 
-def _as_text(content: Any) -> str:
-    if not (isinstance(content, np.ndarray) and content.dtype == np.uint8 and content.ndim == 1):
-        raise TypeError("The trees of a file must be text.")
-    return content.tobytes().decode()
+def _from_arrays(cls: Any, parts: dict[str, Any], folder: str) -> dict[str, Any]:
+    return {name: parts[f"{folder}.{name}"] for name in cls.array_names()}
 
 
-def _checked_bytes(check: Any, content: str, name: str) -> NDArray[np.uint8]:
-    try:
-        check(content)
-    except (KeyError, ValueError):
-        raise TypeError(
-            f"A model file cannot store this {name}: only trees of two classes with the logistic objective, without "
-            "linear leaves, are supported. Save others in the format of their library."
-        ) from None
-    return _as_bytes(content)
+def _saving(class_name: str, to_parts: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    """Return the function that names the class in the error for trees that a file does not support."""
+
+    def convert(estimator: Any) -> dict[str, Any]:
+        try:
+            return to_parts(estimator)
+        except InvalidTreesError as error:
+            raise TypeError(
+                f"A model file cannot store this {class_name}: {error}. It stores trees of two classes with the "
+                "logistic objective, without linear leaves. Save others in the format of their library, and a "
+                "QuantileRepair of their scores in a model file."
+            ) from None
+
+    return convert
+
+
+def _loading(from_parts: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """Return the function that says what is wrong with the trees of a file."""
+
+    def convert(parts: dict[str, Any]) -> Any:
+        try:
+            return from_parts(parts)
+        except InvalidTreesError as error:
+            raise ModelFileError(f"The trees of the file are not valid: {error}. Do not trust it.") from None
+
+    return convert
 
 
 # ---------------------------------------------------------------------------------------------------------- LightGBM
 
 
+class _EncodedText(str):
+    """Text whose bytes exist already: LightGBM asks a text only for them, and would make a copy of a long one."""
+
+    __slots__ = ("content",)
+    content: bytes
+
+    def encode(self, *_: Any) -> bytes:
+        return self.content
+
+
+def _load_lightgbm_trees(booster: Any, trees: LightGBMTrees) -> None:
+    text = _EncodedText()
+    text.content = trees.to_text()
+    booster.model_from_string(text)
+
+
 def _lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
-    parts: dict[str, Any] = {"params": estimator.get_params(deep=False), BOOSTER: None}
-    if estimator.__sklearn_is_fitted__():
-        content = clean_lightgbm(estimator.booster_.model_to_string())
-        parts[BOOSTER] = _checked_bytes(check_lightgbm, content, "LGBMClassifier")
-        parts["classes"], parts["named"] = estimator.classes_, hasattr(estimator, "feature_names_in_")
-    return parts
+    parts = _fitted_lightgbm_to_parts(estimator) if estimator.__sklearn_is_fitted__() else {}
+    params = stored_params(estimator.get_params(deep=False), LIGHTGBM_PARAMS, "LGBMClassifier")
+    return {"params": params, **parts}
+
+
+def _fitted_lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
+    trees = LightGBMTrees.from_text(estimator.booster_.model_to_string())
+    rebuilt = _lightgbm_estimator({}, trees, estimator.classes_).booster_.model_to_string()
+    if not trees.equals(LightGBMTrees.from_text(rebuilt)):
+        raise InvalidTreesError("LightGBM does not read back what is stored")
+    return {
+        "classes": estimator.classes_,
+        "categories": _categories_to_arrays(estimator.booster_.pandas_categorical),
+        "n_columns": trees.n_columns,
+        "feature_names": trees.feature_names,
+        **_to_arrays(trees, _TREES),
+    }
 
 
 def _lightgbm_from_parts(parts: dict[str, Any]) -> Any:
     lightgbm = _import_library("lightgbm")
-    if parts[BOOSTER] is None:
-        return lightgbm.LGBMClassifier(**parts["params"])
-    content, classes = _as_text(parts[BOOSTER]), parts["classes"]
-    check_lightgbm(content)
-    if not label_array(1)(classes) or classes.size != 2:
-        raise ValueError("Boosted trees must have two classes.")
-    # LightGBM has no public way to set the booster of an estimator: fit a minimal one, and replace its booster.
-    rows: Any = np.zeros((2, n_columns_of_lightgbm(content)))
-    if parts["named"]:
-        booster = lightgbm.Booster(model_str=content)
-        rows = _import_library("pandas").DataFrame(rows, columns=booster.feature_name())
-    estimator = lightgbm.LGBMClassifier(n_estimators=1, min_child_samples=1, n_jobs=1, verbose=-1).fit(rows, classes)
-    estimator.booster_.model_from_string(content)
-    return estimator.set_params(**parts["params"])
+    params = check_params(parts["params"], LIGHTGBM_PARAMS)
+    if set(parts) == {"params"}:
+        return lightgbm.LGBMClassifier(**params)
+    arrays = _from_arrays(LightGBMTrees, parts, _TREES)
+    trees = LightGBMTrees(parts["n_columns"], parts["feature_names"], **arrays)
+    trees.check()
+    if params.get("boosting_type") == "rf" or params.get("linear_tree"):
+        raise InvalidTreesError("the parameters boosting_type and linear_tree do not agree with the trees")
+    classes = parts["classes"]
+    if not label_array(1)(classes) or len(set(classes.tolist())) != 2 or classes.size != 2:
+        raise InvalidTreesError("there are not two classes")
+    categories = _categories_from_arrays(parts["categories"], trees.n_columns)
+    estimator = _lightgbm_estimator(params, trees, classes)
+    estimator.booster_.pandas_categorical = categories
+    return estimator
+
+
+def _lightgbm_estimator(params: dict[str, Any], trees: LightGBMTrees, classes: NDArray[Any]) -> Any:
+    """Return a fitted estimator with these trees.
+
+    LightGBM has no public way to make one: fit a minimal one, take over what it learned, and replace its booster.
+    """
+    classifier = _import_library("lightgbm").LGBMClassifier
+    named = {} if trees.feature_names is None else {"feature_name": ["column"]}
+    minimal = classifier(n_estimators=1, min_child_samples=1, n_jobs=1, verbose=-1)
+    minimal.fit(np.array([[0.0], [1.0]]), classes, **named)
+    estimator = classifier(**params)
+    own = {*minimal.get_params(), "_other_params"}
+    vars(estimator).update({name: value for name, value in vars(minimal).items() if name not in own})
+    vars(estimator).update(_n_features=trees.n_columns, _n_features_in=trees.n_columns)
+    _load_lightgbm_trees(estimator.booster_, trees)
+    return estimator
+
+
+def _categories_to_arrays(categories: list[list[Any]] | None) -> list[NDArray[Any]] | None:
+    """Return the categories of each categorical column of a table as an array."""
+    if categories is None:
+        return None
+    arrays = []
+    for column in categories:
+        values = [value.item() if isinstance(value, np.generic) else value for value in column]
+        kinds = {type(value) for value in values}
+        if not kinds <= {*_LABELS}:
+            raise InvalidTreesError("it has categories that are neither text nor numbers")
+        array = np.array(values) if len(kinds) == 1 and kinds <= {str, int, float} else None
+        if array is None or array.tolist() != values:  # mixed, or with trailing NUL
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
+        arrays.append(array)
+    return arrays
+
+
+def _categories_from_arrays(arrays: Any, n_columns: int) -> list[list[Any]] | None:
+    if arrays is None:
+        return None
+    if not isinstance(arrays, list) or len(arrays) > n_columns or not all(map(label_array(1), arrays)):
+        raise InvalidTreesError("categories are not an array for each categorical column")
+    if sum(array.size for array in arrays) > MAX_CATEGORIES:
+        raise InvalidTreesError(f"columns have more than {MAX_CATEGORIES} categories")
+    columns = [array.tolist() for array in arrays]
+    if any(len(set(column)) != len(column) for column in columns):
+        raise InvalidTreesError("a column has one category twice")
+    return columns
 
 
 # ----------------------------------------------------------------------------------------------------------- XGBoost
 
 
 def _xgboost_to_parts(estimator: Any) -> dict[str, Any]:
-    params = {name: value for name, value in estimator.get_params(deep=False).items() if value is not None}
-    parts: dict[str, Any] = {"params": params, BOOSTER: None}
-    if estimator.__sklearn_is_fitted__():
-        content = estimator.get_booster().save_raw("json").decode()
-        parts[BOOSTER] = _checked_bytes(check_xgboost, content, "XGBClassifier")
-    return parts
+    parts = _fitted_xgboost_to_parts(estimator) if estimator.__sklearn_is_fitted__() else {}
+    params = stored_params(estimator.get_params(deep=False), XGBOOST_PARAMS, "XGBClassifier")
+    return {"params": params, **parts}
+
+
+def _fitted_xgboost_to_parts(estimator: Any) -> dict[str, Any]:
+    booster = estimator.get_booster()
+    trees = XGBoostTrees.from_content(bytes(booster.save_raw("ubj")))
+    rebuilt = _xgboost_estimator({}, trees).get_booster().save_raw("ubj")
+    if not trees.equals(XGBoostTrees.from_content(bytes(rebuilt))):
+        raise InvalidTreesError("XGBoost does not read back what is stored")
+    attributes = booster.attributes()
+    best_iteration, best_score = (attributes.get(name) for name in ("best_iteration", "best_score"))
+    return {
+        "best_iteration": None if best_iteration is None else int(best_iteration),
+        "best_score": None if best_score is None else float(best_score),
+        **{name: getattr(trees, name) for name in _XGBOOST_VALUES},
+        **_to_arrays(trees, _TREES),
+        **_to_arrays(trees.values, _CATEGORIES),
+    }
+
+
+_XGBOOST_VALUES = ("n_columns", "feature_names", "feature_types", "base_score", "trees_per_round")
 
 
 def _xgboost_from_parts(parts: dict[str, Any]) -> Any:
-    estimator = _import_library("xgboost").XGBClassifier(**parts["params"])
-    if parts[BOOSTER] is not None:
-        content = _as_text(parts[BOOSTER])
-        check_xgboost(content)
-        estimator.load_model(bytearray(content.encode()))  # also sets parameters, which are reset below
-        unset = {name: None for name, value in estimator.get_params(deep=False).items() if value is not None}
-        estimator.set_params(**{**unset, **parts["params"]})
+    params = check_params(parts["params"], XGBOOST_PARAMS)
+    if set(parts) == {"params"}:
+        return _import_library("xgboost").XGBClassifier(**params)
+    values: dict[str, Any] = {name: parts[name] for name in _XGBOOST_VALUES}
+    categories = ColumnCategories(**_from_arrays(ColumnCategories, parts, _CATEGORIES))
+    trees = XGBoostTrees(**values, values=categories, **_from_arrays(XGBoostTrees, parts, _TREES))
+    trees.check()
+    if params.get("booster", "gbtree") != ("dart" if trees.drop_weight.size else "gbtree"):
+        raise InvalidTreesError("the parameter booster does not agree with the trees")
+    best_iteration, best_score = parts["best_iteration"], parts["best_score"]
+    if best_iteration is not None and not (is_count(best_iteration) and best_iteration < trees.n_rounds):
+        raise InvalidTreesError("the best iteration is out of range")
+    if best_score is not None and not is_finite(best_score):
+        raise InvalidTreesError("the best score is not finite")
+    estimator = _xgboost_estimator(params, trees)
+    booster = estimator.get_booster()
+    if best_iteration is not None:
+        booster.best_iteration = best_iteration
+    if best_score is not None:
+        booster.best_score = best_score
     return estimator
+
+
+def _xgboost_estimator(params: dict[str, Any], trees: XGBoostTrees) -> Any:
+    estimator = _import_library("xgboost").XGBClassifier(**params)
+    estimator.load_model(trees.to_content())  # also sets parameters, which are reset below
+    booster = estimator.get_booster()
+    booster.feature_names, booster.feature_types = (
+        None if texts is None else texts.tolist() for texts in (trees.feature_names, trees.feature_types)
+    )
+    unset = {name: None for name, value in estimator.get_params(deep=False).items() if value is not None}
+    return estimator.set_params(**{**unset, **params})
 
 
 # -------------------------------------------------------------------------------------------------------- classifier
@@ -132,8 +291,18 @@ def _is_consistent(model: Any) -> bool:
 
 
 VALUE_TYPES = (
-    ValueType("lightgbm", "lightgbm.sklearn.LGBMClassifier", _lightgbm_to_parts, _lightgbm_from_parts),
-    ValueType("xgboost", "xgboost.sklearn.XGBClassifier", _xgboost_to_parts, _xgboost_from_parts),
+    ValueType(
+        "lightgbm",
+        "lightgbm.sklearn.LGBMClassifier",
+        _saving("LGBMClassifier", _lightgbm_to_parts),
+        _loading(_lightgbm_from_parts),
+    ),
+    ValueType(
+        "xgboost",
+        "xgboost.sklearn.XGBClassifier",
+        _saving("XGBClassifier", _xgboost_to_parts),
+        _loading(_xgboost_from_parts),
+    ),
 )
 
 RECIPES = (
@@ -150,6 +319,22 @@ RECIPES = (
             "unit_": instance_of(float),
         },
         required=("classes_", "estimator_", "groups_", "repair_"),
+        params={
+            **GROUP_PARAMS,
+            "estimator": any_of(is_none, is_estimator),
+            "kernel_variance": _AMOUNT,
+            "kind": is_word,
+            "n_fourier_features": count_up_to(100_000),
+            "n_iter_no_change": any_of(is_none, is_count),
+            "opposite_duals": is_bool,
+            "parity_weight": _AMOUNT,
+            "random_state": is_seed,
+            "regularizer": is_word,
+            "repair_amount": number_in(0.0, 1.0),
+            "smooth_groups": is_bool,
+            "strength": _AMOUNT,
+            "validation_fraction": number_in(0.0, 1.0),
+        },
         is_consistent=_is_consistent,
         summarize=summarize_target,
     ),
