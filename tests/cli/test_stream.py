@@ -15,7 +15,10 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport.stream import read_journal
+from fairtransport.cli._stream_report import StreamReporter
+from fairtransport.stream import StoreError, read_journal
+from fairtransport.stream._line_file import LineFile
+from fairtransport.stream._store import Store
 
 CANARY = "CANARY"
 ROWS = 230
@@ -142,11 +145,12 @@ def test_going_on_with_a_file_that_has_grown(stream, here, name, growing):
     first = stream(part.name, "--out", out, "--store", "st", "--checkpoint-every", 2, "--resume")
     assert first.exit_code == 0, first.output
     part.write_bytes(b"".join(lines))
-    if growing:  # what was written after the last checkpoint is cut and written again
+    if growing:  # as after a kill: what was written after the last checkpoint stays and is completed
+        written = (here / f"whole.{name.split('.')[1]}").read_bytes()
         with (here / out).open("ab") as file:
-            file.write(b"half a li")
+            file.write(written[file.tell() :][:99])
         with (here / "st" / "journal.jsonl").open("ab") as file:
-            file.write(b'{"half": ')
+            file.write((here / "whole/journal.jsonl").read_bytes()[file.tell() :][:40])
     again = stream(part.name, "--out", out, "--store", "st", "--checkpoint-every", 2, "--resume")
     assert again.exit_code == 0, again.output
     assert (here / out).read_bytes() == (here / f"whole.{name.split('.')[1]}").read_bytes()
@@ -156,7 +160,8 @@ def test_going_on_with_a_file_that_has_grown(stream, here, name, growing):
 def test_a_finished_run_that_is_started_again_changes_nothing(stream, here):
     arguments = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume")
     stream(*arguments)
-    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file() and path.name != "clock.json"}
+    changing = {"clock.json", "writer"}
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file() and path.name not in changing}
     assert stream(*arguments).exit_code == 0
     assert {path: path.read_bytes() for path in before} == before
 
@@ -191,6 +196,119 @@ def test_what_does_not_fit_is_refused(stream, run, here, models):
     assert "--follow needs a FILE" in error(stream("--follow"), status=64)
     assert "No such file" in error(stream("nowhere.jsonl"))
     assert "defined by 'sex'" in error(run("stream", "rows.jsonl", "--model", models / "cot.ft", "--sensitive", "race"))
+
+
+def test_foreign_lines_in_the_output_are_found_and_not_torn(stream, here):
+    again = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--resume")
+    stream(*again)
+    written = (here / "out.jsonl").read_bytes()
+    for content, match in (
+        (written + b'{"foreign": 1}\n', "out.jsonl has content that this run has not written"),
+        (written[:-1] + b" ", "bytes of out.jsonl are not those that were written"),
+        (written[:-9], "were written. Restore the file"),
+    ):
+        (here / "out.jsonl").write_bytes(content)
+        assert match in error(stream(*again))
+        assert (here / "out.jsonl").read_bytes() == content
+    (here / "out.jsonl").write_bytes(written)
+    assert stream(*again).exit_code == 0
+
+
+TAMPERING = {
+    "truncated": (lambda path: os.truncate(path, 100), "was truncated by another program"),
+    "deleted": (lambda path: path.unlink(), "was deleted by another program. Its content was written again"),
+    "extended": (lambda path: path.write_bytes(path.read_bytes() + b"x\n"), "was extended by another program"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERING)
+@pytest.mark.parametrize("batch", [3, 12])
+def test_an_output_that_is_changed_while_the_stream_runs_ends_it(stream, here, monkeypatch, name, batch):
+    """Before the third batch, or after the last one: the run does not end as if nothing had happened."""
+    change, match = TAMPERING[name]
+    real, before = StreamReporter.tell, []
+
+    def tell(self, report, **counts):
+        real(self, report, **counts)
+        if report.batch == batch:
+            before.append((here / "out.jsonl").read_bytes())
+            change(here / "out.jsonl")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamReporter, "tell", tell)
+        assert match in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 2))
+    (here / "out.jsonl").write_bytes(before[0]) if name != "deleted" else None
+    assert (here / "out.jsonl").read_bytes() == before[0]
+    again = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 2, "--resume")
+    assert again.exit_code == 0, again.output
+    stream("rows.jsonl", "--out", "whole.jsonl", "--store", "whole", "--checkpoint-every", 2)
+    for first, second in (("out.jsonl", "whole.jsonl"), ("st/journal.jsonl", "whole/journal.jsonl")):
+        assert (here / first).read_bytes() == (here / second).read_bytes()
+
+
+def test_an_output_has_one_stream(stream, here):
+    file = LineFile(here / "out.jsonl")
+    assert "out.jsonl is in use by another process" in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", "a"))
+    file.close()
+    for name in ("st", "other"):
+        store = Store(here / name)
+        assert "in use by another process" in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", name))
+        store.close()
+
+
+def test_a_second_writer_of_a_store_stops_the_first(stream, here, monkeypatch):
+    """Somebody removes files of the store until it lets another process in."""
+    stores = []
+
+    def tell(self, report, **counts):
+        if report.batch == 3:
+            (here / "st" / "journal.jsonl").unlink()
+            stores.append(Store(here / "st"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamReporter, "tell", tell)
+        assert "Another process has opened the store" in error(
+            stream("rows.jsonl", "--out", "out.jsonl", "--store", "st")
+        )
+    stores[0].close()
+
+
+def test_freezing_at_a_restart_comes_after_what_was_given_out(stream, here, monkeypatch):
+    """A run is killed after batches that were scored with an adjusted model."""
+    how = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 3, "--resume")
+
+    def tell(self, report, **counts):
+        if report.batch == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamReporter, "tell", tell)
+        assert stream(*how).exit_code == 130
+    for action in ("freeze", "accept"):  # by an operator, in Python
+        adjuster = ft.stream.ContinualAdjuster.resume(here / "st")
+        with adjuster, pytest.raises(StoreError, match="has processed 2 more batch"):
+            getattr(adjuster, action)()
+    before = (here / "out.jsonl").read_bytes()
+    assert before.count(b"\n") == 100
+    assert stream(*how, "--freeze").exit_code == 0
+    assert (here / "out.jsonl").read_bytes().startswith(before)
+    entries = read_journal(here / "st")
+    assert [entry.get("operator") for entry in entries].index("freeze") == 5
+    assert {entry["updates"] for entry in entries[6:]} == {0}
+
+
+def test_a_last_line_without_its_end_is_no_line_yet(stream, here):
+    how = ("part.jsonl", "--out", "out.jsonl", "--store", "st", "--resume")
+    content = (here / "rows.jsonl").read_bytes()
+    (here / "part.jsonl").write_bytes(content[:-10])
+    first = stream(*how)
+    assert first.exit_code == 0
+    assert "warning: the input ends in the middle of a line, which was not scored" in first.stderr
+    (here / "part.jsonl").write_bytes(content)
+    assert stream(*how).exit_code == 0
+    assert [row["id"] for row in read(here / "out.jsonl")] == list(range(ROWS))
+    (here / "part.jsonl").write_bytes(content.replace(b'"id":150}', b'"id":151}') + b"{}\n")
+    assert "not those that the run to resume has read" in error(stream(*how))
 
 
 def test_columns_are_needed_by_name(stream, here):
@@ -308,7 +426,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(models, here):
     """The system itself refuses to let a file grow beyond 16 KiB."""
     code = (
         "import resource, signal, sys; from fairtransport.cli import main\n"
-        "import fairtransport.stream._adjuster, fairtransport.stream._journal as j\n"
+        "import fairtransport.stream._adjuster, fairtransport.stream._line_file as j\n"
         "real = j.LineFile.add\n"
         "def add(self, content):\n"
         "    if self.path.name == 'out.jsonl': resource.setrlimit(resource.RLIMIT_FSIZE, (16384, -1))\n"

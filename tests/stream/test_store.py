@@ -11,7 +11,8 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
-from fairtransport.stream._journal import LineFile, journal_line
+from fairtransport.stream._journal import journal_line
+from fairtransport.stream._line_file import LineFile
 from fairtransport.stream._store import Store, digest_of
 
 from .worlds import raw_scores, repair
@@ -59,9 +60,11 @@ def test_a_damaged_checkpoint_is_detected_and_the_one_before_used(store, name):
         adjuster = ContinualAdjuster.resume(store)
     with adjuster:
         assert adjuster.batches == 2
-        assert len(read_journal(store)) == 2
+        assert [entry["batch"] for entry in adjuster.lost] == [3]
         scores, sex = list(feed(3))[-1]
         adjuster.adjust(scores, sensitive_features=sex)
+        assert adjuster.lost == []
+    assert [entry["batch"] for entry in read_journal(store)] == [1, 2, 3]
     assert newest.with_suffix(".ft.damaged").exists()
     with ContinualAdjuster.resume(store) as again:  # and the next checkpoint is intact
         assert again.batches == 3
@@ -114,7 +117,11 @@ def test_an_incomplete_journal_line_is_truncated(store):
     assert [entry["batch"] for entry in read_journal(store)] == [1, 2, 3, 4]
     with ContinualAdjuster.resume(store) as adjuster:
         assert [entry["batch"] for entry in adjuster.lost] == [4]
-    assert (store / "journal.jsonl").read_bytes() == complete
+        assert (store / "journal.jsonl").read_bytes() == complete + journal_line({"batch": 4})
+        scores, sex = next(feed(1, seed=9))
+        adjuster.adjust(scores, sensitive_features=sex)  # another batch: nobody has scores of the one that was lost
+    assert [entry["batch"] for entry in read_journal(store)] == [1, 2, 3, 4]
+    assert (store / "journal.jsonl").read_bytes().startswith(complete)
 
 
 def test_a_changed_journal_line_ends_what_is_read(store):
@@ -245,21 +252,118 @@ def test_times_are_stored_separately_and_may_be_lost(store):
         assert [point["time"] for point in adjuster.snapshot()["history"]] == [None] * 3
 
 
-def test_a_line_file_is_truncated_and_continued(tmp_path):
+# ---------------------------------------------------------------- files of lines
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """A file of two lines, the second of which came after the last checkpoint."""
     file = LineFile(tmp_path / "lines")
-    file.add(b"one\ntwo\n")
-    file.cut(4)
-    file.add(b"three\n")
+    file.add(b"one\n")
+    length, digest = file.length, file.digest
+    file.add(b"two\n")
     file.sync()
     file.close()
     file.close()
-    assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
-    assert LineFile(tmp_path / "lines").length == 10
+
+    def opened():
+        again = LineFile(tmp_path / "lines")
+        again.continue_from(length, digest)
+        return again
+
+    return opened
+
+
+def test_what_a_file_has_already_is_not_written_again(lines):
+    file = lines()
+    assert (file.length, file.ahead) == (4, 4)
+    file.add(b"two\nth")
+    file.add(b"ree\n")
+    assert (file.length, file.ahead) == (14, 0)
+    assert file.path.read_bytes() == b"one\ntwo\nthree\n"
+    file.close()
+
+
+def test_other_content_than_before_is_refused(lines):
+    file = lines()
+    with pytest.raises(StoreError, match="differs from what this run writes after byte 5"):
+        file.add(b"tWo\n")
+    assert file.path.read_bytes() == b"one\ntwo\n"
+    file.close()
+
+
+def test_zeros_after_a_loss_of_power_are_replaced(lines, tmp_path):
+    (tmp_path / "lines").write_bytes(b"one\ntw" + bytes(5000))
+    file = lines()
+    file.add(b"two\n")
+    assert file.path.read_bytes() == b"one\ntwo\n"
+    file.close()
+
+
+@pytest.mark.parametrize(("content", "match"), [(b"on", "has 2 bytes, but 4 were written"), (b"oNe\ntwo\n", "first 4")])
+def test_a_file_that_was_changed_before_the_checkpoint_is_refused(lines, tmp_path, content, match):
+    (tmp_path / "lines").write_bytes(content)
+    with pytest.raises(StoreError, match=match):
+        lines()
+
+
+CHANGES = {
+    "truncated": (lambda path: os.truncate(path, 3), "was truncated by another program: it has 3 bytes instead of 8"),
+    "extended": (lambda path: path.write_bytes(path.read_bytes() + b"x"), "was extended by another program"),
+    "deleted": (lambda path: path.unlink(), "was deleted .* written again; resume"),
+    "moved": (lambda path: path.rename(path.with_name("away")), "was moved by another program"),
+    "replaced": (lambda path: path.with_name("other").replace(path), "saved as lines.recovered"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("step", ["add", "sync"])
+def test_a_change_by_another_program_is_noticed_before_the_next_line(lines, tmp_path, name, step):
+    change, match = CHANGES[name]
+    (tmp_path / "other").write_bytes(b"other")
+    file = lines()
+    file.add(b"two\n")
+    change(file.path)
+    with pytest.raises(StoreError, match=match):
+        file.add(b"three\n") if step == "add" else file.sync()
+    file.close()
+    kept = {"deleted": "lines", "moved": "away", "replaced": "lines.recovered"}.get(name)
+    if kept is not None:
+        assert (tmp_path / kept).read_bytes() == b"one\ntwo\n"
+
+
+def test_a_change_during_a_write_is_noticed_after_it(lines, monkeypatch):
+    file, real = lines(), os.write
+
+    def write(handle, content):
+        with file.path.open("ab") as other:
+            other.write(b"foreign\n")
+        return real(handle, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", write)
+        with pytest.raises(StoreError, match="extended"):
+            file.add(b"two\nthree\n")
+    file.close()
+
+
+def test_a_file_has_one_writer_and_is_a_file(lines, tmp_path):
+    file = lines()
+    with pytest.raises(StoreError, match="in use by another process"):
+        lines()
+    (tmp_path / "link").hardlink_to(tmp_path / "lines")
+    with pytest.raises(StoreError, match="in use by another process"):
+        LineFile(tmp_path / "link")
+    file.close()
+    with pytest.raises(StoreError, match="not a regular file"):
+        LineFile("/dev/null")
 
 
 def test_the_folder_of_a_new_file_is_flushed(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr("fairtransport.stream._journal.sync_folder", synced.append)
-    LineFile(tmp_path / "lines").add(b"one\n")
+    monkeypatch.setattr("fairtransport.stream._line_file.sync_folder", synced.append)
+    file = LineFile(tmp_path / "lines")
+    file.add(b"one\n")
+    file.close()
     LineFile(tmp_path / "lines").close()
     assert synced == [tmp_path]

@@ -150,6 +150,7 @@ def run_stream(
         rejected=rejected or _place_for_rejected(store, out),
         max_rejected=max_rejected,
         wait=wait,
+        freeze=freeze,
         force=force,
     )
     _check_paths(file, options)
@@ -163,8 +164,6 @@ def run_stream(
             "title": model.name,
         }
         adjuster = stack.enter_context(_adjuster(schema, store, adjusting, resume=resume))
-        if freeze and not adjuster.frozen:
-            adjuster.freeze()
         if page is not None:
             stack.enter_context(_page(adjuster, page))
         source = LineSource(handle, follow=follow, stop=stop.is_set)
@@ -175,6 +174,11 @@ def run_stream(
         except TooManyRejectedError as error:
             print_stderr(f"stopped: {error}")
             raise typer.Exit(EXCEEDED) from None
+        except KeyboardInterrupt:
+            if stop.by != signal.SIGTERM:
+                raise
+            print_stderr("stopped; the last checkpoint is intact")
+            raise typer.Exit(0) from None
         reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms)
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)

@@ -1,10 +1,11 @@
 """Keep a model fair in production, without labels: monitor, adjuster, store, and the loop of the command."""
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.stream._adjuster import ContinualAdjuster
+from fairtransport.stream._errors import StoreError, StoreWarning
 from fairtransport.stream._journal import read_journal
 from fairtransport.stream._report import AdjustmentReport, GroupReading
 from fairtransport.stream._state import Version
-from fairtransport.stream._store import StoreError, StoreWarning
 
 __all__ = [
     "AdjustmentReport",
@@ -15,3 +16,5 @@ __all__ = [
     "Version",
     "read_journal",
 ]
+
+redact_public_errors(globals())

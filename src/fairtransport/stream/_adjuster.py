@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 from fairtransport._validation import check_count
 from fairtransport.persistence import unpack_model
 from fairtransport.storage import ModelFileError
+from fairtransport.stream._errors import StoreError
 from fairtransport.stream._options import AdjusterOptions
 from fairtransport.stream._snapshot import make_snapshot
 from fairtransport.stream._state import StreamState, Version
-from fairtransport.stream._store import Store, StoreError
+from fairtransport.stream._store import Store
 from fairtransport.stream.scorers import scorer_for
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ContinualAdjuster"]
 
+_ROLL_BACK = "roll back to "
 _CLOCK_INTERVAL = 10.0  # seconds between two writes of the times
 
 
@@ -72,7 +74,7 @@ class ContinualAdjuster:
     extra : dict
         Content to store in the next checkpoint, as JSON can represent it.
     lost : list of dict
-        After `resume`, journal entries of batches after the checkpoint, which have to be processed again.
+        After `resume`, journal entries after the checkpoint, whose batches have to be processed again.
 
     See Also
     --------
@@ -157,7 +159,9 @@ class ContinualAdjuster:
 
     # ---------------------------------------------------------------- one batch
 
-    def adjust(self, X: Any, *, sensitive_features: Any, note: dict[str, Any] | None = None) -> AdjustmentReport:
+    def adjust(
+        self, X: Any, *, sensitive_features: Any, note: dict[str, Any] | None = None, durable: bool = False
+    ) -> AdjustmentReport:
         """Score a batch with the current model, then adjust the model to it.
 
         Parameters
@@ -169,6 +173,8 @@ class ContinualAdjuster:
             adopted. A batch with a new group is learned before it is scored.
         note : dict, optional
             Further entries for the journal.
+        durable : bool, default=False
+            Flush the journal to the disk before returning.
 
         Returns
         -------
@@ -181,31 +187,34 @@ class ContinualAdjuster:
         OSError
             If the journal or a checkpoint cannot be written. Earlier checkpoints are intact: free disk space, then
             resume.
+        StoreError
+            If another program has changed the store, or if the batch is not the one that the journal has. The adjuster
+            is closed.
         """
         with self._mutex:
             self._check_open()
             start = time.perf_counter()
             report = self._state.process(X, sensitive_features)
-            self._add_to_journal({**report.to_dict(), **(note or {})})
+            self._add_to_journal({**report.to_dict(), **(note or {})}, durable=durable)
             self._seconds += time.perf_counter() - start
             every = self._state.options.checkpoint_every
             if every is not None and self._state.batches % every == 0:
                 self.checkpoint()
             return report
 
-    def note(self, **entry: Any) -> None:
+    def note(self, *, durable: bool = False, **entry: Any) -> None:
         """Add an entry to the journal that does not belong to a batch."""
         with self._mutex:
             self._check_open()
-            self._add_to_journal({"batch": self.batches, **entry})
+            self._add_to_journal({"batch": self.batches, **entry}, durable=durable)
 
-    def _add_to_journal(self, entry: dict[str, Any]) -> None:
+    def _add_to_journal(self, entry: dict[str, Any], *, durable: bool = False) -> None:
         self._saved = False
         if self._store is None:
             return
         try:
-            self._store.note(entry)
-        except OSError:  # the journal may end in an incomplete line, which only a resumed run repairs
+            self._store.note(entry, durable=durable)
+        except (OSError, StoreError):  # the journal may end in an incomplete line, which only a resumed run repairs
             self._store.close()
             raise
 
@@ -261,6 +270,7 @@ class ContinualAdjuster:
     def accept(self) -> None:
         """Make the current model the center of the trust region."""
         with self._mutex:
+            self._check_may_act()
             self._accept_current()
             self._record_action("accept", frozen=self.frozen)
 
@@ -276,23 +286,38 @@ class ContinualAdjuster:
             the stream does not change.
         """
         with self._mutex:
+            self._check_may_act()
             scorer = self._load_version(check_count(version, name="version", least=0))
             scorer.add_groups(self._state.current.groups)
             self._state.current = scorer
             self._accept_current()
-            self._record_action(f"roll back to {version}", frozen=freeze)
+            self._record_action(f"{_ROLL_BACK}{version}", frozen=freeze)
 
     def _accept_current(self) -> None:
         accepted = self._state.current.frozen()
         # A file summarizes the maps of a repair; a resumed run, which reads it, must not differ from this one.
         self._state.accept(accepted if self._store is None else type(accepted).unpack(accepted.pack()))
 
+    def _check_may_act(self) -> None:
+        """Raise if batches have to be processed again first, as they were processed before."""
+        self._check_open()
+        if self._store is not None and "operator" not in (self.lost or [{}])[0]:
+            self._store.journal.check_may_replace()
+
     def _record_action(self, action: str, *, frozen: bool) -> None:
         with self._mutex:
-            self._check_open()
+            self._check_may_act()
             self._state.frozen = frozen
-            self._add_to_journal({"batch": self.batches, "operator": action})
+            self._add_to_journal({"batch": self.batches, "operator": action, "frozen": frozen})
             self.checkpoint()
+
+    def repeat_action(self, entry: dict[str, Any]) -> None:
+        """Repeat an action of an operator that the journal has after the checkpoint."""
+        action, frozen = str(entry["operator"]), bool(entry["frozen"])
+        if action.startswith(_ROLL_BACK):
+            self.roll_back(int(action.removeprefix(_ROLL_BACK)), freeze=frozen)
+        else:
+            {"freeze": self.freeze, "thaw": self.thaw, "accept": self.accept}[action]()
 
     def versions(self) -> list[Version]:
         """Return the versions that `roll_back` can return to, oldest first."""
@@ -328,7 +353,11 @@ class ContinualAdjuster:
                 for old in list(self._in_memory)[: -self._state.options.keep_checkpoints]:
                     del self._in_memory[old]
             else:
-                self._store.write(version, self._state.schema(version), self._state.arrays())
+                try:
+                    self._store.write(version, self._state.schema(version), self._state.arrays())
+                except OSError:  # after a failed flush, the next one may succeed without having written anything
+                    self._store.close()
+                    raise
             self._version, self._saved = version, True
             if time.monotonic() - self._clock_written > _CLOCK_INTERVAL:
                 self._write_clock()
@@ -394,8 +423,8 @@ class ContinualAdjuster:
 
     @property
     def lost(self) -> list[dict[str, Any]]:
-        """Journal entries after the checkpoint from which the store was resumed."""
-        return [] if self._store is None else self._store.lost
+        """Journal entries after the checkpoint whose batches have to be processed again."""
+        return [] if self._store is None else list(self._store.journal.pending)
 
     def _write_clock(self) -> None:
         if self._store is not None:

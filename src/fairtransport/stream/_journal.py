@@ -3,84 +3,81 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.storage import ModelFileError, sync_folder
+from fairtransport.storage import ModelFileError
 from fairtransport.storage.schema import from_json
+from fairtransport.stream._errors import StoreError
+from fairtransport.stream._line_file import LineFile
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Journal", "LineFile", "complete_entries", "journal_line", "read_journal"]
+__all__ = ["Journal", "complete_entries", "journal_line", "read_journal"]
 
 _MARK = b',"check":"'
-_HINT = "the last checkpoint is intact. Free disk space, then resume"
 _TAIL = len(_MARK) + 10  # eight digits, a quote and a brace
 
 
-class LineFile:
-    """An append-only file of lines that a resumed run can truncate.
+class Journal(LineFile):
+    """Journal of a store.
 
-    Parameters
-    ----------
-    path : path
-        Created if it does not exist.
+    After a kill it has entries that are newer than the last checkpoint. They stay where they are, since they say at
+    which line a batch ended whose scores may have been given out. A resumed run adds them again, and they are compared.
 
     Attributes
     ----------
-    path : Path
-    length : int
-        Length in bytes.
+    pending : list of dict
+        Entries after the checkpoint that were not added again yet.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
-        self.length = os.fstat(self._handle).st_size
-        if self.length == 0:  # a new file must be durable before a checkpoint refers to it
-            sync_folder(self.path.parent)
+        super().__init__(path)
+        self.pending: list[dict[str, Any]] = []
 
-    def add(self, content: bytes) -> None:
-        """Append the content; on a full disk a part of it may be written, which a resumed run truncates."""
-        left = memoryview(content)
-        try:
-            while left:
-                left = left[os.write(self._handle, left) :]
-        except OSError as error:
-            raise OSError(error.errno, f"{error.strerror}; {_HINT}", str(self.path)) from error
-        self.length += len(content)
-
-    def cut(self, length: int) -> None:
-        """Truncate the file to so many bytes."""
-        os.ftruncate(self._handle, length)
+    def continue_after(self, length: int) -> None:
+        """Continue after so many bytes; an incomplete line at the end is truncated."""
+        with self.path.open("rb") as file:
+            file.seek(length)
+            lines = file.readlines()
+        self.pending = complete_entries(lines)
+        self.cut(length + sum(map(len, lines[: len(self.pending)])))
         self.length = length
 
-    def sync(self) -> None:
-        """Flush the file to the disk."""
-        os.fsync(self._handle)
-
-    def close(self) -> None:
-        """Close the file; further calls do nothing."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-
-
-class Journal(LineFile):
-    """Journal of a store."""
-
     def add_entry(self, entry: Mapping[str, Any]) -> None:
-        """Append an entry."""
-        self.add(journal_line(entry))
+        """Append an entry, or confirm a pending one.
 
-    def entries_from(self, length: int) -> list[dict[str, Any]]:
-        """Return the complete entries after so many bytes."""
-        with self.path.open("rb") as lines:
-            lines.seek(length)
-            return complete_entries(lines)
+        Raises
+        ------
+        StoreError
+            If the entry differs from a pending one of ``fairtransport stream``. Other pending entries are replaced.
+        """
+        line = journal_line(entry)
+        if self.pending and not self.continues_with(line):
+            if "lines" in entry and "lines" in self.pending[0]:
+                raise StoreError(
+                    "A batch that is processed again gives another result: the input was changed, or the run is "
+                    "continued on another machine or with other versions of libraries. Resume it where it was started."
+                )
+            self.check_may_replace()
+            self.pending.clear()
+            self.cut(self.length)
+        self.add(line)
+        if self.pending:
+            self.pending.pop(0)
+
+    def check_may_replace(self) -> None:
+        """Raise if there are pending entries of ``fairtransport stream``, whose scores are in an output file."""
+        batches = sum("lines" in entry for entry in self.pending)
+        if batches:
+            raise StoreError(
+                f"After the last checkpoint, `fairtransport stream` has processed {batches} more batch(es) and given "
+                "their scores out. Continue it with --resume and the same input first; SIGTERM ends it with a "
+                "checkpoint."
+            )
 
 
 def journal_line(entry: Mapping[str, Any]) -> bytes:

@@ -6,8 +6,26 @@
 ``journal.jsonl``     one line for each batch
 ``rejected.jsonl``    lines that the command could not score: number and reason
 ``clock.json``        times for the live page; nothing depends on them
-``lock``              locked by the process that uses the store
+``writer``            a token of the process that last opened the store
 ===================== =============================================================================================
+
+**Protocol.** A batch is processed in this order; a kill, or a loss of power, may come at any point.
+
+1. The journal gets an entry, with the number of lines of the batch. Where a batch is not full, which depends on a clock
+   or on the moment of a signal, the journal is flushed to the disk before anything else is written.
+2. Rejected lines are added to their file, scored lines to the output. From here on, a reader may have them.
+3. After some batches, output, file of rejected lines and journal are flushed, and a checkpoint is written, which stores
+   the length of each.
+
+A resumed run starts from the newest intact checkpoint and removes nothing, apart from an incomplete last line of the
+journal, which is older than anything that was given out. It processes the batches of the journal once more, as they
+were; then, as long as the output is longer than what it has written again, full batches. The run is deterministic, so
+everything that it writes is there already or is a continuation of it. This is compared, and a difference ends the run.
+Since a resumed run destroys nothing that it needs, it may be killed and resumed any number of times.
+
+**One writer.** The journal is locked as an open file, so no name can be removed to release the lock. On file systems
+without locks, and against copies and replaced folders, each process writes a token when it opens the store, and stops
+when the token is no longer its own.
 """
 
 from __future__ import annotations
@@ -17,6 +35,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +51,7 @@ from fairtransport.storage import (
     unpack_container,
     write_atomically,
 )
+from fairtransport.stream._errors import StoreError, StoreWarning
 from fairtransport.stream._journal import Journal
 
 if TYPE_CHECKING:
@@ -39,24 +59,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Store", "StoreError", "StoreWarning", "digest_of"]
+__all__ = ["Store", "digest_of"]
 
 _KIND = "checkpoint"
-_MODEL, _CLOCK, _LOCK = "model.ft", "clock.json", "lock"
+_MODEL, _CLOCK, _WRITER = "model.ft", "clock.json", "writer"
 _NAME = re.compile(r"checkpoint-(\d{9})\.ft")
 _REVEALS = (
     "The state of a stream: the model (its model file says what that reveals), histograms of each group's scores with "
     "a few hundred bins, names and sizes of groups, and counts. It contains no rows and no scores, but in a small "
     "group a bin may reveal the score of one person to within a two-hundredth of the range."
 )
-
-
-class StoreError(ValueError):
-    """A store that cannot be used: locked by another process, of another model, or without an intact checkpoint."""
-
-
-class StoreWarning(UserWarning):
-    """Part of a store is damaged; the run continues from what is intact."""
 
 
 class Store:
@@ -73,8 +85,6 @@ class Store:
     ----------
     journal : Journal
     is_open : bool
-    lost : list of dict
-        Journal entries after the checkpoint that `newest` returned.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 5) -> None:
@@ -82,14 +92,14 @@ class Store:
         if self.folder.exists() and not self.folder.is_dir():
             raise StoreError("The store is a file; it must be a folder. Choose another path.")
         self.folder.mkdir(exist_ok=True)
-        self._lock = _lock(self.folder / _LOCK)
+        self.journal = Journal(self.folder / "journal.jsonl")
         try:
-            self.journal = Journal(self.folder / "journal.jsonl")
+            write_atomically(self.folder / _WRITER, secrets.token_hex(16).encode())
+            self._writer = os.open(self.folder / _WRITER, os.O_RDONLY)
         except BaseException:
-            os.close(self._lock)
+            self.journal.close()
             raise
         self.is_open = True
-        self.lost: list[dict[str, Any]] = []
 
     # ---------------------------------------------------------------- model
 
@@ -142,6 +152,7 @@ class Store:
 
     def write(self, version: int, schema: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write a checkpoint after flushing the journal; then remove the oldest ones."""
+        self.check_writer()
         self.journal.sync()
         path = self._path(version)
         content = pack_container(_KIND, {**schema, "journal": self.journal.length}, arrays, reveals=_REVEALS)
@@ -168,7 +179,7 @@ class Store:
         return checkpoint
 
     def newest(self) -> Container:
-        """Return the newest intact checkpoint, and truncate the journal to it.
+        """Return the newest intact checkpoint, and continue the journal from it.
 
         Damaged checkpoints are renamed to ``*.damaged``, with a warning.
         """
@@ -196,29 +207,38 @@ class Store:
                 StoreWarning,
                 stacklevel=3,
             )
-        self._cut_journal(int(checkpoint.schema["journal"]))
-        return checkpoint
-
-    def _cut_journal(self, length: int) -> None:
+        length = int(checkpoint.schema["journal"])
         if self.journal.length < length:
             warnings.warn(
                 f"The journal of the store lacks {length - self.journal.length} bytes that were written; the run "
                 "continues without them.",
                 StoreWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-            return
-        self.lost = self.journal.entries_from(length)
-        self.journal.cut(length)
+        self.journal.continue_after(min(length, self.journal.length))
+        return checkpoint
 
     def _path(self, version: int) -> Path:
         return self.folder / f"checkpoint-{version:09d}.ft"
 
-    # ---------------------------------------------------------------- journal, times, lock
+    # ---------------------------------------------------------------- journal, times, one writer
 
-    def note(self, entry: Mapping[str, Any]) -> None:
-        """Add an entry to the journal."""
+    def note(self, entry: Mapping[str, Any], *, durable: bool = False) -> None:
+        """Add an entry to the journal, and flush it to the disk if it has to be durable."""
+        self.check_writer()
         self.journal.add_entry(entry)
+        if durable:
+            self.journal.sync()
+
+    def check_writer(self) -> None:
+        """Raise if another process has opened the store since."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat((self.folder / _WRITER).stat(), os.fstat(self._writer)):
+                return
+        raise StoreError(
+            "Another process has opened the store, or its files were replaced. Only one may use it: stop all of them, "
+            "and resume one."
+        )
 
     def write_clock(self, clock: Mapping[str, Any]) -> None:
         """Write the times; a failure is ignored."""
@@ -239,7 +259,7 @@ class Store:
         if self.is_open:
             self.is_open = False
             self.journal.close()
-            os.close(self._lock)
+            os.close(self._writer)
 
 
 def digest_of(model: bytes) -> str:
@@ -251,23 +271,3 @@ def digest_of(model: bytes) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _lock(path: Path) -> int:
-    """Open and lock the lock file; the system releases the lock when the process ends."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            import fcntl  # noqa: PLC0415 - not available on Windows
-        except ImportError:  # pragma: no cover
-            import msvcrt  # noqa: PLC0415
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise StoreError(
-            "The store is in use by another process. Stop that process first, or choose another folder."
-        ) from None
-    return handle

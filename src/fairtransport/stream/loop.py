@@ -1,8 +1,9 @@
 """The loop of ``fairtransport stream``: read a batch, score it, write it, and now and then a checkpoint.
 
-A checkpoint stores how far the input was read and how long the output was. A resumed run truncates the output to that
-length and reads the input from that position. Since the run is deterministic, it writes again what was truncated, so
-each line is in the output exactly once.
+A checkpoint stores how far the input was read and how long the output was. A resumed run reads the input from that
+position and processes the same batches again. What the output already has after that length is compared with what the
+run writes, and only what is missing is added, so each line is in the output exactly once, and what a reader has seen
+does not change. The protocol is written down in `fairtransport.stream._store`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairtransport.stream._journal import LineFile
+from fairtransport.stream._errors import StoreError
+from fairtransport.stream._line_file import LineFile
 from fairtransport.stream.input import BatchReader
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Reporter", "RunOptions", "StreamRun", "TooManyRejectedError"]
 
 _MIN_LINES = 100  # before the share of rejected lines is checked
+_PATIENCE = 5.0  # seconds for lines that are in a file already
 
 
 class TooManyRejectedError(ValueError):
@@ -55,6 +58,8 @@ class RunOptions:
         Largest share of lines that may be rejected.
     wait : float or None
         Seconds after which a batch is processed although it is not full.
+    freeze : bool
+        Suspend adjusting, once a resumed run is where it was.
     force : bool
         Replace existing files.
     """
@@ -68,6 +73,7 @@ class RunOptions:
     rejected: Path | None = None
     max_rejected: float = 0.05
     wait: float | None = None
+    freeze: bool = False
     force: bool = False
 
 
@@ -82,9 +88,9 @@ class Reporter(Protocol):
 
 
 class _StandardOutput:
-    """Standard output with the interface of `LineFile`; it cannot be truncated."""
+    """Standard output with the interface of `LineFile`; what was written before a kill is written again."""
 
-    length = 0
+    length, ahead, digest = 0, 0, ""
 
     def add(self, content: bytes) -> None:
         left = memoryview(content)
@@ -92,14 +98,10 @@ class _StandardOutput:
             left = left[os.write(1, left) :]
         self.length += len(content)
 
-    def cut(self, length: int) -> None:
-        """Do nothing: a reader may already have the lines."""
-
     def sync(self) -> None:
         """Do nothing: there is no file."""
 
-    def close(self) -> None:
-        """Do nothing: standard output stays open."""
+    check = close = sync
 
 
 class StreamRun:
@@ -129,7 +131,6 @@ class StreamRun:
         self._out: Any = None
         self._rejected_file: LineFile | None = None
         self._batches = 0
-        self._batch_sizes: list[int] = []  # of batches to process again as they were
         self._warned = False
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
@@ -139,9 +140,8 @@ class StreamRun:
                 self._loop(stopped)
                 self._check_rejected(at_end=True)
         finally:
-            for file in (self._out, self._rejected_file):
-                if file is not None:
-                    file.close()
+            for file in self._files():
+                file.close()
 
     # ---------------------------------------------------------------- start or resume
 
@@ -183,33 +183,33 @@ class StreamRun:
         }
 
     def _start(self) -> None:
-        for file in (self._out, self._rejected_file):
-            if isinstance(file, LineFile) and file.length:
+        for file in self._files():
+            if file.length:
                 if not self.options.force:
                     raise FileExistsError(errno.EEXIST, "The file exists; use --force to replace it", str(file.path))
                 file.cut(0)
-        self._checkpoint()  # a resumed run may truncate the files from now on
+        self._checkpoint()  # the files belong to this run from now on
 
     def _resume(self, stored: dict[str, Any]) -> None:
-        self.source.skip(stored["position"], stored["lines"], (stored["head"][0], stored["head"][1]))
-        for file, length in ((self._out, stored["out_bytes"]), (self._rejected_file, stored["rejected_bytes"])):
-            if isinstance(file, LineFile):
-                if file.length < length:
-                    raise ValueError(
-                        f"{file.path.name} has {file.length} bytes, but {length} were written. Restore the file, or "
-                        "start with an empty store."
-                    )
-                file.cut(length)
+        head = (stored["head"][0], stored["head"][1])
+        self.source.skip(stored["position"], stored["lines"], head, stored["checksum"])
+        if isinstance(self._out, LineFile):
+            self._out.continue_from(stored["out_bytes"], stored["out_digest"])
+        if self._rejected_file is not None:
+            self._rejected_file.continue_from(stored["rejected_bytes"], stored["rejected_digest"])
         self.rejected, self._batches = stored["rejected"], stored["batches"]
-        if self.options.wait is not None:  # batches may have ended early, and must end at the same lines again
-            self._batch_sizes = [entry["lines"] for entry in self.adjuster.lost if "lines" in entry]
+
+    def _files(self) -> list[Any]:
+        return [file for file in (self._out, self._rejected_file) if file is not None]
 
     # ---------------------------------------------------------------- process
 
     def _loop(self, stopped: Callable[[], bool]) -> None:
         while not (stopped() and self.source.seekable):
-            size = self._batch_sizes.pop(0) if self._batch_sizes else self.options.batch
-            batch = self._reader.read(size, wait=self.options.wait)
+            if self.adjuster.lost and "operator" in self.adjuster.lost[0]:
+                self._act(self.adjuster.repeat_action, self.adjuster.lost[0])
+                continue
+            batch = self._repeated_batch(stopped) if self._is_behind() else self._new_batch()
             if batch is None:
                 if self.source.ended or stopped():  # a pipe's lines cannot be read again, so they come first
                     break
@@ -220,28 +220,68 @@ class StreamRun:
             self._check_rejected()
         if self.adjuster.extra["lines"] != self.source.lines:
             self._checkpoint()
+        for file in self._files():
+            file.check()
+        if self.source.incomplete:
+            self.reporter.warn("the input ends in the middle of a line, which was not scored")
+
+    def _is_behind(self) -> bool:
+        """Return whether an earlier run has written more than this one until now."""
+        return bool(self.adjuster.lost) or any(file.ahead for file in self._files())
+
+    def _new_batch(self) -> InputBatch | None:
+        if self.options.freeze and not self.adjuster.frozen:
+            self._act(self.adjuster.freeze)
+        return self._reader.read(self.options.batch, wait=self.options.wait)
+
+    def _repeated_batch(self, stopped: Callable[[], bool]) -> InputBatch | None:
+        """Return the next batch as an earlier run had it; batches that the journal has lost were full."""
+        known = self.adjuster.lost
+        size = known[0]["lines"] if known else self.options.batch
+        batch = self._reader.read(size, wait=_PATIENCE if self.source.seekable else None)
+        if batch is not None and len(batch.lines) == size:
+            return batch
+        if stopped():
+            if batch is None:
+                return None
+            raise KeyboardInterrupt  # in the middle of a batch; the pipe has to be sent again anyway
+        if known:
+            raise ValueError(f"The input ends after line {self.source.lines}, but more was read before. Pass it again.")
+        name = next(file.path.name for file in self._files() if file.ahead)
+        raise StoreError(
+            f"{name} has content that this run has not written: another program has changed it. Restore the file, and "
+            "resume."
+        )
+
+    def _act(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Perform an action of an operator, which writes a checkpoint."""
+        self._prepare_checkpoint()
+        action(*arguments)
 
     def _process(self, batch: InputBatch) -> None:
+        """Add a batch to the journal, then to the output; see the protocol in `_store`."""
         self._warn_of_unused_columns()
-        self._batches += 1
-        self._write_rejected(batch.rejected)
-        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
-        if not batch.accepted:
-            self.adjuster.note(**note)
-            return
-        report = self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note)
-        self._out.add(batch.with_scores(report.scores))
-        self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
-
-    def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
-        if not rejected:
-            return
-        if self._rejected_file is None:
-            line, reason = rejected[0]
+        if batch.rejected and self._rejected_file is None:
+            line, reason = batch.rejected[0]
             raise ValueError(
                 f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
                 "--out."
             )
+        self._batches += 1
+        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
+        durable = len(batch.lines) < self.options.batch  # only this entry says where the batch ended
+        if not batch.accepted:
+            self.adjuster.note(**note, durable=durable)
+            self._write_rejected(batch.rejected)
+            return
+        report = self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=durable)
+        self._write_rejected(batch.rejected)
+        self._out.add(batch.with_scores(report.scores))
+        self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
+
+    def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
+        if not rejected or self._rejected_file is None:
+            return
         entries = ({"line": line, "reason": reason} for line, reason in rejected)
         self._rejected_file.add(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
         self.rejected += len(rejected)
@@ -257,21 +297,27 @@ class StreamRun:
             )
 
     def _checkpoint(self) -> None:
-        """Flush the output, then write a checkpoint that stores its length."""
-        for file in (self._out, self._rejected_file):
-            if file is not None:
-                file.sync()
+        self._prepare_checkpoint()
+        self.adjuster.checkpoint()
+
+    def _prepare_checkpoint(self) -> None:
+        """Flush the output, then store its length for the next checkpoint."""
+        for file in self._files():
+            file.sync()
+        aside = self._rejected_file
         self.adjuster.extra = {
             **self._settings(),
             "position": self.source.position,
             "lines": self.source.lines,
             "head": list(self.source.head),
+            "checksum": self.source.checksum,
             "out_bytes": self._out.length,
-            "rejected_bytes": 0 if self._rejected_file is None else self._rejected_file.length,
+            "out_digest": self._out.digest,
+            "rejected_bytes": 0 if aside is None else aside.length,
+            "rejected_digest": "" if aside is None else aside.digest,
             "rejected": self.rejected,
             "batches": self._batches,
         }
-        self.adjuster.checkpoint()
 
     def _warn_of_unused_columns(self) -> None:
         names = self._reader.unused_columns
