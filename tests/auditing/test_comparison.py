@@ -35,8 +35,9 @@ def test_changes_are_the_differences_of_the_figures(pair):
     assert isinstance(found, ft.AuditComparison)
     assert list(found.changes) == list(before.readings)
     for name, change in found.changes.items():
-        assert (change.before, change.after) == (before.metrics[name], after.metrics[name])
-        assert change.value == after.metrics[name] - before.metrics[name]
+        assert (change.before, change.after) == (before.readings[name].corrected, after.readings[name].corrected)
+        assert change.value == change.after - change.before
+        assert change.low <= change.value <= change.high
     for place, change in enumerate(found.thresholds[0].rates):
         expected = after.thresholds[0].rates[place].value - before.thresholds[0].rates[place].value
         assert change.value == pytest.approx(expected)
@@ -84,7 +85,7 @@ def test_text_is_80_wide_and_marks_what_is_beyond_noise(pair):
         assert max(map(len, text.splitlines())) <= 82  # the mark stands in the margin
         assert "\x1b" not in text
     lines = str(ft.compare(*pair)).splitlines()
-    (line,) = (line for line in lines if line.startswith("Distance between pairs"))
+    (line,) = (line for line in lines if line.startswith("Between pairs, sum"))
     assert line.endswith("*")
     assert repr(ft.compare(*pair)).endswith("beyond noise)")
     assert repr(ft.compare(pair[0], pair[0])).endswith("within noise)")
@@ -108,7 +109,7 @@ def test_only_what_both_have_is_compared(pair):
     assert "wasserstein_disparity" not in found.changes  # another target
     assert found.auc is None
     assert found.thresholds == ()
-    assert "Distance between pairs" in str(found)
+    assert "Between pairs, sum" in str(found)
 
 
 def test_refusals(pair):

@@ -54,6 +54,7 @@ def test_pool_makes_one_group_of_the_small_ones(make):
     renamed = np.where(np.isin(group, ["c", "d"]), "z", group)
     plain = ft.audit(scores, y, sensitive_features=renamed, **QUICK)
     assert pooled.metrics == pytest.approx(plain.metrics, abs=1e-3)
+    assert dict(pooled.metrics_all_groups) == pytest.approx(dict(plain.metrics_all_groups), abs=1e-3)
     assert "Pooled as (small groups): 20 rows of 2 groups with fewer than 30 rows each" in str(pooled)
     told = json.loads(pooled.to_json())["settings"]["small_groups"]
     assert told == {

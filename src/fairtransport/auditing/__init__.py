@@ -4,6 +4,7 @@ Rows, tables or histograms become evidence (`_evidence`); from it all figures ar
 collected in an `Audit`, which is printed by `_audit_text`.
 """
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.auditing._audit import audit, audit_histograms
 from fairtransport.auditing._audit_table import audit_counts, audit_table
 from fairtransport.auditing._comparison import AuditComparison, Change, ThresholdChange, compare
@@ -21,6 +22,8 @@ from fairtransport.auditing.errors import (
     ThresholdDifferences,
 )
 from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.provenance import Provenance, SourceFile
+from fairtransport.auditing.rate_comparisons import RateComparison, compare_rates
 from fairtransport.auditing.records import (
     GroupSummary,
     PairSummary,
@@ -30,10 +33,13 @@ from fairtransport.auditing.records import (
     ThresholdSummary,
 )
 from fairtransport.auditing.result import Audit
+from fairtransport.auditing.series import AuditSeries, SeriesPoint, audit_by, audit_counts_by
+from fairtransport.auditing.verdict import Verdict
 
 __all__ = [
     "Audit",
     "AuditComparison",
+    "AuditSeries",
     "Calibration",
     "Change",
     "CorrectedEstimate",
@@ -45,18 +51,28 @@ __all__ = [
     "GroupSummary",
     "LabelSeparation",
     "PairSummary",
+    "Provenance",
+    "RateComparison",
     "RateGap",
     "Reading",
     "ReliabilityBin",
     "Separation",
+    "SeriesPoint",
     "Settings",
+    "SourceFile",
     "StratumSummary",
     "ThresholdChange",
     "ThresholdDifferences",
     "ThresholdSummary",
+    "Verdict",
     "audit",
+    "audit_by",
     "audit_counts",
+    "audit_counts_by",
     "audit_histograms",
     "audit_table",
     "compare",
+    "compare_rates",
 ]
+
+redact_public_errors(globals())

@@ -13,7 +13,7 @@ from fairtransport.auditing._conditional_disparities import conditional_disparit
 from fairtransport.auditing._estimation import estimate_audit
 from fairtransport.auditing._evidence import HistogramEvidence, RowEvidence
 from fairtransport.auditing._small_groups import summarise_small_groups
-from fairtransport.auditing.options import check_options
+from fairtransport.auditing.options import MATERIALITY, check_options
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_scores
 
@@ -48,6 +48,7 @@ def audit(
     missing: str = "error",
     max_groups: int = 200,
     min_judged_rows: int = 30,
+    materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
@@ -91,6 +92,9 @@ def audit(
     min_judged_rows : int, default 30
         Groups with a smaller effective sample size are shown, but not judged: neither the verdict nor the disparities
         depend on them. Where fewer than two groups are left, the figures refer to all groups and the verdict says so.
+    materiality : float, default 0.02
+        Smallest distance between two groups that matters, as a share of the range of scores: 0.02 is 2 percentage
+        points. The verdict separates differences that are established from those that also matter.
     small_groups : {"keep", "pool", "drop"}, default "keep"
         Whether to keep groups of fewer than ``min_group_size`` rows, to pool them into one group called
         "(small groups)", or to leave their rows out. ``settings.small_groups`` has the numbers.
@@ -156,6 +160,7 @@ def audit(
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
         min_judged_rows=min_judged_rows,
+        materiality=materiality,
         small_groups=small_groups,
         min_group_size=min_group_size,
         favourable=favourable,
@@ -198,6 +203,7 @@ def audit_histograms(
     n_permutations: int = 1000,
     random_state: int | np.random.Generator | None = None,
     min_judged_rows: int = 30,
+    materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
@@ -214,7 +220,7 @@ def audit_histograms(
         Histograms of the same rows, by stratum.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    min_judged_rows, small_groups, min_group_size, favourable, reference
+    min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     set_aside : dict of str to int, optional
         Number of rows that were left out of the histograms, by reason, to be reported.
@@ -244,6 +250,7 @@ def audit_histograms(
         n_bootstrap=n_bootstrap,
         n_permutations=n_permutations,
         min_judged_rows=min_judged_rows,
+        materiality=materiality,
         small_groups=small_groups,
         min_group_size=min_group_size,
         favourable=favourable,

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport.auditing._audit import audit_histograms
-from fairtransport.auditing.options import check_options
+from fairtransport.auditing.options import MATERIALITY, check_options
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
@@ -44,6 +44,7 @@ def audit_table(
     missing: str = "set_aside",
     max_groups: int = 200,
     min_judged_rows: int = 30,
+    materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     pos_label: Any = None,
@@ -70,7 +71,7 @@ def audit_table(
         Column of row weights; equal when omitted.
     thresholds, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
-    min_judged_rows, small_groups, min_group_size, favourable, reference
+    min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
         Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
@@ -116,6 +117,7 @@ def audit_table(
         "n_bootstrap": n_bootstrap,
         "n_permutations": n_permutations,
         "min_judged_rows": min_judged_rows,
+        "materiality": materiality,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
         "favourable": favourable,
@@ -147,7 +149,8 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     counts : TableCounts
     **options
         ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state``,
-        ``min_judged_rows``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``, as in `audit_table`.
+        ``min_judged_rows``, ``materiality``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``,
+        as in `audit_table`.
 
     Returns
     -------

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairtransport._text import one_line, shorten, wrap
+from fairtransport._text import one_line, plain, shorten, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, Reading, ThresholdSummary
+    from fairtransport.auditing.verdict import Verdict
 
 __all__ = ["MAX_GROUPS_SHOWN", "METRIC_TITLES", "audit_text"]
 
 MAX_GROUPS_SHOWN = 40
 METRIC_TITLES = {
     "error_rate": "Error",
-    "wasserstein_disparity": "Distance to target",
-    "strong_demographic_disparity": "Distance to everyone",
-    "strong_pairwise_disparity": "Distance between pairs",
+    "wasserstein_disparity": "To the target, sum",
+    "strong_demographic_disparity": "To everyone, sum",
+    "strong_pairwise_disparity": "Between pairs, sum",
 }
 
 _MAX_STRATA_SHOWN = 20
 _NAME_WIDTH = 24
 
 
-def audit_text(audit: AuditData) -> str:
+def audit_text(audit: AuditData, verdict: Verdict) -> str:
     """Return the audit as lines of at most 80 characters."""
-    return "\n".join(_lines(audit))
+    return "\n".join(_lines(audit, verdict))
 
 
-def _lines(audit: AuditData) -> Iterator[str]:
+def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     settings = audit.settings
     columns = ", ".join(map(one_line, settings.columns))
     yield from wrap(f"Audit of {audit.rows:,} rows in {len(audit.groups)} groups ({columns})")
@@ -39,11 +40,15 @@ def _lines(audit: AuditData) -> Iterator[str]:
         yield from wrap(f"Set aside: {count:,} rows, {one_line(reason)}")
     for sentence in settings.small_groups.sentences():
         yield from wrap(sentence)
+    for sentence in (verdict.sentence, *verdict.points):
+        yield ""
+        yield from wrap(one_line(plain(sentence)))
     yield ""
     yield from _readings(audit.readings.items(), settings.confidence)
+    yield from _other_sums(audit, verdict)
     yield ""
     yield from _groups(audit)
-    for threshold in audit.thresholds:
+    for threshold in audit.thresholds[1:]:  # the verdict has the first
         yield ""
         yield from wrap(_threshold(audit, threshold))
     yield ""
@@ -51,24 +56,39 @@ def _lines(audit: AuditData) -> Iterator[str]:
     if audit.strata:
         yield ""
         yield from _strata(audit)
-    if audit.not_judged:
-        yield ""
-        names = ", ".join(map(_short_name, audit.not_judged))
-        yield from wrap(f"Not judged, fewer than {settings.min_judged_rows} rows: {names}.")
     yield ""
     yield from wrap(_method(audit))
 
 
 def _readings(readings: Iterable[tuple[str, Reading]], confidence: float) -> Iterator[str]:
-    yield f"{'':<23}{'value':>8}{f'{confidence:.0%} interval':>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
+    yield f"{'Distances':<23}{'value':>8}{f'{confidence:.0%} interval':>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
     for name, reading in readings:
-        interval = f"{reading.low:.3f} to {reading.high:.3f}"
-        line = f"{METRIC_TITLES[name]:<23}{reading.value:>8.3f}{interval:>18}"
+        line = f"{METRIC_TITLES[name]:<23}{reading.value:>8.3f}{_interval(reading):>18}"
         if reading.floor is not None:
             line += f"{reading.corrected:>11.3f}{reading.floor:>11.3f}"
         if reading.p_value is not None:
             line += f"{reading.p_value:>9.3g}"
         yield line
+
+
+def _interval(reading: Reading | Estimate) -> str:
+    low = "<0.001" if 0 < reading.low < 0.0005 else f"{reading.low:.3f}"
+    return f"{low} to {reading.high:.3f}"
+
+
+def _other_sums(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    """Yield the mean over pairs, and the sums over all groups where some are not judged."""
+    if verdict.n_pairs > 1:
+        mean, reading = audit.mean_pairwise_distance, audit.readings["strong_pairwise_disparity"]
+        floor = (reading.floor or 0.0) / verdict.n_pairs
+        line = f"{'Between pairs, mean':<23}{reading.value / verdict.n_pairs:>8.3f}{_interval(mean):>18}"
+        yield f"{line}{mean.value:>11.3f}{floor:>11.3f}"
+    if len(verdict.judged) >= 2 and verdict.set_aside:
+        to_target, to_everyone, pairs = audit.metrics_all_groups.values()
+        yield from wrap(
+            f"Sums over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target:.3f}, "
+            f"to everyone {to_everyone:.3f}, between pairs {pairs:.3f}."
+        )
 
 
 def _groups(audit: AuditData) -> Iterator[str]:
@@ -138,7 +158,7 @@ def _method(audit: AuditData) -> str:
     else:
         error = f"{1 / settings.n_bins:.2g}"
         precision = f"Figures are from {settings.n_bins} bins; a distance is off by at most {error}."
-    null = "permutations of the groups" if settings.null == "shuffled" else "draws from the pooled scores"
+    null = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
     return (
         f"{precision} Target: {one_line(settings.target)}. Intervals from {settings.n_bootstrap} bootstrap replicates, "
         f"'by chance' and p from {settings.n_permutations} {null}."

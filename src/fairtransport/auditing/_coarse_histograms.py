@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.histograms import redraw_null, resample_masses, shuffle_cells
+from fairtransport.histograms import resample_masses, shuffle_cells
 from fairtransport.histograms.resampling import MOST_SHUFFLED
 
 if TYPE_CHECKING:
@@ -145,14 +145,33 @@ class CoarseHistograms:
         smallest = np.minimum(sizes.min(axis=0), totals.sum())
         return np.divide(totals, smallest, out=np.zeros_like(totals), where=smallest > 0)
 
-    def permute(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """Return curves under the null hypothesis: with group membership permuted, or redrawn from all rows."""
+    def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Return the deviations of bootstrap replicates from their source, inflated for small groups."""
+        drawn, source = self.bootstrap(rng, size)
+        drawn -= source
+        drawn[:-1] *= self.small_sample_factors[:, None, None]
+        return drawn
+
+    @property
+    def small_sample_factors(self) -> NDArray[np.float64]:
+        """Factor of each group's noise.
+
+        The variance of n rows around the truth is n / (n - 1) times that around their mean, and it is itself estimated
+        from n rows, for which Student's t has the variance (n - 1) / (n - 3): together n / (n - 3).
+        """
+        sizes = np.maximum(self.effective_sizes, 4.0)
+        factors: NDArray[np.float64] = np.sqrt(sizes / (sizes - 3))
+        return factors
+
+    def null_curves(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Return curves under the null hypothesis of no difference between groups.
+
+        Group membership is permuted. With weights, or 10**9 rows and more, each group instead has the distribution of
+        all rows plus its own noise, which accounts for weights that depend on the score.
+        """
         if self.can_permute:
             return self.curves(shuffle_cells(self.masses, rng, size))
-        totals = self.masses.sum(axis=1)
-        squares = totals if self.squares is None else self.squares.sum(axis=1)
-        sizes = np.divide(totals**2, squares, out=np.zeros_like(totals), where=squares > 0)
-        return self.curves(redraw_null(self.masses.sum(axis=0), sizes, rng, size) * totals[:, None])
+        return self.noise(rng, size) + self.curves()[-1:]
 
 
 def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHistograms:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtransport._extras import render
+from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, wrap
+from fairtransport._validation import check_choice
 from fairtransport.auditing._audit_text import MAX_GROUPS_SHOWN, METRIC_TITLES
-from fairtransport.auditing.result import Audit, plain_values
+from fairtransport.auditing._figure_tables import COMPARISON_TABLES
+from fairtransport.auditing._json_file import plain_values
+from fairtransport.auditing.result import Audit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +33,11 @@ class Change:
     Parameters
     ----------
     before, after : float
-        The observed values.
+        The values; of disparities, corrected for the upward bias of small groups.
     value : float
         ``after`` minus ``before``.
     low, high : float
-        Confidence interval of the difference between the true values, at the confidence level of the audits. For
-        disparities it corrects for the upward bias of small groups, so ``value`` may lie outside.
+        Confidence interval of the difference between the true values, at the confidence level of the audits.
     beyond_noise : bool
         Whether the interval excludes 0.
     """
@@ -77,7 +80,7 @@ class AuditComparison:
     before, after : Audit
     names : pair of str
         Names of the two audits.
-    places : tuple of int
+    positions : tuple of int
         Index in ``after`` of each group of ``before``.
     changes : dict of str to Change
         The metrics that both audits have, with the same definition.
@@ -94,7 +97,7 @@ class AuditComparison:
     before: Audit
     after: Audit
     names: tuple[str, str]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     changes: dict[str, Change]
     auc: Change | None
     thresholds: tuple[ThresholdChange, ...]
@@ -116,6 +119,31 @@ class AuditComparison:
     def to_html(self, path: Any = None, **options: Any) -> Any:
         """Write both audits as one HTML page; requires the extra ``report``. Options as in `Audit.to_html`."""
         return render("comparison_to_html", self, path=path, **options)
+
+    def to_frame(self, table: str = "metrics", *, library: str | None = None) -> Any:
+        """Return the changes as a data frame; requires pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        table : {"metrics", "thresholds"}, default "metrics"
+            The changes of the metrics, or of each group's selection and error rates.
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default pandas, or polars where pandas is not installed.
+
+        Returns
+        -------
+        DataFrame or Table
+        """
+        check_choice(table, tuple(COMPARISON_TABLES), name="table")
+        return make_frame(COMPARISON_TABLES[table](self), library)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        """Show what changed in a notebook."""
+        return str(render("comparison_repr_html", self))
 
     def __repr__(self) -> str:
         change = self.changes["strong_pairwise_disparity"]
@@ -212,25 +240,23 @@ def _match_groups(before: Audit, after: Audit) -> tuple[int, ...]:
 
 
 def _reading_change(one: Reading, other: Reading) -> Change:
-    return _change(
-        (one.value, other.value), (one.corrected, one.low, one.high), (other.corrected, other.low, other.high)
-    )
+    return _change((one.corrected, one.low, one.high), (other.corrected, other.low, other.high))
 
 
 def _estimate_change(one: Estimate, other: Estimate) -> Change:
-    return _change((one.value, other.value), (one.value, one.low, one.high), (other.value, other.low, other.high))
+    return _change((one.value, one.low, one.high), (other.value, other.low, other.high))
 
 
 def _estimate_changes(before: Sequence[Estimate], after: Sequence[Estimate]) -> tuple[Change, ...]:
     return tuple(_estimate_change(one, other) for one, other in zip(before, after, strict=True))
 
 
-def _change(values: tuple[float, float], one: tuple[float, float, float], other: tuple[float, float, float]) -> Change:
+def _change(one: tuple[float, float, float], other: tuple[float, float, float]) -> Change:
     """Return the change from ``one`` to ``other``, each an estimate with its interval; see the Notes of `compare`."""
     middle = other[0] - one[0]
     low = middle - math.hypot(max(0.0, other[0] - other[1]), max(0.0, one[2] - one[0]))
     high = middle + math.hypot(max(0.0, other[2] - other[0]), max(0.0, one[0] - one[1]))
-    return Change(values[0], values[1], values[1] - values[0], low, high, low > 0 or high < 0)
+    return Change(one[0], other[0], middle, low, high, low > 0 or high < 0)
 
 
 def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) -> Iterator[ThresholdChange]:

@@ -80,7 +80,9 @@ def conditional_disparities(
     weighted = [replace(each.stratum, weight=each.total_weight / total) for each in measured]
     weights = [stratum.weight for stratum in weighted]
     floors = {name: _combine_floors(weights, [each.floors[name] for each in measured]) for name in METRICS}
-    return summaries, disparity_readings(weighted, [each.values for each in measured], floors, options, rng)
+    return summaries, disparity_readings(
+        weighted, [each.values for each in measured], floors, options, rng, p_value=floors[METRICS[2]].p_value
+    )
 
 
 def _measure(evidence: Evidence, options: Options, n_strata: int, rng: np.random.Generator) -> _Measured | None:
@@ -90,7 +92,7 @@ def _measure(evidence: Evidence, options: Options, n_strata: int, rng: np.random
     except ValueError:
         return None
     values = _disparities(evidence, options.target)
-    floors = noise_floors([stratum], options.n_permutations, rng)
+    floors = noise_floors(stratum, options.n_permutations, rng)
     return _Measured(stratum, float(evidence.histograms.everyone.sum()), values, floors)
 
 

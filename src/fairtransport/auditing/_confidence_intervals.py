@@ -13,8 +13,7 @@ noise h they would be observed as :math:`\|\lambda D + h\|`. For each replicate,
 
 is solved for the true disparity :math:`\theta_b` that would have been observed as it was. The quantiles of the
 :math:`\theta_b` are the confidence limits. Where noise alone exceeds the observed disparity, :math:`\theta_b` is 0, so
-the interval includes 0 when the data show no difference; an audit ensures this with the permutation test, which is
-exact.
+the interval includes 0 when the data show no difference; an audit ensures this with the test of no difference.
 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
 noise explains. If the observed disparity is below the median under the null hypothesis, the upper limit is that of an
@@ -25,7 +24,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions"]
 
+_NORMAL = NormalDist()
+_SMALL_P_VALUE = 25  # permutations resolve no p-values much below 1 - confidence divided by this
 _MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
 _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
 
@@ -56,11 +58,14 @@ class Stratum:
     norms : tuple of DisparityNorm
         The disparities to measure; the same names in all strata.
     weight : float
+    noise_factor : float
+        Factor of the noise: above 1 for intervals that account for the selection of a pair.
     """
 
     histograms: CoarseHistograms
     norms: tuple[DisparityNorm, ...]
     weight: float = 1.0
+    noise_factor: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +88,82 @@ class ConfidenceDistribution:
         """The median: the observed disparity after correction for its bias."""
         return float(np.median(self.values))
 
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the central confidence interval."""
-        tail = (1 - confidence) / 2
-        low = np.quantile(self.values, tail, method="weibull")
-        return float(low), float(np.quantile(self.upper, 1 - tail, method="weibull"))
+    @property
+    def p_value(self) -> float:
+        """The share of replicates whose noise alone reaches the observed disparity."""
+        return float((1 + np.count_nonzero(self.values == 0)) / (1 + self.values.size))
+
+    def interval(self, confidence: float, p_value: float) -> tuple[float, float]:
+        """Return the confidence interval, which includes 0 if and only if a test of no difference does not reject.
+
+        Parameters
+        ----------
+        confidence : float
+        p_value : float
+            Of the test.
+        """
+        upper_tail = (1 - confidence) / 2
+        high = float(np.quantile(self.upper, 1 - upper_tail, method="weibull"))
+        if p_value > 1 - confidence:
+            return 0.0, high
+        low = float(np.quantile(self.values, lower_tail(p_value, confidence), method="weibull"))
+        if not low > 0:  # the test, which uses another statistic or null distribution, is more certain
+            positive = self.values[self.values > 0]
+            low = float(positive.min()) if positive.size else high
+        return min(low, high), high
+
+
+@lru_cache(maxsize=256)
+def lower_tail(p_value: float, confidence: float) -> float:
+    r"""Return the probability in the lower tail of an interval for a quantity that cannot be negative.
+
+    Parameters
+    ----------
+    p_value : float
+        Of the test that the quantity is 0.
+    confidence : float
+
+    Returns
+    -------
+    float
+        From :math:`1 - c` at that p-value to :math:`(1 - c) / 2` for small ones, with c the confidence level.
+
+    Notes
+    -----
+    A central interval excludes 0 only if :math:`p \le (1 - c) / 2`. The unified intervals of Feldman and Cousins
+    exclude it if and only if :math:`p \le 1 - c`, and have the same coverage. This is the tail of their lower limit for
+    a normal observation with that p-value.
+
+    References
+    ----------
+    Feldman and Cousins (1998), "Unified approach to the classical statistical analysis of small signals".
+
+    Examples
+    --------
+    >>> round(lower_tail(0.05, 0.95), 4), round(lower_tail(0.02, 0.95), 4), round(lower_tail(1e-6, 0.95), 4)
+    (0.05, 0.0433, 0.025)
+    """
+    if p_value <= (1 - confidence) / _SMALL_P_VALUE:
+        return (1 - confidence) / 2
+    observed = -_NORMAL.inv_cdf(min(p_value, 1 - 1e-12))
+    central = _NORMAL.inv_cdf((1 + confidence) / 2)
+
+    def upper_end(mean: float) -> float:
+        """Return the largest observation that is accepted for a mean, by the order of likelihood ratios."""
+        low, high = mean + _NORMAL.inv_cdf(confidence), mean + central
+        for _ in range(40):
+            end = (low + high) / 2
+            start = (mean**2 - (end - mean) ** 2) / (2 * mean) if mean > 0 else -np.inf
+            inside = _NORMAL.cdf(end - mean) - (_NORMAL.cdf(start - mean) if np.isfinite(start) else 0.0)
+            low, high = (end, high) if inside < confidence else (low, end)
+        return (low + high) / 2
+
+    low, high = 0.0, central
+    for _ in range(40):
+        mean = (low + high) / 2
+        low, high = (mean, high) if upper_end(mean) < observed else (low, mean)
+    tail = 1 - _NORMAL.cdf(observed - (low + high) / 2)
+    return float(min(max(tail, (1 - confidence) / 2), 1 - confidence))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +180,10 @@ class _Component:
         return self.stratum.weight * self.norm.total(curves, self.widths)
 
     def noise(self, drawn: NDArray[np.float64], source: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the deviations of replicates from their source, inflated for small groups.
-
-        The variance of n rows around the truth is n / (n - 1) times that around their mean, and it is itself estimated
-        from n rows, for which Student's t has the variance (n - 1) / (n - 3): together n / (n - 3).
-        """
+        """Return the deviations of replicates from their source, inflated for small groups."""
         prepare, histograms = self.norm.prepare, self.stratum.histograms
         noise = prepare(drawn, histograms) - prepare(source, histograms)
-        sizes = np.maximum(histograms.effective_sizes, 4.0)
-        noise[:-1] *= np.sqrt(sizes / (sizes - 3))[:, None, None]
+        noise[:-1] *= self.stratum.noise_factor * histograms.small_sample_factors[:, None, None]
         return noise
 
 

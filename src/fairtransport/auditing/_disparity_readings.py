@@ -9,20 +9,23 @@ import numpy as np
 
 from fairtransport.auditing._coarse_histograms import MAX_NODES, coarsen
 from fairtransport.auditing._confidence_intervals import Stratum, confidence_distributions
-from fairtransport.auditing._disparity_norms import make_norms
+from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms
+from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fairtransport.auditing._confidence_intervals import ConfidenceDistribution
     from fairtransport.auditing.options import Options
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
-__all__ = ["disparity_readings", "make_stratum"]
+__all__ = ["disparity_readings", "make_stratum", "pair_estimate"]
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16
+_SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
 def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1) -> Stratum:
@@ -37,6 +40,8 @@ def disparity_readings(
     floors: Mapping[str, NoiseFloor],
     options: Options,
     rng: np.random.Generator,
+    *,
+    p_value: float,
 ) -> dict[str, Reading]:
     """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value.
 
@@ -49,30 +54,83 @@ def disparity_readings(
         Of the sums.
     options : Options
     rng : numpy.random.Generator
+    p_value : float
+        Of the test of no difference between groups. All disparities are 0 under the same hypothesis, so they have the
+        same p-value; only the distance to a fixed distribution has its own.
 
     Returns
     -------
     dict of str to Reading
-        Without distribution-free margins (infinite).
+        Without distribution-free margins (infinite). An interval includes 0 if and only if the p-value exceeds 1 -
+        confidence.
     """
     readings = {}
+    kinds = {norm.name: norm.kind for norm in strata[0].norms}
     for name, distribution in confidence_distributions(strata, options.n_bootstrap, rng).items():
-        low, high = distribution.interval(options.confidence)
         floor = floors[name]
         value = float(sum(stratum.weight * value[name] for stratum, value in zip(strata, values, strict=True)))
         binning_error = value - floor.observed
-        if floor.p_value > (1 - options.confidence) / 2:  # not significant by the permutation test, which is exact
-            low = 0.0
+        p = distribution.p_value if kinds[name] == "fixed" else p_value
+        if value == 0:
+            p = 1.0
+        estimate = _estimate(distribution, p, binning_error, options.confidence)
         readings[name] = Reading(
             value=value,
-            low=_shift_positive(low, binning_error),
-            high=_shift_positive(high, binning_error),
-            corrected=_shift_positive(distribution.median, binning_error),
+            low=estimate.low,
+            high=estimate.high,
+            corrected=estimate.value,
             margin=math.inf,
             floor=floor.mean,
-            p_value=floor.p_value,
+            p_value=p,
         )
     return readings
+
+
+def pair_estimate(
+    histograms: GroupHistograms,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    distance: float,
+    p_value: float,
+    noise_factor: float,
+) -> Estimate:
+    """Return the bias-corrected distance between two groups, with its interval.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+        Of the two groups.
+    options : Options
+    rng : numpy.random.Generator
+    distance : float
+        As observed.
+    p_value : float
+        The interval includes 0 if and only if it exceeds 1 - confidence.
+    noise_factor : float
+        Factor of the noise, for the selection of the pair.
+
+    Returns
+    -------
+    Estimate
+    """
+    coarse = coarsen(histograms)
+    norm = DisparityNorm(METRICS[2], "pairs")
+    stratum = Stratum(coarse, (norm,), noise_factor=noise_factor)
+    distribution = confidence_distributions([stratum], options.n_bootstrap, rng)[norm.name]
+    observed = float(norm.total(coarse.curves(), coarse.widths)[0])
+    return _estimate(distribution, p_value, distance - observed, options.confidence)
+
+
+def _estimate(
+    distribution: ConfidenceDistribution, p_value: float, binning_error: float, confidence: float
+) -> Estimate:
+    """Return the median and the interval of a disparity, after correction for the error of coarse bins."""
+    low, high = (_shift_positive(limit, binning_error) for limit in distribution.interval(confidence, p_value))
+    if p_value <= 1 - confidence:
+        low = max(low, _SMALLEST)
+    high = max(low, high)
+    return Estimate(min(max(low, _shift_positive(distribution.median, binning_error)), high), low, high)
 
 
 def _shift_positive(disparity: float, binning_error: float) -> float:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum
-from fairtransport.auditing._dkw_bounds import distribution_free_margins
+from fairtransport.auditing._disparity_norms import make_norms
 from fairtransport.auditing._evidence import EVERYONE
+from fairtransport.auditing._group_comparison import compare_groups
 from fairtransport.auditing._group_summaries import (
     compared_groups,
     estimate_auc,
-    summarise_farthest_pair,
     summarise_group,
     summarise_threshold,
 )
-from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.auditing._small_groups import SmallGroups
 from fairtransport.auditing.errors.calibration import estimate_calibration
 from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
@@ -34,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._confidence_intervals import Stratum
     from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing._group_comparison import GroupComparison
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import StratumSummary
 
@@ -80,23 +77,28 @@ def estimate_audit(
     histograms = evidence.histograms
     judged = histograms.effective_sizes >= options.min_judged_rows
     reference = resolve_reference(options.reference, evidence, judged)
-    stratum = make_stratum(histograms, options.target)
-    readings = _readings(evidence, stratum, options, rng)
+    target = make_norms(histograms, options.target)[0].group
+    comparison = compare_groups(evidence, compared_groups(judged), target, options, rng)
+    readings = comparison.readings
     if histograms.has_labels:
         readings = {"error_rate": _error_reading(evidence, options), **readings}
-    distances = evidence.distances()
     return Audit(
         groups=tuple(summarise_group(evidence, i, options, judged=bool(judged[i])) for i in range(judged.size)),
         readings=readings,
         thresholds=tuple(summarise_threshold(evidence, cut, options, judged) for cut in options.thresholds),
-        distances=distances,
-        farthest=summarise_farthest_pair(evidence, distances, judged),
+        distances=evidence.distances(),
+        pair_p_values=comparison.pair_p_values,
+        farthest=comparison.farthest,
+        largest_distance=comparison.largest_distance,
+        metrics_all_groups=evidence.disparities(options.target),
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
         **_errors(evidence, options, judged, reference, rng),
         strata=tuple(strata[0]),
         conditional=strata[1],
         histograms=histograms,
-        settings=_settings(evidence, options, stratum, set_aside or {}, small_groups or SmallGroups()),
+        settings=_settings(
+            evidence, options, target, comparison, set_aside=set_aside or {}, small_groups=small_groups or SmallGroups()
+        ),
     )
 
 
@@ -117,22 +119,6 @@ def _errors(
     }
 
 
-def _readings(evidence: Evidence, stratum: Stratum, options: Options, rng: np.random.Generator) -> dict[str, Reading]:
-    """Return the disparities with intervals and distribution-free margins."""
-    histograms = evidence.histograms
-    values = evidence.disparities(options.target)
-    floors = noise_floors([stratum], options.n_permutations, rng)
-    readings = disparity_readings([stratum], [values], floors, options, rng)
-    resolution = {} if evidence.exact else histograms.bounds()
-    margins = distribution_free_margins(
-        stratum.norms, histograms.effective_sizes, histograms.weights, options.confidence
-    )
-    return {
-        name: replace(reading, margin=margins[name], resolution=resolution.get(name, 0.0))
-        for name, reading in readings.items()
-    }
-
-
 def _error_reading(evidence: Evidence, options: Options) -> Reading:
     tally = evidence.wrong(options.unit_thresholds[0], EVERYONE)
     error = share(tally, options.confidence)
@@ -142,11 +128,17 @@ def _error_reading(evidence: Evidence, options: Options) -> Reading:
 
 
 def _settings(
-    evidence: Evidence, options: Options, stratum: Stratum, set_aside: Mapping[str, int], small_groups: SmallGroups
+    evidence: Evidence,
+    options: Options,
+    target: int,
+    comparison: GroupComparison,
+    *,
+    set_aside: Mapping[str, int],
+    small_groups: SmallGroups,
 ) -> Settings:
     histograms = evidence.histograms
     return Settings(
-        target=_describe_target(options.target, histograms.groups.names, stratum.norms[0].group),
+        target=_describe_target(options.target, histograms.groups.names, target),
         confidence=options.confidence,
         n_bootstrap=options.n_bootstrap,
         n_permutations=options.n_permutations,
@@ -155,9 +147,10 @@ def _settings(
         range=(histograms.grid.low, histograms.grid.high),
         columns=histograms.groups.columns,
         weighted=histograms.squares is not None,
-        null="shuffled" if stratum.histograms.can_permute else "redrawn",
-        n_nodes=stratum.histograms.nodes.size,
+        null="permuted" if comparison.permuted else "resampled",
+        n_nodes=comparison.n_nodes,
         min_judged_rows=options.min_judged_rows,
+        materiality=options.materiality,
         set_aside=dict(set_aside),
         small_groups=small_groups,
         favourable=options.favourable,

@@ -66,6 +66,10 @@ class Evidence(Protocol):
         """Return the weight of a group's rows by label and by whether they are strictly above a threshold."""
         ...
 
+    def only(self, groups: NDArray[np.intp]) -> Evidence:
+        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class HistogramEvidence:
@@ -113,6 +117,10 @@ class HistogramEvidence:
             np.stack([sums[:, :at].sum(axis=1), sums[:, at:].sum(axis=1)], axis=1) for sums in self._masses(group)
         )
         return Decisions(weights, squares)
+
+    def only(self, groups: NDArray[np.intp]) -> HistogramEvidence:
+        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
+        return HistogramEvidence(self.histograms.only(groups))
 
     def _masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums of weights and of squared weights of a group, by label and node."""
@@ -219,6 +227,19 @@ class RowEvidence:
             np.bincount(codes, mass, 2 * n_classes).astype(np.float64).reshape(shape) for mass in (weights, weights**2)
         )
         return Decisions(sums, squares)
+
+    def only(self, groups: NDArray[np.intp]) -> RowEvidence:
+        """Return the evidence of some groups alone: rows that belong to none of them are left out."""
+        kept = np.isin(np.arange(len(self.groups)), groups)
+        settled = self.groups.settle("drop", 1, kept)
+        rows = np.flatnonzero(np.any([codes < len(settled) for codes in settled.memberships], axis=0))
+        return RowEvidence(
+            self.histograms.only(groups),
+            self.scores[rows],
+            None if self.positive is None else self.positive[rows],
+            None if self.weights is None else self.weights[rows],
+            settled.select(rows),
+        )
 
     def _rows(self, group: int) -> Any:
         return slice(None) if group == EVERYONE else self.groups.rows[group]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing._pair_summary import summarise_pair
 from fairtransport.auditing.proportions import area_under_curve, complement, difference, ratio, share
 from fairtransport.auditing.records import QUANTILE_LEVELS, GroupSummary, ThresholdSummary
 from fairtransport.transport.line import wasserstein
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import PairSummary
 
-__all__ = ["compared_groups", "estimate_auc", "summarise_farthest_pair", "summarise_group", "summarise_threshold"]
+__all__ = ["compared_groups", "estimate_auc", "summarise_group", "summarise_threshold"]
 
 
 def summarise_group(evidence: Evidence, group: int, options: Options, *, judged: bool) -> GroupSummary:
@@ -88,18 +86,6 @@ def summarise_threshold(
         errors=errors,
         favourable=options.favourable,
     )
-
-
-def summarise_farthest_pair(
-    evidence: Evidence, distances: NDArray[np.float64], judged: NDArray[np.bool_]
-) -> PairSummary:
-    """Return the pair of groups with the largest distance, among those large enough to be judged."""
-    compared = compared_groups(judged)
-    among = distances[np.ix_(compared, compared)]
-    one, other = (int(compared[i]) for i in np.unravel_index(int(np.argmax(among)), among.shape))
-    if one == other:  # all distances are 0
-        one, other = int(compared[0]), int(compared[1])
-    return summarise_pair(evidence.histograms, one, other, float(distances[one, other]))
 
 
 def compared_groups(judged: NDArray[np.bool_]) -> NDArray[np.intp]:

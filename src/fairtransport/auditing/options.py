@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid
 
-__all__ = ["FAVOURABLE", "Options", "check_options"]
+__all__ = ["FAVOURABLE", "MATERIALITY", "Options", "check_options"]
+
+#: Differences below this share of the range of scores are small, unless users say otherwise.
+MATERIALITY = 0.02
 
 #: Which scores are to a person's advantage.
 FAVOURABLE = ("high", "low")
@@ -32,6 +35,7 @@ class Options:
     n_bootstrap: int
     n_permutations: int
     min_judged_rows: int
+    materiality: float
     small_groups: str
     min_group_size: int
     favourable: str = "high"
@@ -47,6 +51,7 @@ def check_options(
     n_bootstrap: int,
     n_permutations: int,
     min_judged_rows: int,
+    materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
@@ -66,6 +71,7 @@ def check_options(
         n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
         n_permutations=check_count(n_permutations, name="n_permutations", least=20),
         min_judged_rows=check_count(min_judged_rows, name="min_judged_rows"),
+        materiality=check_real(materiality, name="materiality", most=1.0),
         small_groups=check_choice(small_groups, SMALL_GROUP_POLICIES, name="small_groups"),
         min_group_size=check_count(min_group_size, name="min_group_size"),
         favourable=check_choice(favourable, FAVOURABLE, name="favourable"),

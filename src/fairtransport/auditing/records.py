@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fairtransport.auditing._small_groups import SmallGroups
+from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.provenance import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, Separation
-    from fairtransport.auditing.proportions import Estimate
     from fairtransport.histograms import GroupHistograms
 
 __all__ = [
@@ -51,7 +53,9 @@ class Reading:
     floor : float or None
         Noise floor: the mean of the metric when group membership is permuted. None for the error.
     p_value : float or None
-        P-value of the permutation test of no difference between groups. None for the error.
+        P-value of the test of no difference between the groups. It is the same for all disparities, which are 0 under
+        the same hypothesis, except for the distance to a fixed distribution. The interval includes 0 if and only if it
+        exceeds 1 - confidence. None for the error.
     resolution : float
         Largest error of the value due to binning; 0 where it was computed from rows.
     """
@@ -119,6 +123,13 @@ class PairSummary:
         The threshold at which the groups' selection rates differ most.
     shares_above : pair of float
         The selection rates of ``lower`` and ``higher`` at that threshold.
+    p_value : float or None
+        Of no difference between the two, adjusted for the number of pairs (Holm); None for a group that is not judged.
+    estimate : Estimate or None
+        The distance, corrected for its upward bias, with an interval that accounts for the selection of the pair. Only
+        for `Audit.farthest`.
+    mean_difference : Estimate or None
+        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores. Only for `Audit.farthest`.
     """
 
     lower: str
@@ -127,6 +138,9 @@ class PairSummary:
     most_between: tuple[float, float]
     threshold: float
     shares_above: tuple[float, float]
+    p_value: float | None = None
+    estimate: Estimate | None = None
+    mean_difference: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -233,12 +247,14 @@ class Settings:
     weighted : bool
         Whether rows have weights.
     null : str
-        How the null distribution was drawn: ``"shuffled"`` (a permutation test), or ``"redrawn"`` from the distribution
-        of all rows (with weights, or very many rows).
+        How the null distribution was drawn: ``"permuted"`` (an exact permutation test), or ``"resampled"``: the
+        distribution of all rows plus the noise of each group (with weights, or very many rows).
     n_nodes : int
         Number of bins of the resampled histograms.
     min_judged_rows : int
         Groups with fewer effective rows are not judged.
+    materiality : float
+        Smallest distance between two groups that matters, as a share of the range of scores.
     set_aside : dict of str to int
         Number of rows left out, by reason.
     small_groups : SmallGroups
@@ -259,6 +275,7 @@ class Settings:
     null: str
     n_nodes: int
     min_judged_rows: int
+    materiality: float
     set_aside: Mapping[str, int] = field(default_factory=dict)
     small_groups: SmallGroups = field(default_factory=SmallGroups)
     favourable: str = "high"
@@ -272,7 +289,10 @@ class AuditData:
     readings: Mapping[str, Reading]
     thresholds: tuple[ThresholdSummary, ...]
     distances: NDArray[np.float64]
+    pair_p_values: NDArray[np.float64]
     farthest: PairSummary
+    largest_distance: float
+    metrics_all_groups: Mapping[str, float]
     auc: Estimate | None
     error_rates: tuple[ErrorRates, ...]
     separation: Separation | None
@@ -282,11 +302,26 @@ class AuditData:
     conditional: Mapping[str, Reading]
     histograms: GroupHistograms
     settings: Settings
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def metrics(self) -> dict[str, float]:
         """The observed values: ``error_rate`` (with labels) and the three disparities."""
         return {name: reading.value for name, reading in self.readings.items()}
+
+    @property
+    def mean_pairwise_distance(self) -> Estimate:
+        """The mean distance between two groups: the sum over all pairs, corrected for bias, by their number."""
+        n_judged = sum(group.judged for group in self.groups)
+        n_groups = n_judged if n_judged >= 2 else len(self.groups)
+        n_pairs = n_groups * (n_groups - 1) // 2
+        reading = self.readings["strong_pairwise_disparity"]
+        return Estimate(reading.corrected / n_pairs, reading.low / n_pairs, reading.high / n_pairs)
+
+    @property
+    def distinct_scores(self) -> int:
+        """Number of different scores, at the resolution of the histograms."""
+        return int(np.count_nonzero(self.histograms.everyone))
 
     @property
     def rows(self) -> int:

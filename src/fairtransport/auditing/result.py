@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._extras import render
+from fairtransport._extras import make_frame, render
+from fairtransport._validation import check_choice
 from fairtransport.auditing._audit_text import audit_text
+from fairtransport.auditing._figure_tables import AUDIT_TABLES
+from fairtransport.auditing._json_file import (
+    FORMAT,
+    VERSION,
+    decode_histograms,
+    decode_record,
+    encode_histograms,
+    plain_values,
+    read_json,
+)
+from fairtransport.auditing._markdown import audit_markdown
 from fairtransport.auditing._pair_summary import summarise_pair
+from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData
+from fairtransport.auditing.verdict import form_verdict
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.auditing.provenance import Provenance
     from fairtransport.auditing.records import PairSummary
+    from fairtransport.auditing.verdict import Verdict
 
-__all__ = ["Audit", "plain_values"]
+__all__ = ["Audit"]
 
 _CDF_POINTS = 101  # of the distribution functions in `Audit.to_dict`
 
@@ -34,13 +54,21 @@ class Audit(AuditData):
     ----------
     groups : tuple of GroupSummary
     readings : dict of str to Reading
-        The metrics with their confidence intervals.
+        The metrics with their confidence intervals. The disparities are those of the groups that are judged; where
+        fewer than two are, of all groups.
     thresholds : tuple of ThresholdSummary
     distances : array of shape (n_groups, n_groups)
         Wasserstein-1 distance between every two groups.
+    pair_p_values : array of shape (n_groups, n_groups)
+        P-values of no difference between every two groups, adjusted for the number of pairs (Holm); NaN where a group
+        is not judged.
     farthest : PairSummary
-        The two groups that are farthest apart, among those large enough to be judged (among all, where fewer than two
-        are).
+        The two judged groups whose difference is certain to be largest, by the lower confidence limit of their
+        distance. Where no difference is established, the two with the largest upper limit.
+    largest_distance : float
+        Upper confidence limit of the distance between any two groups that are judged.
+    metrics_all_groups : dict of str to float
+        The three disparities of all groups, with those that are not judged.
     auc : Estimate or None
         Area under the ROC curve of all rows; None without labels.
     error_rates : tuple of ErrorRates
@@ -65,6 +93,11 @@ class Audit(AuditData):
     fairtransport.audit_table : Audit a table on any engine.
     fairtransport.compare : Compare two audits of the same groups.
     """
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the audit establishes, in words and as values; see `Verdict`."""
+        return form_verdict(self)
 
     def cdf(self, points: ArrayLike) -> NDArray[np.float64]:
         """Return the share of each group at or below each point.
@@ -124,7 +157,9 @@ class Audit(AuditData):
         0.45
         """
         pair = self.histograms.groups.index_of(one), self.histograms.groups.index_of(other)
-        return summarise_pair(self.histograms, *pair, float(self.distances[pair]))
+        p_value = float(self.pair_p_values[pair])
+        summary = summarise_pair(self.histograms, *pair, float(self.distances[pair]))
+        return replace(summary, p_value=None if math.isnan(p_value) else p_value)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can represent; NaN and infinity are None."""
@@ -132,13 +167,18 @@ class Audit(AuditData):
         return plain_values(
             {
                 "rows": self.rows,
+                "verdict": self.verdict.to_dict(),
                 "metrics": self.metrics,
                 "readings": {name: asdict(reading) for name, reading in self.readings.items()},
                 "groups": [asdict(group) for group in self.groups],
                 "quantile_levels": QUANTILE_LEVELS,
                 "thresholds": [asdict(threshold) for threshold in self.thresholds],
                 "distances": self.distances.tolist(),
+                "pair_p_values": self.pair_p_values.tolist(),
                 "farthest": asdict(self.farthest),
+                "largest_distance": self.largest_distance,
+                "mean_pairwise_distance": asdict(self.mean_pairwise_distance),
+                "metrics_all_groups": dict(self.metrics_all_groups),
                 "auc": None if self.auc is None else asdict(self.auc),
                 "error_rates": [asdict(rates) for rates in self.error_rates],
                 "separation": None if self.separation is None else asdict(self.separation),
@@ -152,22 +192,122 @@ class Audit(AuditData):
                     **{name: curves.tolist() for name, curves in self.error_curves(points).items()},
                 },
                 "settings": asdict(self.settings),
+                "rate_comparisons": [asdict(row) for row in compare_rates(self)],
+                "provenance": asdict(self.provenance),
             }
         )
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return `to_dict` as JSON.
+    def to_json(self, path: Any = None, *, indent: int | None = None) -> Any:
+        """Write the audit as JSON, from which `from_json` restores it.
 
         Parameters
         ----------
+        path : path, optional
+            File to write; an existing file is replaced atomically. Without a path the JSON is returned.
         indent : int, optional
             As in `json.dumps`.
 
         Returns
         -------
-        str
+        Path or str
+            `to_dict`, with the histograms as compressed arrays. NaN is null, and infinity the text "Infinity".
         """
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            **self.to_dict(),
+            "histograms": encode_histograms(self.histograms),
+        }
+        text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+        if path is None:
+            return text
+        write_atomically(Path(path), f"{text}\n".encode())
+        return Path(path)
+
+    @classmethod
+    def from_json(cls, source: Any) -> Audit:
+        """Restore an audit from JSON.
+
+        Parameters
+        ----------
+        source : path or str
+            A file that `to_json` or ``fairtransport audit --json`` wrote, or its text.
+
+        Returns
+        -------
+        Audit
+
+        Raises
+        ------
+        ValueError
+            Where the file is no audit, of another version, or damaged.
+
+        Examples
+        --------
+        >>> import fairtransport as ft
+        >>> audit = ft.audit([0.1, 0.2, 0.3, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> str(Audit.from_json(audit.to_json())) == str(audit)
+        True
+        """
+        content = read_json(source)
+        content["histograms"] = decode_histograms(content.get("histograms"))
+        audit: Audit = decode_record(cls, content, _record_namespace())
+        return audit
+
+    def to_frame(self, table: str = "groups", *, library: str | None = None) -> Any:
+        """Return a table of the audit as a data frame; requires pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        table : str, default "groups"
+            ``"groups"``; ``"metrics"``; ``"thresholds"``, the selection rates; ``"rates"``, their comparison by the
+            four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``; and with labels
+            ``"error_rates"``, ``"calibration"``, ``"reliability"`` and ``"cross_auc"``.
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default pandas, or polars where pandas is not installed.
+
+        Returns
+        -------
+        DataFrame or Table
+            One row for each figure; intervals are columns with the endings ``_low`` and ``_high``.
+        """
+        check_choice(table, tuple(AUDIT_TABLES), name="table")
+        return make_frame(AUDIT_TABLES[table](self), library)
+
+    def to_markdown(self, path: Any = None, *, title: str | None = None) -> Any:
+        """Write the audit as Markdown, for a model card or a report.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; an existing file is replaced atomically. Without a path the text is returned.
+        title : str, optional
+
+        Returns
+        -------
+        Path or str
+        """
+        text = audit_markdown(self, title)
+        if path is None:
+            return text
+        write_atomically(Path(path), text.encode())
+        return Path(path)
+
+    def with_provenance(self, provenance: Provenance | None = None, **values: Any) -> Audit:
+        """Return the audit with what is known about its origin, for its page and its files.
+
+        Parameters
+        ----------
+        provenance : Provenance, optional
+            Replaces what is known so far.
+        **values
+            Parts to add to it, such as ``title="March"`` or ``filters=("region = north",)``.
+
+        Returns
+        -------
+        Audit
+        """
+        return replace(self, provenance=replace(provenance or self.provenance, **values))
 
     def plot(self, kind: str = "distribution", **options: Any) -> Any:
         """Plot the audit; requires the extra ``report``.
@@ -218,15 +358,15 @@ class Audit(AuditData):
         return f"Audit({text}, {spdd.low:.3f} to {spdd.high:.3f})"
 
     def __str__(self) -> str:
-        return audit_text(self)
+        return audit_text(self, self.verdict)
 
 
-def plain_values(value: Any) -> Any:
-    """Turn tuples into lists, NumPy scalars into Python numbers, and NaN and infinity into None."""
-    if isinstance(value, dict):
-        return {str(name): plain_values(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+@cache
+def _record_namespace() -> dict[str, Any]:
+    """Return the names that the fields of records are declared with."""
+    from fairtransport.auditing import errors, proportions, provenance, records  # noqa: PLC0415 - only to read files
+
+    names: dict[str, Any] = {"Mapping": Mapping, "NDArray": np.ndarray, "np": np, "GroupHistograms": Any}
+    for module in (errors, proportions, provenance, records):
+        names |= {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    return names

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.auditing import Audit, Estimate, Reading
+    from fairtransport.auditing import Audit, Estimate
 
 __all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
 
@@ -21,6 +21,8 @@ ABOVE = {
     "spdd": "strong_pairwise_disparity",
     "sdd": "strong_demographic_disparity",
     "wass1": "wasserstein_disparity",
+    "mean": "mean_distance",
+    "largest": "largest_distance",
     "err": "error_rate",
     "difference": "rate_difference",
 }
@@ -50,8 +52,12 @@ class Limit:
     def exceeded(self, audit: Audit, *, surely: bool = False) -> str | None:
         """Return a message if the limit is exceeded, and None otherwise.
 
-        With ``surely`` it counts as exceeded only if the whole confidence interval lies beyond the bound.
+        Disparities are corrected for their upward bias and refer to the groups that are judged, as in the verdict. With
+        ``surely`` a limit counts as exceeded only if the whole confidence interval lies beyond the bound; where too few
+        groups can be judged, a limit on a difference between groups then never does.
         """
+        if surely and self.name != "error_rate" and audit.verdict.status == "too_few_rows":
+            return None
         value, low, high = self._estimate(audit)
         decisive = (low if self.upper else high) if surely else value
         if not (decisive > self.bound if self.upper else decisive < self.bound):
@@ -61,7 +67,7 @@ class Limit:
 
     def _estimate(self, audit: Audit) -> tuple[float, float, float]:
         """Return the metric and its interval, at the worst threshold if it depends on one."""
-        estimate: Reading | Estimate
+        estimate: Estimate
         if self.name == "rate_difference":
             estimate = max((at.difference for at in audit.thresholds), key=lambda one: one.value)
         elif self.name == "rate_ratio":
@@ -69,8 +75,13 @@ class Limit:
             if not judged:  # no one is selected, so that all rates are equal
                 return 1.0, 1.0, 1.0
             estimate = min(judged, key=lambda one: one.value)
+        elif self.name == "mean_distance":
+            estimate = audit.mean_pairwise_distance
+        elif self.name == "largest_distance" and audit.farthest.estimate is not None:
+            estimate = audit.farthest.estimate
         else:
-            estimate = audit.readings[self.name]
+            reading = audit.readings[self.name]
+            return reading.corrected, reading.low, reading.high
         return estimate.value, estimate.low, estimate.high
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +37,7 @@ __all__ = [
     "SmallGroups",
     "Weight",
     "check_policies",
+    "command_line",
     "name_columns",
     "parse_range",
     "with_reading_options",
@@ -198,6 +201,11 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
+
+
+def command_line() -> str:
+    """Return the command as it was typed, with the program's name instead of its path."""
+    return shlex.join(["fairtransport", *sys.argv[1:]])
 
 
 def check_policies(small_groups: str, missing: str = "set_aside") -> None:

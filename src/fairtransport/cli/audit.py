@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import textwrap
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairtransport._extras import load_extra
-from fairtransport._text import one_line, plain
+from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
-from fairtransport.cli._console import print_paths, spinner, stderr_is_terminal
-from fairtransport.cli._errors import option_names_in_errors, print_stderr
+from fairtransport.cli._console import print_paths, progress_bar, spinner, stderr_is_terminal
+from fairtransport.cli._errors import misuse, option_names_in_errors, print_stderr
 from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
-    from fairtransport.auditing import Audit
+    from fairtransport.auditing import Audit, Provenance
+    from fairtransport.tables import TableCounts
 
-__all__ = ["run_audit"]
+__all__ = ["audit_files", "count_files", "run_audit"]
 
 
 @shared.with_reading_options
@@ -36,6 +37,14 @@ def run_audit(
         list[str] | None,
         typer.Option(
             "--strata", metavar="COLUMNS", help="Also compare within each value of these columns, such as region."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="One audit for each value of this column, such as month, with a control chart on one page.",
         ),
     ] = None,
     threshold: Annotated[
@@ -69,7 +78,12 @@ def run_audit(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PATH", help="Write a self-contained HTML report.")
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="PATH", help="Write the tables as Markdown, for a model card."),
+    ] = None,
     json_path: shared.JsonPath = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Heading of the report.")] = None,
     fail_above: Annotated[
         list[str] | None,
         typer.Option(
@@ -135,7 +149,7 @@ def run_audit(
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
     shared.check_policies(small_groups, missing)
     json_output = JsonOutput(json_path)
-    prepare_files([html, json_output.path], force=force, inputs=files)
+    prepare_files([html, markdown, json_output.path], force=force, inputs=files)
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
     drawing: dict[str, Any] = {
@@ -155,18 +169,31 @@ def run_audit(
         "missing": missing,
         "max_groups": max_groups,
     }
-    names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
+    if by is not None and (strata or markdown is not None):
+        raise misuse(f"--by cannot be combined with {'--strata' if strata else '--markdown'}")
+    layers = strata or ([by] if by is not None else ())
+    names = {"score": score, "sensitive": sensitive, "label": label, "strata": layers, "weight": weight}
     with option_names_in_errors():
-        audit = _audit(files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed)
-    _report(audit, html, json_output)
-    exceeded = [text for limit in limits if (text := limit.exceeded(audit, surely=surely)) is not None]
+        counts, provenance = count_files(
+            files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
+        )
+        provenance = replace(provenance, title=title, command=shared.command_line())
+        result = _audit_counts(counts, provenance, by=by, random_state=seed, **drawing)
+    _report(result, html, markdown, json_output)
+    audits = {None: result} if by is None else result.audits
+    exceeded = [
+        text if value is None else f"{by} {one_line(value)}: {text}"
+        for value, audit in audits.items()
+        for limit in limits
+        if (text := limit.exceeded(audit, surely=surely)) is not None
+    ]
     for text in exceeded:
         print_stderr(text)
     if exceeded:
         raise typer.Exit(EXCEEDED)
 
 
-def _audit(
+def audit_files(
     files: list[str],
     names: dict[str, Any],
     positive: str | None,
@@ -176,35 +203,80 @@ def _audit(
     drawing: dict[str, Any],
     seed: int,
 ) -> Audit:
+    """Audit the rows of files; parameters as in `count_files`."""
+    counts, provenance = count_files(
+        files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
+    )
+    audit: Audit = _audit_counts(counts, provenance, random_state=seed, **drawing)
+    return audit
+
+
+def count_files(
+    files: list[str],
+    names: dict[str, Any],
+    positive: str | None,
+    *,
+    reading: dict[str, Any],
+    counting: dict[str, Any],
+    drawing: dict[str, Any],
+    seed: int,
+) -> tuple[TableCounts, Provenance]:
+    """Count the scores in files, and describe the files and the columns.
+
+    Parameters
+    ----------
+    files : list of str
+    names : dict of str to str
+        Columns by role, as the options name them.
+    positive : str or None
+        The positive label as text.
+    reading, counting, drawing : dict
+        Options of `open_files`, `count_table` and `audit_counts`.
+    seed : int
+
+    Returns
+    -------
+    tuple of TableCounts and Provenance
+    """
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
 
     def load_and_check() -> None:
         from fairtransport.auditing.options import check_options  # noqa: PLC0415
-        from fairtransport.histograms import Grid  # noqa: PLC0415
+        from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
 
-        check_options(Grid.over(counting["range"], counting["n_bins"]), **drawing)
+        check_options(Grid.over(counting["range"], counting.get("n_bins", DEFAULT_BINS)), **drawing)
 
     with open_files(files, **reading) as table:
-        columns = shared.name_columns(table, **names)
+        columns, paths = shared.name_columns(table, **names), table.paths
         if positive is not None:
             counting["pos_label"] = table.read_label(columns, positive)
         counts = table.run(count_table, columns, show=stderr_is_terminal(), meanwhile=load_and_check, **counting)
-    from fairtransport.auditing import audit_counts  # noqa: PLC0415 - loaded by now
+    from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
+
+    with progress_bar("Hashing the files") as tell:
+        sources = describe_files(paths, tell)
+    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in vars(columns).items() if name}
+    return counts, Provenance.now(files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed)
+
+
+def _audit_counts(counts: TableCounts, provenance: Provenance, *, by: str | None = None, **options: Any) -> Any:
+    from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
 
     with spinner("Intervals and noise floor"):
-        return audit_counts(counts, random_state=seed, **drawing)
+        if by is None:
+            return audit_counts(counts, **options).with_provenance(provenance)
+        series = audit_counts_by(counts, by=by, **options)
+        return replace(series, overall=series.overall.with_provenance(provenance))
 
 
-def _report(audit: Audit, html: Path | None, json_output: JsonOutput) -> None:
-    from fairtransport.report import audit_verdict  # noqa: PLC0415 - loads much, and only this command needs it
-
+def _report(audit: Any, html: Path | None, markdown: Path | None, json_output: JsonOutput) -> None:
     if html is not None:
         with spinner("Writing the page"):
             audit.to_html(html)
+    if markdown is not None:
+        audit.to_markdown(markdown)
     json_output.write(audit.to_json(indent=2))
     if json_output.to_stdout:
         return
     typer.echo(str(audit))
-    typer.echo()
-    typer.echo(textwrap.fill(one_line(plain(audit_verdict(audit).sentence)), 80, break_on_hyphens=False))
-    print_paths({"Page": html, "JSON": json_output.path})
+    print_paths({"Page": html, "Markdown": markdown, "JSON": json_output.path})

@@ -14,6 +14,7 @@ from fairtransport._validation import check_real
 from fairtransport.groups import Groups
 from fairtransport.histograms._grid import Grid
 from fairtransport.histograms.resampling import resample_masses
+from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["GroupHistograms"]
 
 
-_MAX_STORED = 1 << 27  # entries (1 GiB) of histograms read from a file
+# Entries of histograms that are stored sparse, so that reading a small file needs little memory; larger ones are stored
+# in full.
+_MAX_SPARSE = 1 << 21
+_MAX_GROUPS_PER_CELL = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -295,9 +299,56 @@ class GroupHistograms:
             self, groups=groups, masses=self.masses[:, kept], squares=squares, rows=rows, members=members[:, kept]
         )
 
+    def only(self, groups: ArrayLike) -> GroupHistograms:
+        """Return the histograms of some groups, by index; rows that belong to none of them are left out.
+
+        Examples
+        --------
+        >>> from fairtransport.histograms import count_scores
+        >>> histograms = count_scores([0.0, 0.0, 1.0], sensitive_features=["a", "b", "c"], n_bins=1)
+        >>> histograms.only([0, 2]).by_group.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        kept = np.isin(np.arange(len(self.groups)), np.asarray(groups))
+        if kept.all():
+            return self
+        indices = np.flatnonzero(kept)
+        names, labels = tuple(self.groups.names[i] for i in indices), tuple(self.groups.labels[i] for i in indices)
+        cells = kept if self.members is None else self.members[kept].any(axis=0)
+        return replace(
+            self,
+            groups=replace(self.groups, labels=labels, names=names),
+            masses=self.masses[:, cells],
+            squares=None if self.squares is None else self.squares[:, cells],
+            rows=self.rows[cells],
+            members=None if self.members is None else self.members[kept][:, cells],
+        )
+
     def _one_row_each(self) -> Groups:
         codes = np.arange(len(self.groups), dtype=np.int64)
         return replace(self.groups, memberships=(codes,) * len(self.groups.memberships))
+
+    def coarsen(self, n_bins: int) -> GroupHistograms:
+        """Return the histograms with neighbouring bins merged; distribution functions stay exact at the nodes left.
+
+        Examples
+        --------
+        >>> from fairtransport.histograms import count_scores
+        >>> histograms = count_scores([0.0, 0.25, 0.75, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
+        >>> histograms.coarsen(2).by_group.tolist()
+        [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
+        """
+        if self.grid.n_bins % n_bins:
+            raise ValueError(f"n_bins must be a divisor of {self.grid.n_bins}; got {n_bins}.")
+        factor = self.grid.n_bins // n_bins
+        starts = np.append(0, np.arange(n_bins) * factor + 1)  # a node holds the scores above the node before
+        squares = None if self.squares is None else np.add.reduceat(self.squares, starts, axis=2)
+        return replace(
+            self,
+            grid=Grid(self.grid.low, self.grid.high, n_bins),
+            masses=np.add.reduceat(self.masses, starts, axis=2),
+            squares=squares,
+        )
 
     def resample(self, rng: np.random.Generator) -> GroupHistograms:
         """Return a bootstrap replicate; see `resample_masses`.
@@ -319,7 +370,7 @@ class GroupHistograms:
         return replace(self, masses=np.ascontiguousarray(masses), squares=squares)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the histograms as sparse arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`.
+        """Return the histograms as arrays for ``numpy.savez`` or a checkpoint; see `from_arrays`.
 
         Examples
         --------
@@ -329,7 +380,9 @@ class GroupHistograms:
         >>> np.array_equal(restored.masses, histograms.masses), restored.groups.labels
         (True, ('a', 'b'))
         """
-        occupied = np.flatnonzero(self.masses)
+        n_classes, n_cells, n_nodes = self.masses.shape
+        is_sparse = n_classes * max(n_cells, len(self.groups)) * n_nodes <= _MAX_SPARSE
+        occupied = np.flatnonzero(self.masses) if is_sparse else slice(None)
         spec = {
             "range": [self.grid.low, self.grid.high],
             "n_bins": self.grid.n_bins,
@@ -338,10 +391,11 @@ class GroupHistograms:
         }
         arrays = {
             "spec": np.array(json.dumps(spec)),
-            "at": occupied,
             "masses": self.masses.ravel()[occupied],
             "rows": self.rows,
         }
+        if is_sparse:
+            arrays["at"] = occupied
         if self.squares is not None:
             arrays["squares"] = self.squares.ravel()[occupied]
         if self.members is not None:
@@ -352,22 +406,24 @@ class GroupHistograms:
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Return the histograms that `to_arrays` stored; raise ValueError for any other arrays."""
         try:
-            spec = json.loads(str(arrays["spec"]))
+            spec = from_json(str(arrays["spec"]).encode(), name="spec")
             grid = Grid.over(spec["range"], spec["n_bins"])
             groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
-            rows, occupied = (_whole_numbers(arrays[name]) for name in ("rows", "at"))
             members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
             n_cells = len(groups) if members is None else members.shape[1]
             size = n_classes * n_cells * grid.n_nodes
-            if n_classes not in (1, 2) or rows.size != n_cells or size > _MAX_STORED:
+            is_sparse = n_classes * max(n_cells, len(groups)) * grid.n_nodes <= _MAX_SPARSE
+            if n_classes not in (1, 2) or np.size(arrays["rows"]) != n_cells or is_sparse != ("at" in arrays):
                 raise ValueError  # noqa: TRY301 - before memory is allocated
-            if np.any((occupied < 0) | (occupied >= size)) or np.unique(occupied).size < occupied.size:
-                raise ValueError  # noqa: TRY301
-            filled = {}
-            for name in ("masses", "squares"):
-                if name == "masses" or name in arrays:
-                    filled[name] = np.zeros((n_classes, n_cells, grid.n_nodes))
-                    filled[name].ravel()[occupied] = _weights(arrays[name], occupied.size)
+            if not is_sparse and len(groups) > _MAX_GROUPS_PER_CELL * n_cells:
+                raise ValueError  # noqa: TRY301 - likewise
+            rows = _whole_numbers(arrays["rows"])
+            occupied = _indices(arrays["at"], size) if is_sparse else None
+            filled = {
+                name: _filled(arrays[name], occupied, size).reshape(n_classes, n_cells, grid.n_nodes)
+                for name in ("masses", "squares")
+                if name == "masses" or name in arrays
+            }
         except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
             raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
         return cls(grid, groups, filled["masses"], filled.get("squares"), rows, members)
@@ -558,6 +614,27 @@ def _cumulative_shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(sums, sums[:, -1:], out=np.zeros_like(sums), where=sums[:, -1:] > 0)
 
 
+def _indices(values: Any, size: int) -> NDArray[np.int64]:
+    """Return distinct indices below a size."""
+    if np.size(values) > size:
+        raise ValueError
+    indices = _whole_numbers(values)
+    if np.any((indices < 0) | (indices >= size)) or np.unique(indices).size < indices.size:
+        raise ValueError
+    return indices
+
+
+def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArray[np.float64]:
+    """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
+    if indices is None:
+        if np.asarray(values).dtype != np.float64:
+            raise ValueError
+        return _weights(values, size)
+    filled = np.zeros(size)
+    filled[indices] = _weights(values, indices.size)
+    return filled
+
+
 def _whole_numbers(values: Any) -> NDArray[np.int64]:
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
@@ -566,7 +643,9 @@ def _whole_numbers(values: Any) -> NDArray[np.int64]:
 
 
 def _weights(values: Any, size: int) -> NDArray[np.float64]:
+    if np.shape(values) != (size,):
+        raise ValueError
     weights = np.asarray(values, dtype=np.float64)
-    if weights.shape != (size,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError
     return weights

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fairtransport._validation.error_redaction import redact_errors
+
 if TYPE_CHECKING:
     from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
     from fairtransport.report._what_if import WhatIf
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from fairtransport.report.displays._group_distribution import GroupDistributionDisplay
     from fairtransport.report.displays._method_panels import distribution_figure
     from fairtransport.report.displays._pairwise_disparity import PairwiseDisparityDisplay
+    from fairtransport.report.displays._series import AuditSeriesDisplay
     from fairtransport.report.displays._transport_map import TransportMapDisplay
-    from fairtransport.report.pages.audit._verdict import audit_verdict
     from fairtransport.report.pages.methods._page import COMPARISON_FILES, write_comparison
     from fairtransport.report.pages.methods._verdict import verdict
 
@@ -29,6 +31,7 @@ __all__ = [
     "COMPARISON_FILES",
     "METRICS",
     "AdjustmentDisplay",
+    "AuditSeriesDisplay",
     "CdfDisplay",
     "Comparison",
     "DualDisplay",
@@ -38,7 +41,6 @@ __all__ = [
     "PairwiseDisparityDisplay",
     "TransportMapDisplay",
     "WhatIf",
-    "audit_verdict",
     "distribution_figure",
     "verdict",
     "write_comparison",
@@ -48,6 +50,7 @@ _MODULES = {
     "COMPARISON_FILES": "pages.methods._page",
     "METRICS": "_comparison",
     "AdjustmentDisplay": "displays._adjustment",
+    "AuditSeriesDisplay": "displays._series",
     "CdfDisplay": "displays._cdf",
     "Comparison": "_comparison",
     "DualDisplay": "displays._dual",
@@ -57,7 +60,6 @@ _MODULES = {
     "PairwiseDisparityDisplay": "displays._pairwise_disparity",
     "TransportMapDisplay": "displays._transport_map",
     "WhatIf": "_what_if",
-    "audit_verdict": "pages.audit._verdict",
     "distribution_figure": "displays._method_panels",
     "verdict": "pages.methods._verdict",
     "write_comparison": "pages.methods._page",
@@ -66,5 +68,5 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(importlib.import_module(f"fairtransport.report.{_MODULES[name]}"), name)
+        return redact_errors(getattr(importlib.import_module(f"fairtransport.report.{_MODULES[name]}"), name))
     raise AttributeError(f"module 'fairtransport.report' has no attribute {name!r}")

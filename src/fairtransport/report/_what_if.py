@@ -49,7 +49,7 @@ class Outcome:
     ratio : Estimate
         Lowest over highest rate.
     disparity : float
-        Sum of the distances between all pairs of chosen groups.
+        Sum of the distances between all pairs of these groups.
     """
 
     threshold: float
@@ -164,7 +164,7 @@ class WhatIf:
             lowest=lowest,
             highest=highest,
             ratio=ratio(rates[lowest], rates[highest]),
-            disparity=self.disparity(part, chosen=indices),
+            disparity=self.disparity(part, chosen=judged),
         )
 
     def next_node(self, cut: float) -> float:

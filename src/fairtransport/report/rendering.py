@@ -11,10 +11,21 @@ from fairtransport import report
 from fairtransport._validation import check_choice
 
 if TYPE_CHECKING:
-    from fairtransport.auditing import Audit, AuditComparison
+    from fairtransport.auditing import Audit, AuditComparison, AuditSeries
     from fairtransport.selection import Frontier
 
-__all__ = ["audit_repr_html", "audit_to_html", "comparison_to_html", "plot_audit", "plot_frontier"]
+__all__ = [
+    "audit_repr_html",
+    "audit_to_html",
+    "comparison_repr_html",
+    "comparison_to_html",
+    "frontier_repr_html",
+    "plot_audit",
+    "plot_frontier",
+    "plot_series",
+    "series_repr_html",
+    "series_to_html",
+]
 
 _DISPLAYS = {
     "distribution": "GroupDistributionDisplay",
@@ -54,3 +65,36 @@ def audit_repr_html(audit: Audit) -> str:
     from fairtransport.report.pages.audit._notebook import render_notebook_cell  # noqa: PLC0415 - likewise
 
     return render_notebook_cell(audit)
+
+
+def comparison_repr_html(comparison: AuditComparison) -> str:
+    """Return a comparison as a notebook shows it."""
+    from fairtransport.report.pages.notebook_tables import comparison_cell  # noqa: PLC0415 - likewise
+
+    return comparison_cell(comparison)
+
+
+def frontier_repr_html(frontier: Frontier) -> str:
+    """Return a trade-off curve as a notebook shows it."""
+    from fairtransport.report.pages.notebook_tables import frontier_cell  # noqa: PLC0415 - likewise
+
+    return frontier_cell(frontier)
+
+
+def plot_series(series: AuditSeries, **options: Any) -> Any:
+    """Draw the control chart of a series of audits; see `AuditSeries.plot`."""
+    return report.AuditSeriesDisplay.from_series(series, **options)
+
+
+def series_to_html(series: AuditSeries, path: Any = None, **options: Any) -> Any:
+    """Write the page of a series of audits, or return it; see `AuditSeries.to_html`."""
+    from fairtransport.report.pages.series._page import series_page  # noqa: PLC0415 - likewise
+
+    return series_page(series, path, **options)
+
+
+def series_repr_html(series: AuditSeries) -> str:
+    """Return a series of audits as a notebook shows it."""
+    from fairtransport.report.pages.notebook_tables import series_cell  # noqa: PLC0415 - likewise
+
+    return series_cell(series)

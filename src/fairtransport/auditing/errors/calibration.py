@@ -63,7 +63,8 @@ class GroupCalibration:
     positive_rate : Estimate
         Share of positive rows.
     bins : tuple of ReliabilityBin
-        Reliability curve: at most 10 bins of about equal size, fewer for small groups.
+        Reliability curve: at most 10 bins of about equal size, fewer for small groups; one for each score where there
+        are no more than 10.
     expected_error : CorrectedEstimate or None
         Expected calibration error: the mean over rows of the difference between the mean score and the share of
         positive rows in their bin. None where scores are not probabilities.
@@ -272,7 +273,9 @@ def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.floa
     cumulative = np.cumsum(masses[occupied])
     shares = cumulative / cumulative[-1]
     n_bins = int(np.clip(size // _MIN_ROWS, 1, _MAX_BINS))
-    ends = np.unique(np.searchsorted(shares, np.arange(1, n_bins + 1) / n_bins * (1 - 1e-12)))
+    ends = np.arange(occupied.size)  # few scores, such as deciles: one bin for each
+    if occupied.size > _MAX_BINS:
+        ends = np.unique(np.searchsorted(shares, np.arange(1, n_bins + 1) / n_bins * (1 - 1e-12)))
     kept: list[int] = []
     for end in ends.tolist():
         before = shares[kept[-1]] if kept else 0.0

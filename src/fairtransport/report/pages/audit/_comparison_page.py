@@ -64,14 +64,15 @@ def collect_audit_comparison_page(
         Values of the template.
     """
     what_ifs = [WhatIf.of(audit, repair_target=None) for audit in (comparison.before, comparison.after)]
-    indices = [range(len(comparison.places)), comparison.places]
+    indices = [range(len(comparison.positions)), comparison.positions]
     tables = collect_comparison_tables(comparison)
     names = [shorten(name, 24) for name in comparison.names]
     script_data = collect_script_data(what_ifs, names=names, indices=indices)
     return {
         **collect_common(what_ifs, written),
         "title": one_line(title) if title is not None else f"{names[0]} and {names[1]}",
-        "verdict": comparison_verdict(comparison),
+        "verdict": (verdict := comparison_verdict(comparison)),
+        "points": verdict.points,
         "cards": [],
         "data": {**script_data, "sheets": collect_sheets(tables)},
         "names": names,

@@ -53,7 +53,7 @@ def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
     before, after = comparison.before, comparison.after
     rows = []
     for one, other, distance in farthest_pairs(before):
-        later = float(after.distances[comparison.places[one], comparison.places[other]])
+        later = float(after.distances[comparison.positions[one], comparison.positions[other]])
         partner = before.groups[other].name
         cells = (
             Cell(shorten(partner, 60), one_line(partner)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairtransport._text import isolated
-from fairtransport.report.pages.audit._verdict import PAIRS, AuditVerdict, n_pairs
+from fairtransport.report.pages.audit._verdict import PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,26 @@ if TYPE_CHECKING:
 __all__ = ["comparison_verdict"]
 
 
-def comparison_verdict(comparison: AuditComparison) -> AuditVerdict:
+@dataclass(frozen=True)
+class ComparisonVerdict:
+    """Verdict on two audits.
+
+    Parameters
+    ----------
+    status : {"smaller", "larger", "same"}
+        Whether the disparity has changed.
+    sentence : str
+        The verdict in words. Names are enclosed in U+2068 and U+2069.
+    points : tuple of str
+        Further sentences.
+    """
+
+    status: str
+    sentence: str
+    points: tuple[str, ...]
+
+
+def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     r"""State whether the disparity has changed, by how much, and with what uncertainty.
 
     Parameters
@@ -25,8 +45,7 @@ def comparison_verdict(comparison: AuditComparison) -> AuditVerdict:
 
     Returns
     -------
-    AuditVerdict
-        Its standing is ``"smaller"``, ``"larger"`` or ``"same"``.
+    ComparisonVerdict
 
     Examples
     --------
@@ -43,22 +62,22 @@ def comparison_verdict(comparison: AuditComparison) -> AuditVerdict:
     percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35.0 to -29.1), beyond noise.
     """
     change = comparison.changes[PAIRS]
-    standing = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
+    status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
     opening = {
         "smaller": "The groups are closer together",
         "larger": "The groups are farther apart",
         "same": "No change beyond noise",
-    }[standing]
+    }[status]
     one, other = (isolated(name, 24) for name in comparison.names)
-    points = 100 / n_pairs(comparison.before)
-    mean = " on average" if len(comparison.before.groups) > 2 else ""
+    points = 100 / comparison.before.verdict.n_pairs
+    mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
     sentence = (
         f"{opening}: averaged over all thresholds, the shares of two groups above the threshold lie "
         f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in "
         f"{other}, a change of {_signed(points * change.value)} ({_interval(comparison, change, points)}), "
         f"{_noise(change)}."
     )
-    return AuditVerdict(standing, sentence, tuple(_points(comparison)))
+    return ComparisonVerdict(status, sentence, tuple(_points(comparison)))
 
 
 def _points(comparison: AuditComparison) -> Iterator[str]:

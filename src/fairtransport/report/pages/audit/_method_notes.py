@@ -78,7 +78,7 @@ def _resolution(audit: Audit) -> str:
 
 def _chance(audit: Audit) -> str:
     settings = audit.settings
-    samples = "permutations of the groups" if settings.null == "shuffled" else "draws from the pooled scores"
+    samples = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
     return f"Noise floor and p from {settings.n_permutations:,} random {samples}, on {settings.n_nodes} nodes"
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from fairtransport._text import percent, shorten
 from fairtransport.report.pages.audit._script_data import audit_styles
-from fairtransport.report.pages.audit._verdict import audit_verdict
 from fairtransport.report.style.colors import MOST_NAMED
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def render_notebook_cell(audit: Audit) -> str:
 
 
 def _verdict_html(audit: Audit) -> str:
-    sentence = escape(audit_verdict(audit).sentence)
+    sentence = escape(audit.verdict.sentence)
     return sentence.replace("\u2068", "<b><bdi>").replace("\u2069", "</bdi></b>")
 
 

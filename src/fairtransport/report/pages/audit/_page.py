@@ -14,7 +14,7 @@ from fairtransport.report.pages.audit._script_data import audit_styles, collect_
 from fairtransport.report.pages.audit._summary_cards import collect_cards
 from fairtransport.report.pages.audit._tables import collect_sheets, collect_tables
 from fairtransport.report.pages.audit._threshold_table import collect_threshold_rows
-from fairtransport.report.pages.audit._verdict import audit_verdict
+from fairtransport.report.pages.audit._verdict import verdict_points
 from fairtransport.report.style.colors import MOST_NAMED
 from fairtransport.report.style.web_pages import date_text, software_versions
 
@@ -81,7 +81,8 @@ def collect_audit_page(
     return {
         **collect_common([what_if], written),
         "title": one_line(title) if title is not None else shorten(f"Scores by {columns}", 80),
-        "verdict": audit_verdict(audit, what_if),
+        "verdict": audit.verdict,
+        "points": verdict_points(audit, what_if),
         "cards": collect_cards(audit),
         "data": {**script_data, "sheets": collect_sheets(tables, audit)},
         "names": [""],

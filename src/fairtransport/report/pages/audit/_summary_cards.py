@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairtransport._text import percent, score_text
-from fairtransport.report.pages.audit._verdict import PAIRS, gap_points, n_pairs
+from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing.verdict import points_text
+from fairtransport.report.pages.audit._verdict import PAIRS
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit
@@ -29,20 +31,21 @@ def collect_cards(audit: Audit) -> list[Card]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
     pairs, first, farthest = audit.readings[PAIRS], audit.thresholds[0], audit.farthest
     interval = f"{audit.settings.confidence:.0%} interval"
-    points = 100 / n_pairs(audit)
-    gap, low, high = gap_points(audit, pairs)
+    points, mean = 100 / audit.verdict.n_pairs, audit.mean_pairwise_distance
+    widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
     between = " and ".join(score_text(score) for score in farthest.most_between)
     cards = [
         Card(
             "Average gap between two groups",
-            f"{gap:.1f}",
-            f"{interval} {low:.1f} to {high:.1f}",
+            points_text(mean.value),
+            f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
             f"uncorrected {points * pairs.value:.1f}, by chance alone {points * (pairs.floor or 0):.1f}",
             unit="points",
         ),
         Card(
-            "Gap between the farthest two",
-            f"{100 * farthest.distance:.1f}",
+            "Widest established gap" if audit.verdict.different else "Least certain gap",
+            points_text(widest.value),
+            f"{interval} {points_text(widest.low)} to {points_text(widest.high)}",
             f"half of it between scores {between}",
             unit="points",
         ),

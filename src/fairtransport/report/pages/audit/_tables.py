@@ -8,6 +8,7 @@ import numpy as np
 
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
 from fairtransport.auditing.records import QUANTILE_LEVELS
+from fairtransport.auditing.verdict import four_fifths_text
 from fairtransport.report.pages.audit._table import (
     EMPTY_CELL,
     METRIC_NAMES,
@@ -18,7 +19,7 @@ from fairtransport.report.pages.audit._table import (
     interval_cell,
     number_cell,
 )
-from fairtransport.report.pages.audit._verdict import PAIRS, four_fifths_text
+from fairtransport.report.pages.audit._verdict import PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

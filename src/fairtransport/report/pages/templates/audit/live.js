@@ -24,9 +24,9 @@ function fourFifths(ratio) {
   return "not certainly above or below four fifths";
 }
 
-// Mean distance between two chosen groups, in percentage points.
-function gapText(sum) {
-  const n = chosenIndices().length;
+// Mean distance between two of the chosen groups that are judged, in percentage points.
+function gapText(result) {
+  const { disparity: sum, compared: n } = result;
   return n < 2 ? "\u2013" : `${((200 * sum) / (n * (n - 1))).toFixed(1)} points`;
 }
 
@@ -58,7 +58,7 @@ function updateStrip(result, number, unrepaired) {
   };
   put("overall", percent(result.overall), result.overall, percent(unrepaired.overall));
   put("ratio", ratioText(result.ratio.value), result.ratio.value, ratioText(unrepaired.ratio.value));
-  put("disparity", gapText(result.disparity), result.disparity, gapText(unrepaired.disparity));
+  put("disparity", gapText(result), result.disparity, gapText(unrepaired));
   if (result.error !== null) put("error", percent(result.error), result.error, percent(unrepaired.error));
 }
 

@@ -141,6 +141,7 @@ function whatIf(audit, threshold, amount, chosen) {
     lowest,
     highest,
     ratio: judged.length ? ratioOf(rates[lowest], rates[highest]) : { value: NaN, low: 0, high: Infinity },
-    disparity: all && !amount ? audit.disparity : disparity(audit, amount, chosen), // exact, as the audit computed it
+    disparity: all && !amount ? audit.disparity : disparity(audit, amount, judged), // exact, as the audit computed it
+    compared: judged.length,
   };
 }

@@ -1,0 +1,313 @@
+"""One audit for each value of a column, such as a region or a month."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._columns import say_columns
+from fairtransport._extras import make_frame, render
+from fairtransport._text import one_line, shorten, wrap
+from fairtransport.auditing._audit_table import audit_counts
+from fairtransport.auditing._json_file import plain_values
+from fairtransport.auditing._multiple_tests import holm
+from fairtransport.tables import count_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fairtransport.auditing.result import Audit
+    from fairtransport.tables import TableCounts
+
+__all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by"]
+
+_PAIRS = "strong_pairwise_disparity"
+_ESTABLISHED = frozenset({"matters", "different", "small"})
+_CONTROL = 3.0  # standard errors from the centre line to the control limits
+_COUNTING = ("label", "weight", "range", "n_bins", "grouping", "missing", "max_groups", "pos_label")
+
+
+@dataclass(frozen=True)
+class SeriesPoint:
+    """The mean distance between two groups among the rows with one value.
+
+    Parameters
+    ----------
+    value : str
+        The value of the column.
+    rows : int
+    distance, low, high : float
+        Mean Wasserstein-1 distance between two groups, corrected for its upward bias, with its confidence interval.
+    lower_limit, upper_limit : float
+        Control limits: three standard errors of this point from the mean distance of all rows.
+    outside : bool
+        Whether ``distance`` lies outside the control limits: the value differs from the others by more than chance.
+    p_value : float
+        Of no difference between groups, adjusted for the number of values by Holm's method.
+    status : str
+        Status of the verdict on the audit of this value; ``"cannot_tell"`` where its difference is not established
+        after the adjustment of the p-value.
+    """
+
+    value: str
+    rows: int
+    distance: float
+    low: float
+    high: float
+    lower_limit: float
+    upper_limit: float
+    outside: bool
+    p_value: float
+    status: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditSeries:
+    """Audits of the rows with each value of a column, as returned by `audit_by`. ``print(series)`` shows them as text.
+
+    Parameters
+    ----------
+    by : str
+        Name of the column.
+    audits : dict of str to Audit
+        By value: in ascending order of numbers, or of text.
+    overall : Audit
+        Of all rows.
+    set_aside : dict of str to str
+        Values without an audit, with the reason.
+
+    See Also
+    --------
+    audit_by : Audit a table by the values of a column.
+    """
+
+    by: str
+    audits: Mapping[str, Audit]
+    overall: Audit
+    set_aside: Mapping[str, str]
+
+    @property
+    def centre(self) -> float:
+        """Mean distance between two groups among all rows: the centre line of the control chart."""
+        return float(self.overall.mean_pairwise_distance.value)
+
+    @cached_property
+    def points(self) -> tuple[SeriesPoint, ...]:
+        """The figures of each value."""
+        adjusted = holm([audit.readings[_PAIRS].p_value or 0.0 for audit in self.audits.values()])
+        quantile = NormalDist().inv_cdf((1 + self.overall.settings.confidence) / 2)
+        points = []
+        for (value, audit), p_value in zip(self.audits.items(), adjusted, strict=True):
+            estimate = audit.mean_pairwise_distance
+            # An interval that ends at 0 is cut off there, so the longer side tells the standard error.
+            error = max(estimate.high - estimate.value, estimate.value - estimate.low) / quantile
+            lower, upper = max(0.0, self.centre - _CONTROL * error), self.centre + _CONTROL * error
+            status = audit.verdict.status
+            not_established = status in _ESTABLISHED and p_value > 1 - self.overall.settings.confidence
+            points.append(
+                SeriesPoint(
+                    value=value,
+                    rows=audit.rows,
+                    distance=float(estimate.value),
+                    low=float(estimate.low),
+                    high=float(estimate.high),
+                    lower_limit=lower,
+                    upper_limit=upper,
+                    outside=bool(not lower <= estimate.value <= upper),
+                    p_value=float(p_value),
+                    status="cannot_tell" if not_established else status,
+                )
+            )
+        return tuple(points)
+
+    @property
+    def sentence(self) -> str:
+        """The series in words."""
+        outside = [point for point in self.points if point.outside]
+        established = sum(point.p_value <= 1 - self.overall.settings.confidence for point in self.points)
+        text = (
+            f"Groups differ by {100 * self.centre:.1f} percentage points on average over pairs and thresholds; a "
+            f"difference is established in {established} of {len(self.points)} values of {self.by} (p-values adjusted for their "
+            "number, Holm)."
+        )
+        if not outside:
+            return f"{text} No value lies outside the control limits: the values differ no more than chance allows."
+        names = ", ".join(point.value for point in outside[:5])
+        more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
+        return f"{text} Outside the control limits: {names}{more}."
+
+    def to_frame(self, *, library: str | None = None) -> Any:
+        """Return the points as a data frame; requires pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default pandas, or polars where pandas is not installed.
+
+        Returns
+        -------
+        DataFrame or Table
+        """
+        return make_frame(map(asdict, self.points), library)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the series and all its audits as plain values that JSON can represent."""
+        return plain_values(
+            {
+                "by": self.by,
+                "sentence": self.sentence,
+                "points": [asdict(point) for point in self.points],
+                "set_aside": dict(self.set_aside),
+                "overall": self.overall.to_dict(),
+                "audits": {value: audit.to_dict() for value, audit in self.audits.items()},
+            }
+        )
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the control chart; requires the extra ``report``. Options as in `report.AuditSeriesDisplay`."""
+        return render("plot_series", self, **options)
+
+    def to_html(self, path: Any = None, **options: Any) -> Any:
+        """Write the series as one HTML page with a control chart and small multiples; requires the extra ``report``.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write; without a path the page is returned as text.
+        title : str, optional
+            Heading of the page.
+
+        Returns
+        -------
+        Path or str
+        """
+        return render("series_to_html", self, path=path, **options)
+
+    def _repr_html_(self) -> str:
+        """Show the series as a table in a notebook."""
+        return str(render("series_repr_html", self))
+
+    def __repr__(self) -> str:
+        return f"AuditSeries({len(self.audits)} values of {self.by!r}, {self.overall.rows} rows)"
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def audit_by(
+    frame: Any, *, by: str, score: str, sensitive_features: str | Sequence[str], **options: Any
+) -> AuditSeries:
+    """Audit a table for each value of a column, in one pass over its rows.
+
+    Parameters
+    ----------
+    frame : table
+        A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
+    by : str
+        Column whose values are audited one by one, such as a region or a month.
+    score, sensitive_features
+        As in `fairtransport.audit_table`.
+    **options
+        Further parameters of `fairtransport.audit_table`, except ``strata``.
+
+    Returns
+    -------
+    AuditSeries
+
+    See Also
+    --------
+    fairtransport.audit_table : One audit of all rows; with ``strata``, of the disparities within strata.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> rng = np.random.default_rng(0)
+    >>> sex, month = rng.choice(["F", "M"], 3000), rng.integers(1, 4, 3000)
+    >>> scores = rng.beta(2, np.where((sex == "F") & (month == 3), 4, 3))
+    >>> table = pl.DataFrame({"s": scores, "sex": sex, "month": month})
+    >>> series = audit_by(table, by="month", score="s", sensitive_features="sex", random_state=0)
+    >>> [point.value for point in series.points if point.outside]
+    ['3']
+    """
+    if "strata" in options:
+        raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
+    counting = {name: options.pop(name) for name in _COUNTING if name in options}
+    counts = count_table(frame, score=score, sensitive_features=sensitive_features, strata=by, **counting)
+    return audit_counts_by(counts, by=by, **options)
+
+
+def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:
+    """Audit the histograms of each stratum: the second half of `audit_by`.
+
+    Parameters
+    ----------
+    counts : TableCounts
+        As `fairtransport.tables.count_table` returns them with ``strata``.
+    by : str
+        Name of the column.
+    **options
+        As in `fairtransport.auditing.audit_counts`. There are at least as many permutations as p-values need in order
+        to stay below 1 - confidence after their adjustment.
+
+    Returns
+    -------
+    AuditSeries
+    """
+    if len(counts.strata) < 2:
+        raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
+    needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))
+    options["n_permutations"] = max(options.get("n_permutations", 1000), needed)
+    overall = audit_counts(replace(counts, strata={}), **options)
+    audits, set_aside = {}, {}
+    for value in sorted(counts.strata, key=_order(counts.strata)):
+        histograms = counts.strata[value]
+        if np.count_nonzero(histograms.group_rows) < 2:
+            set_aside[value] = "one group"
+            continue
+        audits[value] = audit_counts(replace(counts, histograms=histograms, strata={}, set_aside={}), **options)
+    if not audits:
+        raise ValueError(f"No value of {say_columns([by])} has rows of two groups.")
+    return AuditSeries(by, audits, overall, set_aside)
+
+
+def _order(values: Any) -> Any:
+    """Return the key that sorts values as numbers where all are, and as text otherwise."""
+    try:
+        numbers = {value: float(value) for value in values}
+    except ValueError:
+        return str
+    return numbers.__getitem__
+
+
+def _lines(series: AuditSeries) -> Iterator[str]:
+    yield from wrap(f"Audits of {series.overall.rows:,} rows by {one_line(series.by)}")
+    yield ""
+    yield from wrap(one_line(series.sentence))
+    yield ""
+    level = f"{series.overall.settings.confidence:.0%} interval"
+    yield f"{shorten(series.by, 23):<24}{'rows':>11}{'distance':>10}{level:>18}{'p (Holm)':>10}"
+    for point in series.points:
+        interval = f"{point.low:.3f} to {point.high:.3f}"
+        mark = " *" if point.outside else ""
+        yield (
+            f"{shorten(point.value, 23):<24}{point.rows:>11,}{point.distance:>10.3f}{interval:>18}"
+            f"{point.p_value:>10.3g}{mark}"
+        )
+    for value, reason in series.set_aside.items():
+        yield from wrap(f"Not audited: {one_line(value)}, {reason}.")
+    yield ""
+    yield from wrap(
+        f"Distance: mean over pairs of groups, corrected for small samples; {series.centre:.3f} among all rows. "
+        "* outside the control limits, three standard errors from it."
+    )

@@ -1,0 +1,336 @@
+"""The verdict on an audit: what is established, how much it matters, and which groups it refers to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from fairtransport._text import count_word, isolated, percent, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fairtransport.auditing.proportions import Estimate
+    from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
+
+__all__ = ["Verdict", "form_verdict", "four_fifths_text", "points_text"]
+
+Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
+
+_PAIRS = "strong_pairwise_disparity"
+_MAX_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an audit establishes about the differences between groups.
+
+    It refers to the groups with enough rows to be judged, and never contradicts the intervals and p-values of the
+    audit. ``print(verdict)`` shows it as text.
+
+    Parameters
+    ----------
+    status : str
+        ``"matters"``: a difference is established, and it is at least ``materiality``. ``"small"``: one is established,
+        and none reaches ``materiality``. ``"different"``: one is established, whose size may be on either side.
+        ``"alike"``: none is established, and none can reach ``materiality``. ``"cannot_tell"``: none is established,
+        but one of ``materiality`` or more cannot be ruled out. ``"too_few_rows"``: fewer than two groups have
+        enough rows. ``"constant"``: all scores are equal.
+    sentence : str
+        The verdict in words. Names of groups stand between U+2068 and U+2069, which pages turn into markup.
+    points : tuple of str
+        Further sentences: selection rates, the mean over pairs, groups that were set aside.
+    judged : tuple of str
+        Names of the groups that the verdict refers to.
+    set_aside : dict of str to str
+        Names of the groups that it does not refer to, with the reason.
+    different : bool
+        Whether a difference between groups is established: whether the p-value is at most 1 - confidence.
+    matters : bool or None
+        Whether a difference of at least ``materiality`` is established; False where there is none, with confidence,
+        between any two groups, and None where neither is certain.
+    higher, lower : str or None
+        The two groups whose difference is most certain. ``higher`` has the higher mean score.
+    ordered : bool
+        Whether it is established that ``higher`` has the higher mean score.
+    difference : Estimate or None
+        The distance between these two, with its interval: the difference between their shares above a threshold,
+        averaged over all thresholds, as a share of 1.
+    mean_difference : Estimate or None
+        The mean distance between two groups, over all pairs.
+    p_value : float or None
+        Of no difference between any of the groups.
+    n_pairs : int
+        Number of pairs of groups, for which p-values of pairs and the interval of ``difference`` are adjusted.
+    materiality, confidence : float
+        As in the settings of the audit.
+    """
+
+    status: Status
+    sentence: str
+    points: tuple[str, ...]
+    judged: tuple[str, ...]
+    set_aside: Mapping[str, str]
+    different: bool
+    matters: bool | None
+    higher: str | None
+    lower: str | None
+    ordered: bool
+    difference: Estimate | None
+    mean_difference: Estimate | None
+    p_value: float | None
+    n_pairs: int
+    materiality: float
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain values; names of groups are not marked."""
+        sentences = {"sentence": plain(self.sentence), "points": [plain(point) for point in self.points]}
+        return {**asdict(self), **sentences, "set_aside": dict(self.set_aside)}
+
+    def __str__(self) -> str:
+        return plain(" ".join([self.sentence, *self.points]))
+
+
+def form_verdict(audit: AuditData) -> Verdict:
+    """Form the verdict on an audit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> rng = np.random.default_rng(0)
+    >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
+    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
+    >>> audit.verdict.status, audit.verdict.higher
+    ('matters', 'b')
+    >>> print(plain(audit.verdict.sentence))
+    The two groups are scored differently, by enough to matter: b is scored higher than a, by 32.8 percentage points
+    averaged over all thresholds (95% interval 30.6 to 35.1, p < 0.001).
+    """
+    settings, pair = audit.settings, audit.farthest
+    judged = [group for group in audit.groups if group.judged]
+    enough = len(judged) >= 2
+    reading = audit.readings[_PAIRS]
+    p_value = 1.0 if reading.p_value is None else reading.p_value
+    different = p_value <= 1 - settings.confidence
+    estimate, mean_gap = pair.estimate, pair.mean_difference
+    matters = _matters(audit)
+    n_groups = len(judged) if enough else len(audit.groups)
+    return _write(
+        audit,
+        Verdict(
+            status=_status(audit, enough=enough, different=different, matters=matters),
+            sentence="",
+            points=(),
+            judged=tuple(group.name for group in judged),
+            set_aside={group.name: _reason(group) for group in audit.groups if not group.judged},
+            different=different and enough,
+            matters=matters if enough and (different or matters is False) else None,
+            higher=pair.higher,
+            lower=pair.lower,
+            ordered=mean_gap is not None and mean_gap.low > 0 and mean_gap.value >= pair.distance / 2,
+            difference=estimate,
+            mean_difference=audit.mean_pairwise_distance,
+            p_value=p_value,
+            n_pairs=n_groups * (n_groups - 1) // 2,
+            materiality=settings.materiality,
+            confidence=settings.confidence,
+        ),
+    )
+
+
+def _matters(audit: AuditData) -> bool | None:
+    """Return whether a difference of at least the materiality is established, or excluded (False)."""
+    estimate, materiality = audit.farthest.estimate, audit.settings.materiality
+    if estimate is not None and estimate.low > 0 and estimate.low >= materiality:
+        return True
+    return False if audit.largest_distance < materiality else None
+
+
+def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | None) -> Status:
+    if audit.distinct_scores == 1:
+        return "constant"
+    if not enough:
+        return "too_few_rows"
+    if different:
+        return "matters" if matters else "small" if matters is False else "different"
+    return "alike" if matters is False else "cannot_tell"
+
+
+def _reason(group: GroupSummary) -> str:
+    rows = f"{group.rows:,} {'row' if group.rows == 1 else 'rows'}"
+    if group.effective_rows < 0.99 * group.rows:
+        return f"{rows} with weights that are worth {group.effective_rows:.0f}"
+    return rows
+
+
+def points_text(value: float) -> str:
+    """Format a share as percentage points: one decimal, or two significant digits for small positive values.
+
+    Examples
+    --------
+    >>> points_text(0.123), points_text(0.0), points_text(0.0004), points_text(1e-9)
+    ('12.3', '0.0', '0.04', '<0.01')
+    """
+    points = min(100.0, 100 * value)
+    if points <= 0 or points >= 0.05:
+        return f"{points:.1f}"
+    return f"{points:.2f}" if points >= 0.005 else "<0.01"
+
+
+def four_fifths_text(summary: ThresholdSummary) -> str:
+    """Return how the ratio of selection rates compares with four fifths."""
+    if summary.four_fifths is None:
+        return "nobody is selected" if summary.favourable == "high" else "everyone is flagged"
+    if not summary.conclusive:
+        return "not certainly above or below four fifths"
+    return "at least four fifths" if summary.four_fifths else "below four fifths"
+
+
+def _write(audit: AuditData, verdict: Verdict) -> Verdict:
+    return replace(verdict, sentence=_SENTENCES[verdict.status](audit, verdict), points=tuple(_points(audit, verdict)))
+
+
+def _groups(verdict: Verdict) -> str:
+    return f"{count_word(len(verdict.judged))} groups"
+
+
+def _interval(verdict: Verdict, estimate: Estimate) -> str:
+    return f"{verdict.confidence:.0%} interval {points_text(estimate.low)} to {points_text(estimate.high)}"
+
+
+def _p_text(verdict: Verdict) -> str:
+    p_value = 1.0 if verdict.p_value is None else verdict.p_value
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def _gap(verdict: Verdict) -> str:
+    """Describe the difference between the two groups that the verdict names."""
+    lower, higher = isolated(verdict.lower), isolated(verdict.higher)
+    estimate = verdict.difference
+    if estimate is None:
+        return f"{higher} and {lower}"
+    size = f"{points_text(estimate.value)} percentage points"
+    where = f"averaged over all thresholds ({_interval(verdict, estimate)}, {_p_text(verdict)})"
+    if verdict.ordered:
+        return f"{higher} is scored higher than {lower}, by {size} {where}"
+    return (
+        f"the scores of {lower} and {higher} are distributed differently, neither being higher throughout: their "
+        f"shares above a threshold lie {size} apart, {where}"
+    )
+
+
+def _material(verdict: Verdict) -> str:
+    return f"{points_text(verdict.materiality)} points"
+
+
+def _say_matters(_audit: AuditData, verdict: Verdict) -> str:
+    return f"The {_groups(verdict)} are scored differently, by enough to matter: {_gap(verdict)}."
+
+
+def _say_different(_audit: AuditData, verdict: Verdict) -> str:
+    return (
+        f"The {_groups(verdict)} are scored differently: {_gap(verdict)}. Whether a difference reaches the "
+        f"{_material(verdict)} that matter is open."
+    )
+
+
+def _say_small(_audit: AuditData, verdict: Verdict) -> str:
+    estimate = verdict.difference
+    size = "" if estimate is None else f" of {points_text(estimate.value)} points"
+    others = "" if verdict.n_pairs == 1 else f" No two groups lie {_material(verdict)} apart."
+    return (
+        f"A difference{size} between the {_groups(verdict)} is established, and small: {_gap(verdict)}, below the "
+        f"{_material(verdict)} that matter.{others}"
+    )
+
+
+def _say_alike(audit: AuditData, verdict: Verdict) -> str:
+    return (
+        f"No difference between the {_groups(verdict)} is established ({_p_text(verdict)}), and none that matters is "
+        f"likely: averaged over all thresholds, the shares of two groups above the threshold lie at most "
+        f"{points_text(audit.largest_distance)} percentage points apart ({verdict.confidence:.0%} confidence), less "
+        f"than the {_material(verdict)} that matter."
+    )
+
+
+def _say_cannot_tell(audit: AuditData, verdict: Verdict) -> str:
+    return (
+        f"These rows cannot tell whether the {_groups(verdict)} are scored differently: no difference is established "
+        f"({_p_text(verdict)}), but one of up to {points_text(audit.largest_distance)} percentage points, averaged "
+        f"over all thresholds, cannot be ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
+        f"({verdict.confidence:.0%} confidence)."
+    )
+
+
+def _say_too_few(audit: AuditData, verdict: Verdict) -> str:
+    subject = "no group has" if not verdict.judged else "only one group has"
+    return f"Too few rows to judge: {subject} {audit.settings.min_judged_rows} rows or more."
+
+
+def _say_constant(audit: AuditData, _verdict: Verdict) -> str:
+    return f"All {audit.rows:,} scores are equal, so no group is scored differently from another."
+
+
+_SENTENCES: Mapping[str, Callable[[AuditData, Verdict], str]] = {
+    "matters": _say_matters,
+    "different": _say_different,
+    "small": _say_small,
+    "alike": _say_alike,
+    "cannot_tell": _say_cannot_tell,
+    "too_few_rows": _say_too_few,
+    "constant": _say_constant,
+}
+
+
+def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    if verdict.status == "constant":
+        return
+    if verdict.mean_difference is not None and verdict.n_pairs > 1 and verdict.status != "too_few_rows":
+        mean = verdict.mean_difference
+        yield (
+            f"On average over the {verdict.n_pairs:,} pairs of groups, they lie {points_text(mean.value)} percentage "
+            f"points apart ({_interval(verdict, mean)}). P-values of pairs are adjusted for their number (Holm)."
+        )
+    if audit.distinct_scores == 2:
+        yield "The scores have only two values: a distance is the difference between the shares with the higher one."
+    yield from _threshold_points(audit, verdict)
+    if verdict.set_aside and verdict.status != "too_few_rows":
+        yield _set_aside(audit, verdict)
+
+
+def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
+    first = audit.thresholds[0]
+    low, high = (isolated(audit.groups[index].name) for index in (first.lowest, first.highest))
+    chosen = "selected" if first.favourable == "high" else "flagged"
+    if first.four_fifths is None:
+        yield f"Above {first.threshold:g} {four_fifths_text(first)}."
+    elif first.lowest == first.highest:
+        yield f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of every group are {chosen}."
+    else:
+        ratio = "a ratio of" if first.favourable == "high" else "the shares not flagged have a ratio of"
+        yield (
+            f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of {low} and "
+            f"{percent(first.rates[first.highest].value)} of {high} are {chosen}: {ratio} {first.ratio.value:.2f} "
+            f"({first.ratio.low:.2f} to {first.ratio.high:.2f}), {four_fifths_text(first)}."
+        )
+    if verdict.judged and not verdict.different and verdict.status != "too_few_rows":
+        cuts = [f"{at.threshold:g}" for at in audit.thresholds if at.difference.low > 0]
+        if cuts:
+            where = f"{'threshold' if len(cuts) == 1 else 'thresholds'} {', '.join(cuts)}"
+            yield (
+                f"At the {where} alone, the interval of the difference between the lowest and the highest share "
+                "excludes 0; over all thresholds this is not beyond chance."
+            )
+
+
+def _set_aside(audit: AuditData, verdict: Verdict) -> str:
+    entries = [f"{isolated(name)} ({reason})" for name, reason in list(verdict.set_aside.items())[:_MAX_NAMES]]
+    count = len(verdict.set_aside)
+    more = f" and {count - _MAX_NAMES} more" if count > _MAX_NAMES else ""
+    subject = "One group is" if count == 1 else f"{count_word(count).capitalize()} groups are"
+    return (
+        f"{subject} shown but not judged, having fewer than {audit.settings.min_judged_rows} rows: "
+        f"{', '.join(entries)}{more}."
+    )

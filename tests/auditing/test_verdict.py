@@ -1,0 +1,205 @@
+"""The verdict: what it says in each case, which groups it refers to, and that all outputs say the same."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairtransport as ft
+from fairtransport._text import plain
+from fairtransport.auditing._multiple_tests import holm, pair_critical_value
+
+SPDD = "strong_pairwise_disparity"
+QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}
+
+
+def audit_of(scores, groups, **options):
+    return ft.audit(scores, sensitive_features=groups, **{**QUICK, **options})
+
+
+def risk_scores():
+    """Six groups as in a public table of risk scores: four with hundreds of rows, two with 12 and 3."""
+    rng = np.random.default_rng(5)
+    groups = np.repeat(list("abcdef"), [1100, 700, 250, 149, 12, 3])
+    shift = np.select([groups == "a", groups == "b"], [0.12, -0.1], 0.0)
+    scores = np.clip(rng.beta(1.5, 2.2, groups.size) + shift, 0, 1)
+    scores[groups == "f"] = [0.0, 1.0, 1.0]
+    return scores, groups
+
+
+# ------------------------------------------------------------------------------------------------- what it says
+
+
+def test_fifteen_rows_do_not_decide():
+    scores, groups = risk_scores()
+    result = audit_of(scores, groups)
+    large = np.isin(groups, list("abcd"))
+    alone = audit_of(scores[large], groups[large])
+    assert result.readings == alone.readings
+    assert result.verdict.status == alone.verdict.status == "matters"
+    assert result.verdict.sentence == alone.verdict.sentence
+    assert (result.verdict.higher, result.verdict.lower, result.verdict.ordered) == ("a", "b", True)
+    assert result.verdict.judged == ("a", "b", "c", "d")
+    assert result.verdict.set_aside == {"e": "12 rows", "f": "3 rows"}
+    assert "e (12 rows), f (3 rows)" in plain(result.verdict.points[-1])
+    assert [group.name for group in result.groups] == list("abcdef")
+    assert "Sums over all 6 groups" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("scale", "n", "materiality", "status", "words"),
+    [
+        (0.7, 2000, 0.02, "matters", "are scored differently, by enough to matter: a is scored higher than b, by"),
+        (0.985, 40_000, 0.02, "small", "points between the two groups is established, and small"),
+        (0.9, 1500, 0.07, "different", "Whether a difference reaches the 7.0 points that matter is open"),
+        (1.0, 40_000, 0.02, "alike", "No difference between the two groups is established"),
+        (1.0, 200, 0.02, "cannot_tell", "cannot tell whether the two groups are scored differently"),
+    ],
+)
+def test_different_and_material_are_two_questions(scale, n, materiality, status, words):
+    rng = np.random.default_rng(1)
+    groups = np.repeat(["a", "b"], n)
+    result = audit_of(rng.random(2 * n) * np.where(groups == "b", scale, 1.0), groups, materiality=materiality)
+    assert result.verdict.status == status
+    assert words in plain(result.verdict.sentence)
+    established = status in {"matters", "small", "different"}
+    assert result.verdict.different == established
+    assert result.verdict.matters is {"matters": True, "small": False, "alike": False}.get(status)
+    assert (result.readings[SPDD].low > 0) == established
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"), [((5, 6), "no group has 30 rows"), ((5, 400), "only one group has 30 rows")]
+)
+def test_too_few_rows_are_no_verdict(sizes, text):
+    groups = np.repeat(["a", "b"], sizes)
+    result = audit_of(np.where(groups == "a", 0.9, np.linspace(0, 0.5, groups.size)), groups)
+    assert result.verdict.status == "too_few_rows"
+    assert text in result.verdict.sentence
+    assert not result.verdict.different
+    assert result.metrics == {**result.metrics, **result.metrics_all_groups}
+
+
+def test_degenerate_scores_have_words():
+    constant = audit_of([0.5] * 100, ["a", "b"] * 50)
+    assert constant.verdict.status == "constant"
+    assert constant.verdict.sentence == "All 100 scores are equal, so no group is scored differently from another."
+    rng = np.random.default_rng(0)
+    binary = audit_of((rng.random(1000) < np.repeat([0.3, 0.6], 500)) * 1.0, np.repeat(["a", "b"], 500))
+    assert binary.verdict.status == "matters"
+    assert any("only two values" in point for point in binary.verdict.points)
+    empty = pl.DataFrame({"s": [None] * 3, "g": ["a", "b", "b"]}, schema={"s": float, "g": str})
+    with pytest.raises(ValueError, match="No row of the table can be counted: 3 with no score"):
+        ft.audit_table(empty, score="s", sensitive_features="g")
+
+
+def test_a_hundred_groups_have_one_sentence_and_adjusted_p_values():
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(116), 40)
+    null = audit_of(rng.random(groups.size), groups, n_bootstrap=40)
+    assert null.verdict.status == "cannot_tell"
+    assert null.verdict.n_pairs == 116 * 115 // 2
+    assert np.nanmin(null.pair_p_values) > 0.05
+    assert len(plain(str(null.verdict))) < 1500
+    shifted = audit_of(np.clip(rng.random(groups.size) + 0.4 * (groups == 7), 0, 1), groups, n_bootstrap=40)
+    assert shifted.verdict.different
+    assert shifted.verdict.higher == "7"
+
+
+def test_groups_that_differ_in_spread_are_not_ordered():
+    rng = np.random.default_rng(0)
+    result = audit_of(np.r_[rng.beta(8, 8, 2000), rng.beta(1, 1, 2000)], np.repeat(["a", "b"], 2000))
+    assert not result.verdict.ordered
+    assert "neither being higher throughout" in result.verdict.sentence
+
+
+def test_effective_rows_decide_who_is_judged():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], 200)
+    weights = np.where((groups == "c") & (np.arange(600) % 20 > 0), 0.001, 1.0)
+    result = ft.audit(rng.random(600), sensitive_features=groups, sample_weight=weights, **QUICK)
+    assert result.not_judged == ("c",)
+    assert result.verdict.set_aside["c"] == "200 rows with weights that are worth 10"
+
+
+def test_a_target_that_is_not_judged_is_still_the_target():
+    scores, groups = risk_scores()
+    result = audit_of(scores, groups, target="e")
+    expected = ft.metrics.wasserstein_disparity(
+        scores[groups != "f"], sensitive_features=groups[groups != "f"], target="e"
+    )
+    assert result.metrics["wasserstein_disparity"] == pytest.approx(expected)
+    assert result.metrics[SPDD] == audit_of(scores, groups).metrics[SPDD]
+
+
+# ------------------------------------------------------------------------------------------------ where it stands
+
+
+def test_text_json_notebook_and_page_have_the_same_verdict():
+    scores, groups = risk_scores()
+    result = audit_of(scores, groups)
+    sentence = plain(result.verdict.sentence)
+    assert sentence in " ".join(str(result).split())
+    stored = json.loads(result.to_json())["verdict"]
+    assert stored["sentence"] == sentence
+    assert stored["points"] == [plain(point) for point in result.verdict.points]
+    assert stored["difference"]["low"] == result.verdict.difference.low
+    marked = result.verdict.sentence.replace("\u2068", "<bdi>").replace("\u2069", "</bdi>")
+    assert marked in result.to_html()
+    assert marked.replace("<bdi>", "<b><bdi>").replace("</bdi>", "</bdi></b>") in result._repr_html_()
+    assert str(result.verdict).startswith(sentence)
+
+
+def test_names_are_one_short_line():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["x" * 200 + "\n\x1b[31m", "\u202eb"], 100)
+    sentence = audit_of(rng.random(200) * np.repeat([1, 0.5], 100), groups).verdict.sentence
+    assert plain(sentence).isprintable()
+    assert len(sentence) < 400
+
+
+def test_equal_rates_and_empty_selection():
+    rng = np.random.default_rng(0)
+    one = audit_of(rng.random(100), ["a", "b"] * 50, thresholds=1.0)
+    assert one.verdict.points[0] == "Above 1 nobody is selected."
+    same = audit_of([0.1, 0.9, 0.2, 0.8], list("aabb"))
+    assert same.verdict.points[0] == "Above 0.5, 50.0% of every group are selected."
+
+
+@pytest.mark.parametrize(("value", "error"), [(-0.1, ValueError), (1.5, ValueError), ("x", TypeError)])
+def test_materiality_is_checked(value, error):
+    with pytest.raises(error, match="materiality"):
+        audit_of([0.1, 0.2], ["a", "b"], materiality=value)
+
+
+# ---------------------------------------------------------------------------------------------- many comparisons
+
+
+def test_holm_is_that_of_statsmodels():
+    # Values of multipletests in statsmodels.
+    p = [0.001, 0.04, 0.012, 0.3, 0.012]
+    assert holm(p).tolist() == pytest.approx([0.005, 0.08, 0.048, 0.3, 0.048])
+    assert np.isnan(holm([np.nan, 0.01])).tolist() == [True, False]
+    assert holm([]).size == 0
+
+
+def test_critical_values_are_those_of_the_studentised_range():
+    from scipy.stats import studentized_range  # noqa: PLC0415
+
+    for n_groups in (2, 3, 12):
+        expected = studentized_range.ppf(0.95, n_groups, np.inf) / np.sqrt(2)
+        assert pair_critical_value(n_groups, 0.95) == pytest.approx(expected, abs=1e-3)
+
+
+def test_pairs_that_differ_are_found_and_others_are_not():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(list("abcde"), [3000, 3000, 400, 40, 35])
+    scores = np.clip(rng.beta(3, 3, groups.size) + 0.06 * (groups == "b"), 0, 1)
+    result = audit_of(scores, groups, n_bootstrap=200, n_permutations=200)
+    assert result.pair("a", "b").p_value <= 0.05
+    assert result.pair("a", "c").p_value > 0.05
+    assert {result.verdict.higher, result.verdict.lower} == {"a", "b"}  # not the noise of 35 rows
+    assert np.array_equal(result.pair_p_values, result.pair_p_values.T, equal_nan=True)
