@@ -106,6 +106,14 @@ Seed = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of the random number generator.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files without asking.")]
+Verify = Annotated[
+    str | None,
+    typer.Option(
+        "--verify",
+        metavar="PATH",
+        help="Public key (Ed25519, PEM): refuse a MODEL that was not signed with its private key; see `sign`.",
+    ),
+]
 JsonPath = Annotated[
     str | None,
     typer.Option(

@@ -55,6 +55,7 @@ def run_score(
         str, typer.Option("--decision", metavar="NAME", help="Name of the column of decisions.")
     ] = "decision",
     sensitive: shared.OptionalSensitive = None,
+    verify: shared.Verify = None,
     json_path: shared.JsonPath = None,
     force: shared.Force = False,
     reading: shared.Reading,
@@ -75,23 +76,25 @@ def run_score(
     if to_stdout and json_output.to_stdout:
         raise misuse("--out - and --json - cannot both have standard output")
     written = None if to_stdout else Path(out)
-    prepare_files([written, json_output.path], force=force, inputs=[model, *files])
+    prepare_files([written, json_output.path], force=force, inputs=[model, *files, *([verify] if verify else [])])
     scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
     if threshold is not None:
         scoring["decision"] = decision
     with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files, reading) as paths:
-        counts = _score(_load(model, reading["decimal"]), paths, written, sensitive, reading=reading, scoring=scoring)
+        counts = _score(
+            _load(model, verify, reading["decimal"]), paths, written, sensitive, reading=reading, scoring=scoring
+        )
     summary = {reason.replace(" ", "_"): number for reason, number in counts.items()}
     json_output.write({**summary, "warnings": warnings, "written": out})
     if not json_output.to_stdout:
         _show(counts, warnings, written, json_output)
 
 
-def _load(path: str, decimal: str) -> TableModel:
+def _load(path: str, verify: str | None, decimal: str) -> TableModel:
     from fairtransport.persistence import load  # noqa: PLC0415
     from fairtransport.tabular import TableModel  # noqa: PLC0415 - scikit-learn takes a while
 
-    model = load(path)
+    model = load(path, verify=verify)
     if not isinstance(model, TableModel):
         raise TypeError(
             f"{path} holds a {type(model).__name__}, which takes features, not raw columns; train a model with "

@@ -106,6 +106,7 @@ def run_stream(
         float,
         typer.Option("--report", metavar="SECONDS", min=0, help="Time between two status lines on standard error."),
     ] = 10.0,
+    verify: shared.Verify = None,
     force: shared.Force = False,
 ) -> None:
     """Score a stream of rows, and adjust the model when it drifts.
@@ -138,7 +139,10 @@ def run_stream(
     from fairtransport.stream.loop import RunOptions, StreamRun, TooManyRejectedError  # noqa: PLC0415
 
     schema = input_schema_for(
-        load(model), sensitive=_split(sensitive), score=score, features=None if features is None else _split(features)
+        load(model, verify=verify),
+        sensitive=_split(sensitive),
+        score=score,
+        features=None if features is None else _split(features),
     )
     options = RunOptions(
         batch=batch,

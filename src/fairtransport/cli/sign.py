@@ -1,0 +1,43 @@
+"""``fairtransport sign``: a signature in a model file, and keys for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairtransport.cli._console import print_paths
+
+__all__ = ["run_sign"]
+
+
+def run_sign(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `fairtransport train`.")],
+    *,
+    key: Annotated[str, typer.Option("--key", metavar="PATH", help="Private key (Ed25519, PEM, without a password).")],
+    new_key: Annotated[
+        bool,
+        typer.Option(
+            "--new-key", help="Write a new key to PATH, and its public key beside it with the suffix .pub, first."
+        ),
+    ] = False,
+) -> None:
+    """Sign a model file, so that score and stream can verify where it comes from.
+
+    The signature is added to the file, or replaces the one that it has, and covers every byte of it. Keep the private
+    key where models are trained, and give the public key to those who use them: with --verify, `fairtransport score`
+    and `fairtransport stream` refuse files that were not signed with the private key or were changed since.
+
+    \b
+    Example:
+      fairtransport sign model.ft --key signing.key --new-key
+      fairtransport score model.ft new.csv --verify signing.pub --out scored.csv
+    """  # noqa: D301 - \b keeps the lines of the example
+    from fairtransport.persistence import describe, make_keys, sign  # noqa: PLC0415 - scikit-learn takes a while
+
+    describe(model)  # before keys are written
+    public = None
+    if new_key:
+        _, public = make_keys(key)
+    print_paths({"Signed": sign(model, Path(key)), "Public key": public})
