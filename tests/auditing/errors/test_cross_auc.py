@@ -1,0 +1,79 @@
+"""Cross-group areas under the ROC curve against scikit-learn, by hand, and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import fairtransport as ft
+from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
+
+QUICK = {"n_bootstrap": 100, "n_permutations": 50, "random_state": 0}
+
+
+def rows_at_random(seed=0, n=900, n_groups=3):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
+    scores = rng.beta(2, 3, n).round(2) * (1 - 0.2 * (groups == "b"))
+    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_areas_by_sklearn(weighted):
+    scores, labels, groups, weights = rows_at_random()
+    mass = weights if weighted else np.ones(scores.size)
+    result = ft.audit(scores, labels, sensitive_features=groups, sample_weight=mass if weighted else None, **QUICK)
+    crossed = result.cross_auc
+    assert crossed.groups == (0, 1, 2)
+    for i, one in enumerate("abc"):
+        for j, other in enumerate("abc"):
+            rows = ((groups == one) & (labels == 1)) | ((groups == other) & (labels == 0))
+            expected = roc_auc_score(labels[rows], scores[rows], sample_weight=mass[rows])
+            assert crossed.areas[i][j].value == pytest.approx(expected, abs=1e-12)
+            assert crossed.areas[i][j].low < expected < crossed.areas[i][j].high
+        assert crossed.areas[i][i] == result.groups[i].auc
+
+
+def test_the_largest_difference_is_between_a_group_and_the_one_scored_lower():
+    scores, labels, groups, _ = rows_at_random(n=3000)
+    crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
+    one, other = crossed.pair
+    assert other == 1
+    assert crossed.disparity.value == pytest.approx(crossed.areas[one][other].value - crossed.areas[other][one].value)
+    assert 0 < crossed.disparity.low < crossed.disparity.value < crossed.disparity.high
+
+
+def test_the_largest_groups_are_crossed():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 40, 3000)
+    groups[:2000] %= 20
+    scores, labels = rng.random(3000), rng.integers(0, 2, 3000)
+    crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
+    assert len(crossed.groups) == len(crossed.areas) == 20
+    sizes = np.bincount(groups)
+    assert sizes[list(crossed.groups)].sum() == np.sort(sizes)[-20:].sum()
+
+
+def test_a_group_with_one_label_only_has_half_of_the_areas():
+    scores, labels, groups, _ = rows_at_random()
+    labels[groups == "c"] = 0
+    crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
+    assert crossed.areas[2] == (None, None, None)
+    assert crossed.areas[0][2] is not None
+    assert set(crossed.pair) == {0, 1}
+
+
+@pytest.mark.trust
+def test_intervals_cover_the_truth(estimate):
+    """Scores of all rows are uniform: every area is one half, and so no difference."""
+    rng = np.random.default_rng(0)
+    inside = null = 0
+    n_tables = 200
+    for seed in range(n_tables):
+        groups, labels = rng.integers(0, 3, 400), rng.integers(0, 2, 400)
+        crossed = estimate(estimate_cross_auc, rng.random(400), labels, groups, seed=seed)
+        inside += sum(area.low <= 0.5 <= area.high for row in crossed.areas for area in row)
+        null += crossed.disparity.low == 0
+    assert 0.93 <= inside / (9 * n_tables) <= 0.97
+    assert null >= 0.93 * n_tables

@@ -1,0 +1,99 @@
+"""Equalized odds over all thresholds against the distances and Kolmogorov-Smirnov statistics of scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, wasserstein_distance
+
+import fairtransport as ft
+from fairtransport.auditing.errors.separation import estimate_separation
+
+QUICK = {"n_bootstrap": 100, "n_permutations": 50, "random_state": 0}
+
+
+def rows_at_random(seed=0, n=1200, n_groups=3, shift=0.15):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(list("abcdefgh"[:n_groups]), n)
+    scores = rng.beta(2, 3, n) * (1 - shift * (groups == "b"))
+    return scores, (rng.random(n) < scores).astype(int), groups, rng.random(n) + 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distances_within_labels_are_those_of_scipy(weighted):
+    scores, labels, groups, weights = rows_at_random()
+    mass = weights if weighted else np.ones(scores.size)
+    result = ft.audit(scores, labels, sensitive_features=groups, sample_weight=mass if weighted else None, **QUICK)
+    for part, label in ((result.separation.negatives, 0), (result.separation.positives, 1)):
+        assert part.label == label
+        total = 0.0
+        for i, one in enumerate("abc"):
+            for j, other in enumerate("abc"):
+                first, second = ((labels == label) & (groups == name) for name in (one, other))
+                expected = wasserstein_distance(scores[first], scores[second], mass[first], mass[second])
+                assert part.distances[i][j] == pytest.approx(expected, abs=1e-12)
+                total += expected * (i < j)
+        assert part.disparity.value == pytest.approx(total)
+        assert part.disparity.low <= part.disparity.corrected <= part.disparity.high
+
+
+def test_for_two_groups_the_mean_is_the_distance_and_the_maximum_is_kolmogorov_and_smirnovs():
+    scores, labels, groups, _ = rows_at_random(n_groups=2)
+    separation = ft.audit(scores, labels, sensitive_features=groups, **QUICK).separation
+    parts = (separation.negatives, separation.positives)
+    for part in parts:
+        one, other = (scores[(labels == part.label) & (groups == name)] for name in "ab")
+        assert part.differences.mean.value == pytest.approx(part.distances[0][1], abs=1e-4)
+        assert part.differences.maximum.value == pytest.approx(ks_2samp(one, other).statistic, abs=5e-3)
+        at = part.differences.threshold
+        assert abs((one > at).mean() - (other > at).mean()) == pytest.approx(part.differences.maximum.value, abs=1e-12)
+    odds = separation.equalized_odds
+    assert odds.maximum.value == max(part.differences.maximum.value for part in parts)
+    assert odds.mean.value >= max(part.differences.mean.value for part in parts)
+
+
+def test_no_threshold_has_a_larger_difference():
+    scores, labels, groups, _ = rows_at_random()
+    thresholds = np.linspace(0, 1, 33)
+    result = ft.audit(scores, labels, sensitive_features=groups, thresholds=thresholds, **QUICK)
+    largest = max(at.equalized_odds.value for at in result.error_rates)
+    assert largest <= result.separation.equalized_odds.maximum.value + 1e-12
+
+
+def test_groups_that_are_alike_within_labels_have_intervals_from_zero():
+    rng = np.random.default_rng(0)
+    groups, labels = rng.integers(0, 3, 3000), rng.integers(0, 2, 3000)
+    scores = rng.beta(2 + labels, 3, 3000)
+    separation = ft.audit(scores, labels, sensitive_features=groups, **QUICK).separation
+    for part in (separation.negatives, separation.positives):
+        assert part.disparity.low == part.differences.maximum.low == 0
+        assert part.disparity.corrected < part.disparity.value
+    assert separation.equalized_odds.maximum.low == 0
+
+
+def test_a_group_with_one_label_only_has_no_distances():
+    scores, labels, groups, _ = rows_at_random()
+    labels[groups == "c"] = 0
+    separation = ft.audit(scores, labels, sensitive_features=groups, **QUICK).separation
+    assert separation.positives.distances[2] == (None, None, None)
+    assert (separation.positives.n_groups, separation.negatives.n_groups) == (2, 3)
+
+
+@pytest.mark.trust
+def test_intervals_over_all_thresholds_cover_the_truth(estimate):
+    """Scores of positive rows are uniform on [0, 1] and on [d, 1]: the mean difference is d / 2, the largest is d."""
+    rng = np.random.default_rng(0)
+    covered = {"mean": 0, "maximum": 0, "null": 0}
+    n_tables, d = 120, 0.2
+    for seed in range(n_tables):
+        groups = np.repeat(["a", "b"], 600)
+        labels = rng.integers(0, 2, 1200)
+        scores = rng.random(1200)
+        moved = (groups == "b") & (labels == 1)
+        scores[moved] = d + (1 - d) * scores[moved]
+        separation = estimate(estimate_separation, scores, labels, groups, seed=seed)
+        mean, maximum = separation.positives.differences.mean, separation.positives.differences.maximum
+        covered["mean"] += mean.low <= d / 2 <= mean.high
+        covered["maximum"] += maximum.low <= d <= maximum.high
+        covered["null"] += separation.negatives.differences.maximum.low == 0
+    assert all(count >= 0.9 * n_tables for count in covered.values()), covered
