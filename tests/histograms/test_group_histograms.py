@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -194,6 +195,27 @@ def test_other_arrays_are_refused():
         GroupHistograms.from_arrays({"spec": np.array("{}")})
     with pytest.raises(ValueError, match="not written by GroupHistograms"):
         GroupHistograms.from_arrays({})
+
+
+def test_many_groups_are_stored_in_full_so_that_a_small_file_stays_small():
+    groups = np.arange(600) % 200
+    counted = count_scores(np.linspace(0, 1, 600), sensitive_features=groups)
+    stored = counted.to_arrays()
+    assert "at" not in stored
+    again = GroupHistograms.from_arrays(stored)
+    np.testing.assert_array_equal(again.masses, counted.masses)
+    small = count_scores([0.1, 0.9], sensitive_features=["a", "b"], n_bins=8).to_arrays()
+    assert "at" in small
+    for n_bins, n_labels, change in (
+        (1 << 20, 2, {}),
+        (8, 100_000, {}),
+        (8, 100_000, {"members": np.ones((100_000, 2), bool)}),
+    ):
+        spec = json.loads(str(small["spec"]))
+        spec["groups"]["labels"] = [str(number) for number in range(n_labels)]
+        forged = {**small, **change, "spec": np.array(json.dumps({**spec, "n_bins": n_bins}))}
+        with pytest.raises(ValueError, match="not written by GroupHistograms"):
+            GroupHistograms.from_arrays(forged)
 
 
 def test_overlapping_groups_are_made_of_cells():

@@ -382,7 +382,8 @@ class GroupHistograms:
         """
         n_classes, n_cells, n_nodes = self.masses.shape
         is_sparse = n_classes * max(n_cells, len(self.groups)) * n_nodes <= _MAX_SPARSE
-        occupied = np.flatnonzero(self.masses) if is_sparse else slice(None)
+        occupied = np.flatnonzero(self.masses) if is_sparse else None
+        stored = slice(None) if occupied is None else occupied
         spec = {
             "range": [self.grid.low, self.grid.high],
             "n_bins": self.grid.n_bins,
@@ -391,13 +392,13 @@ class GroupHistograms:
         }
         arrays = {
             "spec": np.array(json.dumps(spec)),
-            "masses": self.masses.ravel()[occupied],
+            "masses": self.masses.ravel()[stored],
             "rows": self.rows,
         }
-        if is_sparse:
+        if occupied is not None:
             arrays["at"] = occupied
         if self.squares is not None:
-            arrays["squares"] = self.squares.ravel()[occupied]
+            arrays["squares"] = self.squares.ravel()[stored]
         if self.members is not None:
             arrays["members"] = self.members
         return arrays
