@@ -209,7 +209,7 @@ def test_many_groups_are_stored_in_full_so_that_a_small_file_stays_small():
     for n_bins, n_labels, change in (
         (1 << 20, 2, {}),
         (8, 100_000, {}),
-        (8, 100_000, {"members": np.ones((100_000, 2), bool)}),
+        (1000, 100_000, {"members": np.ones((100_000, 2), bool)}),
     ):
         spec = json.loads(str(small["spec"]))
         spec["groups"]["labels"] = [str(number) for number in range(n_labels)]
