@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "fuzz"))
 import targets
 
-EXAMPLES = {"table_file": 40}  # an engine starts a query for each
+EXAMPLES = {"table_file": 40, "trees": 60}  # an engine starts a query for each; a library reads its trees
 every = pytest.mark.parametrize("name", targets.target_names())
 
 

@@ -76,6 +76,11 @@ def _from_arrays(cls: Any, parts: dict[str, Any], folder: str) -> dict[str, Any]
     return {name: parts[f"{folder}.{name}"] for name in cls.array_names()}
 
 
+def _check_names(parts: dict[str, Any], names: set[str], trees: Any) -> None:
+    if set(parts) != names | {f"{_TREES}.{name}" for name in trees.array_names()}:
+        raise InvalidTreesError("something is missing or not known")
+
+
 def _saving(class_name: str, to_parts: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
     """Return the function that names the class in the error for trees that a file does not support."""
 
@@ -145,9 +150,10 @@ def _fitted_lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
 
 def _lightgbm_from_parts(parts: dict[str, Any]) -> Any:
     lightgbm = _import_library("lightgbm")
-    params = check_params(parts["params"], LIGHTGBM_PARAMS)
+    params = check_params(parts["params"], LIGHTGBM_PARAMS, "LGBMClassifier")
     if set(parts) == {"params"}:
         return lightgbm.LGBMClassifier(**params)
+    _check_names(parts, {"params", "classes", "categories", "n_columns", "feature_names"}, LightGBMTrees)
     arrays = _from_arrays(LightGBMTrees, parts, _TREES)
     trees = LightGBMTrees(parts["n_columns"], parts["feature_names"], **arrays)
     trees.check()
@@ -240,9 +246,11 @@ _XGBOOST_VALUES = ("n_columns", "feature_names", "feature_types", "base_score", 
 
 
 def _xgboost_from_parts(parts: dict[str, Any]) -> Any:
-    params = check_params(parts["params"], XGBOOST_PARAMS)
+    params = check_params(parts["params"], XGBOOST_PARAMS, "XGBClassifier")
     if set(parts) == {"params"}:
         return _import_library("xgboost").XGBClassifier(**params)
+    known = {"params", "best_iteration", "best_score", *_XGBOOST_VALUES}
+    _check_names(parts, known | {f"{_CATEGORIES}.{name}" for name in ColumnCategories.array_names()}, XGBoostTrees)
     values: dict[str, Any] = {name: parts[name] for name in _XGBOOST_VALUES}
     categories = ColumnCategories(**_from_arrays(ColumnCategories, parts, _CATEGORIES))
     trees = XGBoostTrees(**values, values=categories, **_from_arrays(XGBoostTrees, parts, _TREES))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.persistence.recipes._checks import is_bool, is_seed, number_in, one_of
+from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,8 +209,8 @@ def stored_params(params: Mapping[str, Any], checks: Mapping[str, Check], class_
     return stored
 
 
-def check_params(params: Any, checks: Mapping[str, Check]) -> dict[str, Any]:
-    """Return the parameters of a file; raise a ValueError unless each is in the list, with an allowed value."""
+def check_params(params: Any, checks: Mapping[str, Check], class_name: str) -> dict[str, Any]:
+    """Return the parameters of a file; raise a ModelFileError unless each is in the list, with an allowed value."""
     if not isinstance(params, dict) or not all(name in checks and checks[name](params[name]) for name in params):
-        raise ValueError("The file has parameters of a classifier that are not allowed.")
+        raise ModelFileError(f"The file has parameters of a {class_name} that are not allowed; do not trust it.")
     return params

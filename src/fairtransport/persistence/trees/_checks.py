@@ -51,8 +51,8 @@ def check_numbers(arrays: dict[str, Any], *, integers: Sequence[str], reals: Seq
             is_vector = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == dtype
             require(is_vector, f"{name} is not a vector of type {np.dtype(dtype).name}")
             if dtype is np.float64:
-                is_valid = ~np.isnan(array) if name == "threshold" else np.isfinite(array)
-                require(is_valid.all(), f"{name} is not finite, or NaN")
+                require(not np.isnan(array).any(), f"{name} contains NaN")
+                require(name == "threshold" or np.isfinite(array).all(), f"{name} is not finite")
 
 
 def check_within(array: NDArray[Any], low: Any, high: Any, name: str) -> None:

@@ -257,6 +257,8 @@ def _parse_tree(block: str) -> dict[str, NDArray[Any]]:
         for name, theirs in {**_OF_SPLITS, **_OF_LEAVES}.items()
     }
     tree["n_leaves"] = np.array([int(entries["num_leaves"])])
+    if not tree["leaf_count"].size:  # of a single leaf, in version 4.3
+        tree["leaf_count"] = np.zeros(1, dtype=np.int64)
     tree["shrinkage"] = np.array([float(entries["shrinkage"])])
     categorical = tree["decision"] & 1 == 1
     in_order = np.array_equal(tree["threshold"][categorical], np.arange(int(entries["num_cat"])))
