@@ -67,7 +67,7 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
         around one of these or of scikit-learn's `LogisticRegression`, alone or in a `Pipeline` with
         `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`, `OrdinalEncoder` and `SimpleImputer`. These can be saved
         by themselves, too. `TransportBoostingClassifier`, and `LGBMClassifier` or `XGBClassifier` inside a
-        `QuantileRepairClassifier`, are stored as parameters and the trees in the text format of their library. Or
+        `QuantileRepairClassifier`, are stored as parameters and the arrays of their trees. Or
         `fairtransport.tabular.TableModel`, a classifier of raw tables.
     path : path
         The file, for instance ``"model.ft"``. An existing file is replaced atomically: after a crash, a kill or on a
@@ -224,7 +224,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, verify: An
     ModelFileError
         If the file is damaged, is not a model file, or has an unknown version. A subclass of ValueError. No file can
         run code: classes are looked up in a fixed list, and arrays are read without pickle. Boosted trees are checked
-        before their library reads them.
+        arrays, from which the format of their library is written anew.
     SignatureError
         If ``verify`` is given and the file has no valid signature. A subclass of ModelFileError.
 
