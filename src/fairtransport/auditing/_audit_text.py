@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairtransport._text import one_line, plain, shorten, wrap
+from fairtransport.auditing._error_text import error_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,6 +49,9 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     yield from _other_sums(audit, verdict)
     yield ""
     yield from _groups(audit)
+    if audit.error_rates:
+        yield ""
+        yield from error_lines(audit, MAX_GROUPS_SHOWN)
     for threshold in audit.thresholds[1:]:  # the verdict has the first
         yield ""
         yield from wrap(_threshold(audit, threshold))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.auditing import Audit, Estimate
+    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate
 
 __all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
 
@@ -25,8 +25,22 @@ ABOVE = {
     "largest": "largest_distance",
     "err": "error_rate",
     "difference": "rate_difference",
+    "tpr": "true_positive_rate",
+    "fpr": "false_positive_rate",
+    "fnr": "false_negative_rate",
+    "ppv": "positive_predictive_value",
+    "npv": "negative_predictive_value",
+    "acc": "accuracy",
+    "eo": "equalized_odds",
+    "opportunity": "equal_opportunity",
+    "ece": "expected_calibration_error",
 }
 BELOW = {"ratio": "rate_ratio"}
+
+# Largest differences between groups that need labels.
+_GAPS = {ABOVE[alias] for alias in ("tpr", "fpr", "fnr", "ppv", "npv", "acc")}
+_ODDS = {"equalized_odds", "equal_opportunity"}
+_LABELLED = {*_GAPS, *_ODDS, "error_rate", "expected_calibration_error"}
 
 
 @dataclass(frozen=True)
@@ -58,16 +72,24 @@ class Limit:
         """
         if surely and self.name != "error_rate" and audit.verdict.status == "too_few_rows":
             return None
-        value, low, high = self._estimate(audit)
+        value, low, high = self._estimate(audit, surely=surely)
         decisive = (low if self.upper else high) if surely else value
         if not (decisive > self.bound if self.upper else decisive < self.bound):
             return None
         sign = ">" if self.upper else "<"
         return f"limit exceeded: {self.alias} is {value:.4g} ({low:.4g} to {high:.4g}) {sign} {self.bound:g}"
 
-    def _estimate(self, audit: Audit) -> tuple[float, float, float]:
+    def _estimate(self, audit: Audit, *, surely: bool) -> tuple[float, float, float]:
         """Return the metric and its interval, at the worst threshold if it depends on one."""
         estimate: Estimate
+        if self.name in _LABELLED and self.name != "error_rate":
+            errors = self._errors(audit)
+            if not errors:
+                raise ValueError(
+                    f"A limit on {self.alias} cannot be judged: fewer than two groups have the rows that it needs, or "
+                    "scores are not probabilities."
+                )
+            return max(errors, key=lambda each: each[1] if surely else each[0])
         if self.name == "rate_difference":
             estimate = max((at.difference for at in audit.thresholds), key=lambda one: one.value)
         elif self.name == "rate_ratio":
@@ -84,6 +106,18 @@ class Limit:
             return reading.corrected, reading.low, reading.high
         return estimate.value, estimate.low, estimate.high
 
+    def _errors(self, audit: Audit) -> list[tuple[float, float, float]]:
+        """Return a metric that needs labels, corrected for its upward bias, at each threshold."""
+        estimates: list[CorrectedEstimate | None]
+        if self.name == "expected_calibration_error":
+            estimates = [None if audit.calibration is None else audit.calibration.largest_error]
+        elif self.name in _ODDS:
+            estimates = [getattr(at, self.name) for at in audit.error_rates]
+        else:
+            gaps = [at.gaps[self.name] for at in audit.error_rates]
+            estimates = [None if gap is None else gap.difference for gap in gaps]
+        return [(each.corrected, each.low, each.high) for each in estimates if each is not None]
+
 
 def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) -> list[Limit]:
     """Return the limits that options give as ``NAME=NUMBER``.
@@ -96,7 +130,7 @@ def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) 
     limits = [_parse(text, ABOVE, option="--fail-above", upper=True) for text in above]
     limits += [_parse(text, BELOW, option="--fail-below", upper=False) for text in below]
     for limit in limits:
-        if limit.name == "error_rate" and not labelled:
+        if limit.name in _LABELLED and not labelled:
             raise ValueError(f"A limit on {limit.alias} needs --label.")
     return limits
 

@@ -63,6 +63,22 @@ def run_audit(
             help="Distribution that wass1 is measured to: barycenter, barycenter_w2, pooled or the name of a group.",
         ),
     ] = "barycenter",
+    favourable: Annotated[
+        str,
+        typer.Option(
+            "--favourable",
+            metavar="high|low",
+            help="Which scores are to a person's advantage; low for a risk, where those above X are flagged.",
+        ),
+    ] = "high",
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            metavar="GROUP",
+            help="Group that error rates are compared with [default: the largest].",
+        ),
+    ] = None,
     score_range: shared.ScoreRange = None,
     grouping: Annotated[
         str,
@@ -128,9 +144,16 @@ def run_audit(
       spdd        strong pairwise demographic disparity: distance between pairs
       sdd         strong demographic disparity: distance to everyone's scores
       wass1       Wasserstein-1 distance to the target
-      err         error rate, with --label
       difference  largest difference of selection rates
       ratio       smallest ratio of selection rates
+    and with --label:
+      err         error rate
+      tpr, fpr, fnr, ppv, npv, acc
+                  largest difference of true positive, false positive and false
+                  negative rates, predictive values and accuracy
+      eo          equalized odds: the larger difference of tpr and fpr
+      opportunity equal opportunity: that of tpr, or of fpr with --favourable low
+      ece         largest expected calibration error of a group
 
     \b
     Exit status:
@@ -161,6 +184,8 @@ def run_audit(
         "min_judged_rows": 30,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
+        "favourable": favourable,
+        "reference": reference,
     }
     counting: dict[str, Any] = {
         "range": shared.parse_range(score_range),

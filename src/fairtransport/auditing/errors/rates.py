@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._columns import say_columns
 from fairtransport.auditing._evidence import EVERYONE
 from fairtransport.auditing.decisions import RATES
 from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
@@ -133,8 +134,11 @@ def resolve_reference(reference: Any, evidence: Evidence, judged: NDArray[np.boo
     if reference is not None:
         try:
             return histograms.groups.index_of(reference)
-        except ValueError as error:
-            raise ValueError(f"reference must be the label or name of a group. {error}") from None
+        except ValueError:
+            raise ValueError(
+                f"reference must be the label or name of one of the {len(histograms.groups)} groups of "
+                f"{say_columns(histograms.groups.columns)}; it is that of none of them."
+            ) from None
     sizes = np.where(judged | ~judged.any(), histograms.effective_sizes, -1.0)
     return int(np.argmax(sizes))
 
