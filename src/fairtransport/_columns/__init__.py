@@ -101,7 +101,8 @@ def _factorize(column: Any) -> Coded:
         return chunks[0].dictionary.to_pylist(), parts[0] if len(parts) == 1 else np.concatenate(parts)
     if isinstance(column, np.ndarray):
         return _factorize_array(column)
-    return _factorize_series(nw.from_native(column, series_only=True))  # polars
+    # Of polars, which evaluates methods of a series as expressions of its name: "^h$" would be a pattern.
+    return _factorize_series(nw.from_native(column, series_only=True).alias("values"))
 
 
 def _arrow_codes(indices: Any) -> NDArray[np.int32]:

@@ -17,7 +17,7 @@ import numpy as np
 from fairtransport._columns import distinct_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -50,7 +50,7 @@ _SECONDS_PER_DAY = 86_400.0
 def read_table(table: Any) -> dict[str, Any]:
     """Return the columns of a table of any library, a dict of columns, or a matrix, by name."""
     if isinstance(table, Mapping):
-        columns = {str(name): _vector(column) for name, column in table.items()}
+        columns = _by_name((name, _vector(column)) for name, column in table.items())
     else:
         try:
             frame = nw.from_native(table, pass_through=True)
@@ -59,12 +59,21 @@ def read_table(table: Any) -> dict[str, Any]:
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("The table is lazy; collect it first (.collect()).")
         if isinstance(frame, nw.DataFrame):
-            columns = {str(series.name): series.to_native() for series in frame.iter_columns()}
+            columns = _by_name((series.name, series.to_native()) for series in frame.iter_columns())
         else:
             columns = _columns_of_matrix(table)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"The columns of the table have {len(lengths)} different lengths; they must have the same.")
+    return columns
+
+
+def _by_name(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, column in pairs:
+        if str(name) in columns:
+            raise ValueError(f"Two columns of the table are named {str(name)!r}; rename or drop one.")
+        columns[str(name)] = column
     return columns
 
 
@@ -82,8 +91,9 @@ def _vector(column: Any) -> Any:
 
 
 def _series(column: Any) -> nw.Series[Any] | None:
+    """Return the column of a table library, without its name, which polars could take for a pattern."""
     series = nw.from_native(column, allow_series=True, series_only=True, pass_through=True)
-    return series if isinstance(series, nw.Series) else None
+    return series.alias("values") if isinstance(series, nw.Series) else None
 
 
 def has_numeric_type(column: Any) -> bool:
@@ -141,7 +151,10 @@ def number_parser(decimal: str) -> Callable[[Any], float | None]:
 
     def read(value: Any) -> float | None:
         if isinstance(value, (bool, int, float)):
-            return float(value) if math.isfinite(value) else math.nan
+            try:
+                return float(value) if math.isfinite(value) else math.nan
+            except OverflowError:  # an integer beyond the largest float
+                return math.nan
         word = normalize_text(value)
         if word is None:
             return math.nan

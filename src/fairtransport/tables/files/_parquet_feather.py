@@ -33,7 +33,16 @@ def parquet_layouts(files: Sequence[FoundFile], connection: Any) -> Iterator[Lay
             raise ValueError(f"{file.path} is not a Parquet file, or is truncated: it has no footer.") from None
 
     for schema, same_files in runs(files, inspect):
+        _check_names(same_files[0], schema.names)
         yield _Parquet(same_files, tuple(schema.names), *describe(connection, _scan(same_files)))
+
+
+def _check_names(file: FoundFile, names: Sequence[str]) -> None:
+    """Raise when a column has the name that the engine gives to one whose name is empty."""
+    given = {f"c{index}" for index, name in enumerate(names) if not name}
+    taken = next((name for name in names if name.casefold() in given), None)
+    if taken is not None:
+        raise ValueError(f"{file.path} has a column whose name is empty, which the engine confuses with {taken!r}.")
 
 
 def _scan(files: Sequence[FoundFile]) -> str:

@@ -110,15 +110,20 @@ def _feather(stack: contextlib.ExitStack, sink: Any, schema: Any, _: Path) -> Ca
 
 
 def _csv(_: contextlib.ExitStack, sink: Any, schema: Any, path: Path) -> Callable[[Any], None]:
-    frame_of = load_extra("polars").from_arrow
     separator = "\t" if split_suffixes(path)[0] == ".tsv" else ","
-    sink.write(frame_of(schema.empty_table()).write_csv(separator=separator).encode())
-    return lambda batch: sink.write(frame_of(batch).write_csv(include_header=False, separator=separator).encode())
+    sink.write(_polars_frame(schema.empty_table()).write_csv(separator=separator).encode())
+    return lambda rows: sink.write(_polars_frame(rows).write_csv(include_header=False, separator=separator).encode())
 
 
 def _json(_: contextlib.ExitStack, sink: Any, schema: Any, path: Path) -> Callable[[Any], None]:  # noqa: ARG001
-    frame_of = load_extra("polars").from_arrow
-    return lambda batch: sink.write(frame_of(batch).write_ndjson().encode())
+    return lambda rows: sink.write(_polars_frame(rows).write_ndjson().encode())
+
+
+def _polars_frame(rows: Any) -> Any:
+    """Return rows as a table of polars, which would rename a column whose name is empty."""
+    frame = load_extra("polars").from_arrow(rows)
+    frame.columns = rows.schema.names
+    return frame
 
 
 _TEXT = ("csv", "jsonl")
