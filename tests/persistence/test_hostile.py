@@ -213,11 +213,13 @@ def test_what_is_left_out_of_a_path_is_missed():
         load_forged(put(whole.schema, ("model", "fitted"), fitted_part), whole.arrays)
 
 
-def test_maps_that_descend_are_refused():
+@pytest.mark.parametrize("change", [lambda images: images[::-1], lambda images: images - 1, lambda images: images + 0.5,
+                                    lambda images: images.astype(np.float32)])  # fmt: skip
+def test_maps_that_descend_or_leave_the_range_are_refused(change):
     container = held("repair")
     which = "model.maps_.0.images"
     with pytest.raises(ModelFileError):
-        load_forged(container.schema, {**container.arrays, which: container.arrays[which][::-1]})
+        load_forged(container.schema, {**container.arrays, which: change(container.arrays[which])})
 
 
 def test_values_as_deep_as_json_allows_are_refused():

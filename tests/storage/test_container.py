@@ -234,6 +234,7 @@ def test_an_unknown_version_comes_with_advice():
         b'{"format": "fairtransport", "a": ' + b"[" * 150 + b"]" * 150 + b"}",
         b'{"format": "fairtransport", "format": "fairtransport"}',
         b'{"format": "fairtransport", "a": NaN}',
+        b'{"format": "fairtransport", "a": 1e999}',
         b'{"format": "fairtransport", "a": ' + b"1" * 10_000 + b"}",
         b'{"format": "fairtransport", "a": "\\ud800"}',
         b"\xff\xfe",

@@ -96,31 +96,38 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("existing", [True, False])
+def check_message(error, path, *, is_new, existing):
+    unchanged = "the existing file is unchanged" if existing else "nothing was written"
+    state = "the new file is complete" if is_new else unchanged
+    assert state in str(error) or "create the folder" in str(error)
+    assert str(path) in str(error)
+    assert ".part" not in str(error)
+
+
+def attempt(write, path, *, existing, **fault):
+    """Return the content before, the calls and the error of a write with a fault."""
+    path.unlink(missing_ok=True)
+    if existing:
+        ft.save(OLD, path)
+        path.chmod(0o640)
+    old = path.read_bytes() if existing else None
+    with pytest.MonkeyPatch.context() as patch:
+        disk = FaultyDisk(patch, **fault)
+        try:
+            write(path)
+            error = None
+        except OSError as raised:
+            error = raised
+    assert disk.n_open == 0
+    return old, disk.names, error
+
+
+@pytest.mark.parametrize(
+    ("writer", "existing"), [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "ft.sign")]]
+)
 def test_each_call_fails_once(writer, existing, folder):
-    if writer == "ft.sign" and not existing:
-        pytest.skip("signs what is there")
-    write, path = WRITERS[writer], folder / "model.ft"
-
-    def attempt(**fault):
-        if existing:
-            ft.save(OLD, path)
-            path.chmod(0o640)
-        else:
-            path.unlink(missing_ok=True)
-        old = path.read_bytes() if existing else None
-        with pytest.MonkeyPatch.context() as patch:
-            disk = FaultyDisk(patch, **fault)
-            try:
-                write(path)
-                error = None
-            except OSError as raised:
-                error = raised
-        assert disk.n_open == 0
-        return old, disk.names, error
-
-    _, names, error = attempt()
+    path = folder / "model.ft"
+    _, names, error = attempt(WRITERS[writer], path, existing=existing)
     assert error is None
     new = path.read_bytes()
     assert {"open", "write", "fsync", "close", "replace"} <= set(names)
@@ -129,7 +136,7 @@ def test_each_call_fails_once(writer, existing, folder):
         for fault in FAULTS.values():
             if name == "stat" and fault == errno.ENOENT:  # then there is no file, whose permissions could be kept
                 continue
-            old, _, error = attempt(fail_at=number, error=fault)
+            old, _, error = attempt(WRITERS[writer], path, existing=existing, fail_at=number, error=fault)
             content = path.read_bytes() if path.exists() else None
             assert [one.name for one in folder.iterdir()] == (["model.ft"] if content is not None else [])
             assert content in ((old, new) if existing else (None, new)), (name, number)
@@ -137,15 +144,10 @@ def test_each_call_fails_once(writer, existing, folder):
                 assert path.stat().st_mode & 0o777 == 0o640
             if error is None:  # what failed did not matter, or was done again
                 assert content == new, (name, number)
-                continue
-            n_failures += 1
-            if error.filename is None and writer in {"replacing", "ft.sign"}:  # of the block, or while reading
-                continue
-            state = "the new file is complete" if content == new else "the existing file is unchanged" if existing \
-                else "nothing was written"  # fmt: skip
-            assert state in str(error) or "create the folder" in str(error), (name, number, str(error))
-            assert str(path) in str(error)
-            assert ".part" not in str(error)
+            else:
+                n_failures += 1
+                if error.filename is not None or writer not in {"replacing", "ft.sign"}:  # of the block, or of reading
+                    check_message(error, path, is_new=content == new, existing=existing)
     assert n_failures >= 6 * 4
 
 
@@ -174,7 +176,7 @@ def test_a_disk_that_takes_no_byte_is_full(folder, monkeypatch):
 def test_new_files_are_whole_or_absent(make, folder):
     path = folder / "a.key"
 
-    def attempt(**fault):
+    def attempt_new(**fault):
         for one in folder.iterdir():
             one.unlink()
         with pytest.MonkeyPatch.context() as patch:
@@ -185,12 +187,12 @@ def test_new_files_are_whole_or_absent(make, folder):
                 return disk.names, error
         return disk.names, None
 
-    names, error = attempt()
+    names, error = attempt_new()
     assert error is None
     expected = {one.name: one.stat().st_size for one in folder.iterdir()}
     for number, name in enumerate(names):
         for fault in FAULTS.values():
-            _, error = attempt(fail_at=number, error=fault)
+            _, error = attempt_new(fail_at=number, error=fault)
             left = {one.name: one.stat().st_size for one in folder.iterdir()}
             if error is None or "is complete" in str(error):
                 assert left.items() <= expected.items(), (name, number)

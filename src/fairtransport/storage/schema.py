@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from fairtransport.storage._limits import MAX_DEPTH, MAX_SCHEMA_BYTES, MAX_SCHEMA_VALUES, ModelFileError
@@ -36,7 +37,9 @@ def from_json(content: bytes | memoryview, *, name: str) -> Any:
     if _n_values(content) > MAX_SCHEMA_VALUES:  # before Python objects are made of them
         raise ModelFileError(f"Part {name!r} has more than {MAX_SCHEMA_VALUES} values; do not trust the file.")
     try:
-        value = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
+        value = json.loads(
+            content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse, parse_float=_finite
+        )
         depth = _depth(value)
     except (ValueError, RecursionError):  # bad JSON, text or numbers; too deep
         raise ModelFileError(f"Part {name!r} is not valid JSON; the file is damaged.") from None
@@ -55,6 +58,13 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
     return result
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _refuse(word: str) -> Any:

@@ -32,6 +32,9 @@ from fairtransport.transport.line import QuantileMap
 __all__ = ["RECIPES", "VALUE_TYPES"]
 
 
+_ROUNDING = 1e-12  # of a range, by which a knot or an image may lie outside
+
+
 def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]:
     summaries = summarize_target(repair, people)
     if not hasattr(repair, "maps_"):
@@ -48,6 +51,12 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
 def _is_consistent_repair(repair: Any) -> bool:
     histograms, n_groups = getattr(repair, "counted_", None), len(repair.groups_)
     if histograms is not None and (histograms.groups.labels, histograms.grid) != (repair.groups_.labels, repair.grid_):
+        return False
+    low, high = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
+    slack = _ROUNDING * (high - low)
+    if not all(
+        low - slack <= ends[0] and ends[-1] <= high + slack for one in repair.maps_ for ends in (one.knots, one.images)
+    ):
         return False
     knots, rows = [one.knots.size for one in repair.maps_], [one.size for one in repair.rows_at_knots_]
     return knots == rows and len(knots) == repair.own_map_.size == n_groups and repair.n_features_in_ == 1
