@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from pathlib import Path
@@ -201,6 +202,21 @@ class ContinualAdjuster:
             if every is not None and self._state.batches % every == 0:
                 self.checkpoint()
             return report
+
+    def dry_run(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
+        """Return the report that `adjust` would return for a batch, or raise its error, without changing anything.
+
+        Parameters
+        ----------
+        X, sensitive_features
+            As in `adjust`.
+
+        Returns
+        -------
+        AdjustmentReport
+        """
+        with self._mutex:
+            return copy.deepcopy(self._state).process(X, sensitive_features)
 
     def note(self, *, durable: bool = False, **entry: Any) -> None:
         """Add an entry to the journal that does not belong to a batch."""

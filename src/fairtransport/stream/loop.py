@@ -139,6 +139,7 @@ class StreamRun:
             if self._open():
                 self._loop(stopped)
                 self._check_rejected(at_end=True)
+                self._check_complete()
         finally:
             for file in self._files():
                 file.close()
@@ -222,8 +223,6 @@ class StreamRun:
             self._checkpoint()
         for file in self._files():
             file.check()
-        if self.source.incomplete:
-            self.reporter.warn("the input ends in the middle of a line, which was not scored")
 
     def _is_behind(self) -> bool:
         """Return whether an earlier run has written more than this one until now."""
@@ -261,23 +260,38 @@ class StreamRun:
     def _process(self, batch: InputBatch) -> None:
         """Add a batch to the journal, then to the output; see the protocol in `_store`."""
         self._warn_of_unused_columns()
+        self._check_may_reject(batch)
+        try:
+            report = self._adjust(batch)
+        except MemoryError:
+            raise
+        except Exception:
+            whole, batch = batch, batch.without_failures(self.adjuster.dry_run)
+            if batch is whole:  # no row is the cause
+                raise
+            self._check_may_reject(batch)
+            report = self._adjust(batch)
+        self._batches += 1
+        self._write_rejected(batch.rejected)
+        if report is not None:
+            self._out.add(batch.with_scores(report.scores))
+            self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
+
+    def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
+        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
+        durable = len(batch.lines) < self.options.batch  # only this entry says where the batch ended
+        if not batch.accepted:
+            self.adjuster.note(**note, durable=durable)
+            return None
+        return self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=durable)
+
+    def _check_may_reject(self, batch: InputBatch) -> None:
         if batch.rejected and self._rejected_file is None:
             line, reason = batch.rejected[0]
             raise ValueError(
                 f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
                 "--out."
             )
-        self._batches += 1
-        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
-        durable = len(batch.lines) < self.options.batch  # only this entry says where the batch ended
-        if not batch.accepted:
-            self.adjuster.note(**note, durable=durable)
-            self._write_rejected(batch.rejected)
-            return
-        report = self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=durable)
-        self._write_rejected(batch.rejected)
-        self._out.add(batch.with_scores(report.scores))
-        self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
 
     def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
         if not rejected or self._rejected_file is None:
@@ -294,6 +308,14 @@ class StreamRun:
             raise TooManyRejectedError(
                 f"{self.rejected} of {lines} lines were rejected, more than --max-rejected "
                 f"{self.options.max_rejected:g}."
+            )
+
+    def _check_complete(self) -> None:
+        """Raise when the input ended in the middle of a line; a resumed run reads it when it is complete."""
+        if self.source.incomplete:
+            raise ValueError(
+                f"Line {self.source.lines + 1} was not scored: the input ends without a newline, so the line may be "
+                "incomplete. All lines before it were scored."
             )
 
     def _checkpoint(self) -> None:

@@ -106,7 +106,7 @@ class LineSource:
         taken, self._ready = self._ready[: size.n_lines], self._ready[size.n_lines :]
         return self._advance(taken)
 
-    def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str | None = None) -> None:
+    def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""
         if self.seekable and os.fstat(self._handle).st_size < position:
             raise ValueError(
@@ -127,7 +127,7 @@ class LineSource:
             raise ValueError(
                 f"The input ends before line {lines}, up to which it was read before. Pass it from its start."
             )
-        if (self.position, self.checksum) != (position, checksum or self.checksum):
+        if (self.position, self.checksum) != (position, checksum):
             raise ValueError(
                 f"The first {lines} lines of the input are not those that the run to resume has read. Pass the same "
                 "input, to which lines were only appended."
