@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_real
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.metrics import strong_pairwise_disparity
 
 if TYPE_CHECKING:
@@ -202,3 +203,6 @@ FAIR_CHECKS: dict[str, Callable[[Any, float, int], str]] = {
     "weights": _weights,
     "parity": _parity,
 }
+
+
+redact_public_errors(globals())

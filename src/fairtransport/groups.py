@@ -29,6 +29,7 @@ from fairtransport._columns import (
     short_type,
 )
 from fairtransport._validation import check_choice, check_count
+from fairtransport._validation.error_redaction import redact_public_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -603,3 +604,6 @@ def _show(value: Any) -> str:
     if value is None:
         return "missing"
     return str(int(value) if isinstance(value, float) and value.is_integer() else value) or "(empty)"
+
+
+redact_public_errors(globals())

@@ -146,7 +146,7 @@ def fail(model):
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_an_error_names_the_fit_and_contains_no_group_value(n_jobs):
     models = [Fake(fail if k == 2 else None, seed=k, target="f" if k else np.array([0.25])) for k in range(4)]
-    with pytest.raises(ValueError, match="no luck") as caught:
+    with pytest.raises(ValueError, match=r"ValueError in .*message is left out") as caught:
         fit_many(models, n_jobs=n_jobs)
     (note,) = caught.value.__notes__
     assert "fit 3 of 4 (estimators[2]: " in note
@@ -182,7 +182,7 @@ def test_an_error_stops_the_other_runs():
             time.sleep(0.005)
         raise ValueError("no luck")
 
-    with pytest.raises(ValueError, match="no luck"):
+    with pytest.raises(ValueError, match=r"ValueError in .*message is left out"):
         fit_many([slow, Fake(fail_later, seed=1), last], n_jobs=2)
     assert slow.stopped_
     assert not hasattr(last, "seen_")

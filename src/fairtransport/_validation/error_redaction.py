@@ -36,8 +36,11 @@ _SAFE_PARTS = (
     r"Sparse data was passed( for \w+)?, but dense data is required",
     r"The feature names should match those that were passed during fit\.\n[\s\S]*",
     r"This \w+ instance is not fitted yet\. Call 'fit' with appropriate arguments before using this estimator",
+    r"The '\w+' parameter of \w+ must be (?:(?! Got )[^'\n])*",
+    r"<class '[\w.]+'> is a class, not an instance",
     r"Unknown label type: [a-z-]+",
     r"X has \d+ features, but \w+ is expecting \d+ features as input",
+    r"input_features (is not equal to feature_names_in_|should have length equal to number of features)",
     r"k-fold cross-validation requires at least one train/test split",
     r"n_splits=\d+ cannot be greater than the number of members in each class",
     r"y should be a 1d array, got an array of shape \([\d, ]*\) instead",
@@ -65,10 +68,14 @@ _REWORDED = {
     r"previously unseen labels|Mix of label input types": (
         "y has labels that are not the two classes of the model, or not of their type."
     ),
+    r"Cannot clone object|is not an estimator instance": "estimator must be an instance of a scikit-learn estimator.",
     r"cannot be used to seed": "random_state must be None, a whole number from 0 to 4294967295 or a RandomState.",
     r"Expected `cv` as an integer": "cv must be a number of folds, a splitter or a list of splits.",
 }
 _COLUMN = re.compile(r"\] in column (\d+) during")
+
+# What this package adds to the errors of estimators: which fit it was.
+_OWN_NOTE = re.compile(r"Raised in [a-z]|With \w+=")
 
 # Built-in types that are made from one text. A redacted error has the first of them that its own type derives from.
 _TYPES = (
@@ -158,6 +165,7 @@ def redacted(error: Exception, name: str = "", arguments: dict[str, Any] | None 
         kind = next((base for base in type(error).__mro__ if base in _TYPES), RuntimeError)
         replacement = error if str(error) == message else kind(message).with_traceback(error.__traceback__)
         vars(replacement)["_redacted"] = True
+        vars(replacement)["__notes__"] = [note for note in getattr(error, "__notes__", ()) if _OWN_NOTE.match(note)]
         error = replacement
     _cut_chain(error)
     return error
@@ -167,26 +175,30 @@ def _guarded(function: Any) -> Any:
     """Return the function with a guard around it; one that has a guard is returned unchanged."""
     if not isinstance(function, FunctionType) or hasattr(function, _GUARDED):
         return function
+    redact, describe = redacted, _describe_call
 
-    @wraps(function)
     def guard(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
         except Exception as error:  # noqa: BLE001 - whatever it is, its message is looked at
-            safe = redacted(error, function.__qualname__, _arguments(function, args, options))
+            safe = redact(error, *describe(function, args, options))
         raise safe  # outside of the handler, so that the original is not its context
 
-    setattr(guard, _GUARDED, True)
-    return guard
+    # `doctest` finds the functions of a module by their globals.
+    moved = FunctionType(guard.__code__, function.__globals__, function.__name__, None, guard.__closure__)
+    setattr(moved, _GUARDED, True)
+    return wraps(function)(moved)
 
 
-def _arguments(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name; none if it was called wrongly."""
+def _describe_call(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of a function or method, and its arguments by name; none if it was called wrongly."""
     try:
-        arguments = inspect.signature(function).bind(*args, **options).arguments
+        arguments = dict(inspect.signature(function).bind(*args, **options).arguments)
     except TypeError:
-        return {}
-    return {name: value for name, value in arguments.items() if name not in {"self", "cls"}}
+        return function.__qualname__, {}
+    owner = arguments.pop("self", None)
+    arguments.pop("cls", None)
+    return function.__qualname__ if owner is None else f"{type(owner).__name__}.{function.__name__}", arguments
 
 
 def _is_own_module(name: Any) -> bool:

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fairtransport._text import one_line
+from fairtransport._validation.error_redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,10 +105,13 @@ class GuardedGroup(TyperGroup):
             raise typer.Exit(130) from None
         except BrokenPipeError:  # the reader of a pipe has closed it; typer ends quietly
             raise
-        except (ValueError, TypeError, OSError, ImportError) as error:
+        except (typer.Exit, typer.Abort, _UsageError.__base__):
+            raise
+        except Exception as error:  # noqa: BLE001 - printed in one line, or raised
+            safe = redacted(error)
             if ctx.params.get("debug"):
-                raise
-            print_stderr(f"error: {describe(error)}")
+                raise safe from safe.__cause__
+            print_stderr(f"error: {describe(safe)}")
             raise typer.Exit(1) from None
 
 

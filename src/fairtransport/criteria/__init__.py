@@ -5,6 +5,7 @@ Learners depend on `fairtransport.penalties.Comparisons` only, not on the criter
 
 from __future__ import annotations
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.criteria._demographic_parity import demographic_parity
 from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
 from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
@@ -17,3 +18,5 @@ __all__ = [
     "resolve_group_target",
     "weigh_by_reliability",
 ]
+
+redact_public_errors(globals())

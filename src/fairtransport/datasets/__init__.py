@@ -5,6 +5,7 @@ Nothing is downloaded. Each call of a loader returns new objects.
 
 from __future__ import annotations
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.datasets._adult import load_adult
 from fairtransport.datasets._base import DatasetInfo
 from fairtransport.datasets._catalogue import list_datasets
@@ -20,3 +21,5 @@ __all__ = [
     "load_german",
     "shift_class_rate",
 ]
+
+redact_public_errors(globals())

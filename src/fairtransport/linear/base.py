@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fairtransport._sklearn.error_redaction import redacted_errors
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import encode_batch_groups
@@ -410,8 +409,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        with redacted_errors():
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _initial_logits(self, X: Any) -> NDArray[np.float64]:
         model = self.initial_estimator_
@@ -439,8 +437,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: TrainingOptions
     ) -> TrainingData:
         y, classes = two_classes(y, type(self).__name__)
-        with redacted_errors():
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return validate_training_data(
             X,
             y,
@@ -452,8 +449,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
 
     def _features(self, X: Any, *, reset: bool = False) -> Any:
-        with redacted_errors():
-            return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
 
     def _store(self, result: FitResult, classes: NDArray[Any]) -> None:
         """Store the result of a training, and emit its warnings."""

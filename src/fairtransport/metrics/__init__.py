@@ -1,5 +1,6 @@
 """The metrics of the paper, the rank disparity and their noise floors, computed exactly."""
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.metrics._disparity import (
     disparities,
     pairwise_distances,
@@ -23,3 +24,5 @@ __all__ = [
     "strong_pairwise_disparity",
     "wasserstein_disparity",
 ]
+
+redact_public_errors(globals())

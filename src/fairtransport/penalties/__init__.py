@@ -7,6 +7,7 @@ coupling (discrete optimal transport, DOT); on rows, on slice means or on histog
 
 from __future__ import annotations
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.penalties._continuous import ContinuousPenalty
 from fairtransport.penalties.base import HistogramTerms, PenaltyTerms, SampleTerms, TransportPenalty
 from fairtransport.penalties.comparisons import Comparisons
@@ -21,3 +22,5 @@ __all__ = [
     "SampleTerms",
     "TransportPenalty",
 ]
+
+redact_public_errors(globals())

@@ -1,8 +1,11 @@
 """Quantile repair of scores: of arrays, tables, files and streams, and around a classifier."""
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.repair._table_repair import TableRepair
 from fairtransport.repair.classifier import QuantileRepairClassifier
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
 
 __all__ = ["OnlineRepairState", "QuantileRepair", "QuantileRepairClassifier", "TableRepair"]
+
+redact_public_errors(globals())

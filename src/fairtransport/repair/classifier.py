@@ -13,7 +13,6 @@ from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport._sklearn.error_redaction import redacted_errors
 from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, positive_scores
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
@@ -201,7 +200,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             sensitive_features, n_rows=size, weights=weights, grouping=self.grouping, missing=self.missing
         )
         self._check_estimator()
-        with redacted_errors(), config_context(enable_metadata_routing=False):  # weights are passed by step name
+        with config_context(enable_metadata_routing=False):  # weights are passed by step name
             model, scores = self._model_and_scores(X, labels, classes, weights)
         self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
         self.estimator_ = model
@@ -258,12 +257,12 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                         "partial_fit, call fit before it, or give a fitted classifier as estimator."
                     )
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            scores, repair = _redacted_scores(self.estimator, X), self._new_repair()
+            scores, repair = model_scores(self.estimator, X), self._new_repair()
             repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
             self.repair_, self.estimator_ = repair, self.estimator
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
-        scores = _redacted_scores(self.estimator_, X)
+        scores = model_scores(self.estimator_, X)
         self.repair_.set_params(stream_half_life=self.stream_half_life, new_groups=self.new_groups)
         self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
@@ -313,7 +312,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
-        scores = _redacted_scores(self.estimator_, X)
+        scores = model_scores(self.estimator_, X)
         positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
         return np.column_stack((1.0 - positive, positive))
 
@@ -327,8 +326,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     ) -> float:
         """Return the accuracy of ``predict``."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        with redacted_errors():
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -355,8 +353,3 @@ def _weight_option(model: Any) -> str:
             "the weights are used for the repair only."
         )
     return f"{prefix}sample_weight"
-
-
-def _redacted_scores(model: Any, X: Any) -> NDArray[np.float64]:
-    with redacted_errors():
-        return model_scores(model, X)

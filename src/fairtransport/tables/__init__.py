@@ -1,5 +1,6 @@
 """Tables on any engine: histograms without collecting rows, repair of scores by a join, and files."""
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.tables._repair_lookup import RepairLookup
 from fairtransport.tables._row_repair import check_rows, repair_rows
 from fairtransport.tables.column_roles import Columns, open_table
@@ -17,3 +18,5 @@ __all__ = [
     "open_table",
     "repair_rows",
 ]
+
+redact_public_errors(globals())

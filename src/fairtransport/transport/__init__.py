@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.transport.dual import DualSolution, solve_dual
 from fairtransport.transport.line import Coupling, QuantileMap, Sample, coupling, quantile_map, wasserstein
 from fairtransport.transport.targets import pooled, resolve_target, w1_barycenter, w2_barycenter
@@ -20,3 +21,5 @@ __all__ = [
     "w2_barycenter",
     "wasserstein",
 ]
+
+redact_public_errors(globals())
