@@ -240,7 +240,7 @@ def test_memory_is_at_most_three_times_the_file_and_100_mib(tmp_path):
 def test_the_reason_is_named_without_values():
     with pytest.raises(ModelFileError, match=r"its sets of categories would take \d+ bytes"):
         unpack_model(forge("xgboost", MEMORY["categories of 2^24 - 1"][1]))
-    with pytest.raises(ModelFileError, match="deeper than 4096 levels"):
+    with pytest.raises(ModelFileError, match="deeper than 1024 levels"):
         unpack_model(forge("lightgbm", chain))
     with pytest.raises(ModelFileError, match="parameters of a LGBMClassifier"):
         unpack_model(forge("lightgbm", add_param("n_jobs", 10**6)))

@@ -28,7 +28,7 @@ __all__ = [
 # Limits of what costs more memory in a library than in the file: see `docs/model_files.md`.
 MAX_COLUMNS = 100_000
 MAX_CATEGORIES = 500_000  # of all columns together
-_MAX_DEPTH = 4096  # the libraries descend by recursion in some functions
+_MAX_DEPTH = 1024  # libraries descend by recursion, and need the square of the depth for contributions of features
 _MAX_VALUE = 1e30  # of a leaf: the sum over all trees is finite, in single precision too
 _MAX_NAME = 1000
 
