@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fairtransport import datasets, metrics
     from fairtransport._warnings import FairnessWarning
-    from fairtransport.auditing import Audit, AuditComparison, audit, audit_table, compare
+    from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
     from fairtransport.groups import Groups, make_groups
     from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
     from fairtransport.persistence import load, save, sign
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "AuditComparison",
+    "AuditSeries",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
     "FairnessWarning",
@@ -35,6 +36,7 @@ __all__ = [
     "TableRepair",
     "__version__",
     "audit",
+    "audit_by",
     "audit_table",
     "compare",
     "datasets",
@@ -52,6 +54,7 @@ __all__ = [
 _HOMES = {
     "Audit": "auditing",
     "AuditComparison": "auditing",
+    "AuditSeries": "auditing",
     "ContinuousTransportClassifier": "linear",
     "DiscreteTransportClassifier": "linear",
     "FairnessWarning": "_warnings",
@@ -61,6 +64,7 @@ _HOMES = {
     "QuantileRepairClassifier": "repair",
     "TableRepair": "repair",
     "audit": "auditing",
+    "audit_by": "auditing",
     "audit_table": "auditing",
     "compare": "auditing",
     "fit_many": "selection",

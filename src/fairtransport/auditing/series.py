@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
 
-__all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by"]
+__all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by", "by_in_errors"]
 
 _PAIRS = "strong_pairwise_disparity"
 _ESTABLISHED = frozenset({"matters", "different", "small"})
@@ -133,8 +134,8 @@ class AuditSeries:
         established = sum(point.p_value <= 1 - self.overall.settings.confidence for point in self.points)
         text = (
             f"Groups differ by {100 * self.centre:.1f} percentage points on average over pairs and thresholds; a "
-            f"difference is established in {established} of {len(self.points)} values of {self.by} (p-values adjusted for their "
-            "number, Holm)."
+            f"difference is established in {established} of {len(self.points)} values of {self.by} (p-values adjusted "
+            "for their number, Holm)."
         )
         if not outside:
             return f"{text} No value lies outside the control limits: the values differ no more than chance allows."
@@ -243,8 +244,25 @@ def audit_by(
     if "strata" in options:
         raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
     counting = {name: options.pop(name) for name in _COUNTING if name in options}
-    counts = count_table(frame, score=score, sensitive_features=sensitive_features, strata=by, **counting)
+    with by_in_errors():
+        counts = count_table(frame, score=score, sensitive_features=sensitive_features, strata=by, **counting)
     return audit_counts_by(counts, by=by, **options)
+
+
+@contextmanager
+def by_in_errors() -> Iterator[None]:
+    """Raise errors about strata as errors about ``by``."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        if not text.startswith("strata has"):
+            raise
+        number = text.removeprefix("strata has").partition(";")[0].replace(" strata", " values")
+        raise ValueError(
+            f"by has{number}, too many for one audit each. Name a column with fewer values: a date can be cut into "
+            "months first, a number into ranges; or raise max_groups=."
+        ) from None
 
 
 def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:

@@ -52,6 +52,7 @@ _OPTION_NAMES = (
     (r"\bfavourable must\b", "--favourable must"),
     (r"\breference must\b", "--reference must"),
     (r"\bthresholds has\b", "--threshold has"),
+    (r"^by has\b", "--by has"),
     (r"\bmax_groups\b=?", "--max-groups"),
     (r"\bmax_expansion\b=?", "--max-expansion"),
     (r"\bn_bins\b=?", "--bins"),
@@ -68,6 +69,7 @@ _OPTION_NAMES = (
     (r" has that label; see Groups\.labels\.", " has the name that --target says."),
     (r"\b(encoding|null|memory)=", r"--\1"),
     (r"\bdrop=", "--drop"),
+    (r"\bverify=", "--verify"),
     (r"\(QuantileRepairClassifier, group_specific=True\)", "(--method dpp, --aware)"),
     (r"\bQuantileRepairClassifier\b", "--method dpp"),
     (r"\bgroup_specific=True", "--aware"),
@@ -107,9 +109,9 @@ class GuardedGroup(TyperGroup):
             raise
         except (typer.Exit, typer.Abort, _UsageError.__base__):
             raise
-        except Exception as error:  # noqa: BLE001 - printed in one line, or raised
+        except Exception as error:
             safe = redacted(error)
-            if ctx.params.get("debug"):
+            if ctx.params.get("debug") or not isinstance(safe, (ValueError, TypeError, OSError, ImportError)):
                 raise safe from safe.__cause__
             print_stderr(f"error: {describe(safe)}")
             raise typer.Exit(1) from None

@@ -9,11 +9,13 @@ import typer
 from fairtransport import __version__
 from fairtransport.cli._errors import DEBUG_HELP, STATUS_HELP, GuardedCommand, GuardedGroup
 from fairtransport.cli.audit import run_audit
+from fairtransport.cli.compare import run_compare
 from fairtransport.cli.datasets import show_datasets
 from fairtransport.cli.demo import run_demo
 from fairtransport.cli.repair import run_repair
 from fairtransport.cli.reproduce import run_reproduce
 from fairtransport.cli.score import run_score
+from fairtransport.cli.sign import run_sign
 from fairtransport.cli.stream import run_stream
 from fairtransport.cli.train import run_train
 
@@ -34,8 +36,10 @@ app = typer.Typer(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": run_demo,
     "audit": run_audit,
+    "compare": run_compare,
     "train": run_train,
     "score": run_score,
+    "sign": run_sign,
     "repair": run_repair,
     "stream": run_stream,
     "reproduce": run_reproduce,

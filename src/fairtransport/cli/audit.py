@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
@@ -199,9 +200,12 @@ def run_audit(
     layers = strata or ([by] if by is not None else ())
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": layers, "weight": weight}
     with option_names_in_errors():
-        counts, provenance = count_files(
-            files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
-        )
+        from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415 - numba takes a while
+
+        with by_in_errors() if by is not None else nullcontext():
+            counts, provenance = count_files(
+                files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
+            )
         provenance = replace(provenance, title=title, command=shared.command_line())
         result = _audit_counts(counts, provenance, by=by, random_state=seed, **drawing)
     _report(result, html, markdown, json_output)

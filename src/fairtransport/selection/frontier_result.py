@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from fairtransport._extras import render
+from fairtransport._extras import make_frame, render
 from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_choice, check_real
 from fairtransport.selection._estimator_path import fit_along
@@ -115,6 +115,27 @@ class Frontier:
         if self.n_folds < 2:
             return np.full(self.values.size, np.nan)
         return np.asarray(self._of(metric).std(axis=0, ddof=1) / math.sqrt(self.n_folds))
+
+    def to_frame(self, *, library: str | None = None) -> Any:
+        """Return the curve as a data frame; requires pandas, polars or pyarrow.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default pandas, or polars where pandas is not installed.
+
+        Returns
+        -------
+        DataFrame or Table
+            The columns of `table`.
+        """
+        columns = self.table()
+        rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+        return make_frame(rows, library)
+
+    def _repr_html_(self) -> str:
+        """Show the curve as a table in a notebook."""
+        return str(render("frontier_repr_html", self))
 
     def table(self) -> dict[str, list[float]]:
         """Return the curve as columns, for example for ``pandas.DataFrame(frontier.table())``.

@@ -148,7 +148,7 @@ def count_table(
     )
     positive = None if label is None else _positive(kept, label, pos_label)
 
-    def count(at: Any = slice(None), *, labelled: bool = True) -> GroupHistograms:
+    def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
         return count_entries(
             grid,
@@ -157,13 +157,13 @@ def count_table(
             masses=kept.rows[at] if weights is None else weights,
             squares=squares,
             rows=kept.rows[at],
-            labels=positive[at] if positive is not None and labelled else None,
+            labels=None if positive is None else positive[at],
         )
 
     by_stratum: Mapping[str, GroupHistograms] = {}
     if columns.strata:
         strata_groups = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_groups)
-        by_stratum = _Strata(strata_groups, lambda at: count(at, labelled=False))
+        by_stratum = _Strata(strata_groups, count)
     return TableCounts(count(), by_stratum, set_aside, weight)
 
 

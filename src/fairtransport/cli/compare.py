@@ -1,0 +1,134 @@
+"""``fairtransport compare``: what changed between two audits of the same groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtransport._extras import load_extra
+from fairtransport.cli import _options as shared
+from fairtransport.cli._console import print_paths, spinner
+from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._json import JsonOutput
+from fairtransport.cli._output import prepare_files
+from fairtransport.cli.audit import audit_files
+
+if TYPE_CHECKING:
+    from fairtransport.auditing import Audit
+
+__all__ = ["run_compare"]
+
+
+@shared.with_reading_options
+def run_compare(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Audit (.json) or file of scores.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Audit (.json) or file of scores.")],
+    *,
+    score: Annotated[
+        list[str] | None,
+        typer.Option("--score", metavar="COLUMN", help="Column with the scores; twice where AFTER has another name."),
+    ] = None,
+    sensitive: shared.OptionalSensitive = None,
+    label: shared.OptionalLabel = None,
+    positive: shared.Positive = None,
+    weight: shared.Weight = None,
+    names: Annotated[
+        str | None, typer.Option("--names", metavar="A,B", help="Names of the two [default: those of the files].")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option("--threshold", metavar="X", help="Scores above X are selected; may be repeated."),
+    ] = None,
+    score_range: shared.ScoreRange = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PATH", help="Write a self-contained HTML report.")
+    ] = None,
+    json_path: shared.JsonPath = None,
+    force: shared.Force = False,
+    seed: shared.Seed = 0,
+    reading: shared.Reading,
+) -> None:
+    """Compare two audits of the same groups: two months, two models, before and after repair.
+
+    Each of the two is an audit that `fairtransport audit --json` wrote, or a file of scores, which is audited first;
+    then --score and --sensitive are needed.
+
+    \b
+    Example:
+      fairtransport compare march.json april.json --html change.html
+      fairtransport compare scores.csv repaired.csv --sensitive race \\
+          --score s --score s_repaired
+    """  # noqa: D301 - \b keeps the lines of the example
+    json_output = JsonOutput(json_path)
+    prepare_files([html, json_output.path], force=force, inputs=[before, after])
+    if html is not None:
+        load_extra("jinja2")  # fails before anything is computed
+    titles = _titles(names, before, after)
+    scores = list(score or ())
+    if len(scores) > 2:
+        raise misuse("--score may be given once, or once for each of the two files")
+    options: dict[str, Any] = {
+        "names": {"sensitive": sensitive or (), "label": label, "weight": weight},
+        "positive": positive,
+        "reading": reading,
+        "counting": {"range": shared.parse_range(score_range)},
+        "drawing": {
+            "thresholds": threshold or None,
+            "target": "barycenter",
+            "confidence": 0.95,
+            "n_bootstrap": 1000,
+            "n_permutations": 1000,
+            "min_judged_rows": 30,
+        },
+        "seed": seed,
+    }
+    with option_names_in_errors():
+        audits = [
+            _read(path, scores[min(index, len(scores) - 1)] if scores else None, **options)
+            for index, path in enumerate((before, after))
+        ]
+        from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
+
+        comparison = compare(audits[0], audits[1], names=titles)
+    if html is not None:
+        with spinner("Writing the page"):
+            comparison.to_html(html)
+    json_output.write(comparison.to_json(indent=2))
+    if json_output.to_stdout:
+        return
+    typer.echo(str(comparison))
+    print_paths({"Page": html, "JSON": json_output.path})
+
+
+def _titles(names: str | None, before: str, after: str) -> tuple[str, str]:
+    if names is None:
+        one, other = Path(before).name, Path(after).name
+        return (one, other) if one != other else (before, after)
+    parts = [part.strip() for part in names.split(",")]
+    if len(parts) != 2 or not all(parts):
+        raise misuse("--names must be two names, such as March,April")
+    return parts[0], parts[1]
+
+
+def _read(
+    path: str,
+    score: str | None,
+    *,
+    names: dict[str, Any],
+    positive: str | None,
+    reading: dict[str, Any],
+    counting: dict[str, Any],
+    drawing: dict[str, Any],
+    seed: int,
+) -> Audit:
+    """Return the audit in a file of JSON, or of the scores in a table."""
+    if Path(path).suffix.lower() == ".json" and reading["format"] is None:
+        from fairtransport.auditing import Audit  # noqa: PLC0415 - numba takes a while
+
+        return Audit.from_json(Path(path))
+    if score is None or not names["sensitive"]:
+        raise ValueError(f"{path} is a file of scores; name its columns with --score and --sensitive.")
+    columns = {"score": score, **names}
+    return audit_files([path], columns, positive, reading=reading, counting=dict(counting), drawing=drawing, seed=seed)
