@@ -175,12 +175,16 @@ def _guarded(function: Any) -> Any:
     """Return the function with a guard around it; one that has a guard is returned unchanged."""
     if not isinstance(function, FunctionType) or hasattr(function, _GUARDED):
         return function
-    redact, describe = redacted, _describe_call
+    # Names of this module, for a function that gets the globals of another.
+    redact, describe, is_own_module = redacted, _describe_call, _is_own_module
+    this_frame: Any = inspect.currentframe
 
     def guard(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, its message is looked at
+        except Exception as error:
+            if is_own_module(this_frame().f_back.f_globals.get("__name__")):  # our own code may look at it
+                raise
             safe = redact(error, *describe(function, args, options))
         raise safe  # outside of the handler, so that the original is not its context
 

@@ -109,7 +109,7 @@ class GuardedGroup(TyperGroup):
             raise
         except (typer.Exit, typer.Abort, _UsageError.__base__):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again, or printed
             safe = redacted(error)
             if ctx.params.get("debug") or not isinstance(safe, (ValueError, TypeError, OSError, ImportError)):
                 raise safe from safe.__cause__
