@@ -1,6 +1,7 @@
 """Fuzz the readers with atheris: they may raise expected errors, but not crash, hang or exceed the memory limit.
 
     python scripts/fuzz --seconds 600 --write docs/trust/fuzz.json    all targets, one after the other
+    python scripts/fuzz --seconds 600 --only model_file model_use     some of them
     python scripts/fuzz model_file -max_total_time=60                 one, with options of libFuzzer
 
 `targets` lists the readers, and explains how to add one.
@@ -66,9 +67,8 @@ def fuzz_one(name: str, options: list[str]) -> None:
         atheris.Fuzz()
 
 
-def fuzz_all(seconds: int, write: Path | None) -> int:
-    """Run all targets, each in its own process, and return the number of targets with findings."""
-    names = target_names()
+def fuzz_all(names: list[str], seconds: int, write: Path | None) -> int:
+    """Run targets, each in its own process, and return the number of targets with findings."""
     shares = {name: load_target(name).SHARE for name in names}
     figures, n_findings = {}, 0
     for name in names:
@@ -78,11 +78,11 @@ def fuzz_all(seconds: int, write: Path | None) -> int:
         counted, memory = _DONE.search(done.stderr), _MEMORY.findall(done.stderr)
         if done.returncode or counted is None:
             n_findings += 1
-            print(f"{name}: a finding\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")  # noqa: T201
+            print(f"{name}: a finding\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}", flush=True)  # noqa: T201
             continue
         most = max(map(int, memory), default=0)
         figures[name] = {"cases": int(counted[1]), "seconds": int(counted[2]), "most_memory_mib": most}
-        print(f"{name}: {int(counted[1]):,} cases in {counted[2]} s, at most {most} MiB")  # noqa: T201
+        print(f"{name}: {int(counted[1]):,} cases in {counted[2]} s, at most {most} MiB", flush=True)  # noqa: T201
     total = sum(figure["cases"] for figure in figures.values())
     print(f"{total:,} cases, {n_findings} of {len(names)} targets with findings")  # noqa: T201
     if write is not None and not n_findings:
@@ -99,9 +99,10 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=600, help="for all targets together")
+    parser.add_argument("--only", nargs="+", choices=target_names(), metavar="TARGET", help="some targets")
     parser.add_argument("--write", type=Path, help="a JSON file for the figures")
     options = parser.parse_args()
-    sys.exit(min(fuzz_all(options.seconds, options.write), 1))
+    sys.exit(min(fuzz_all(options.only or target_names(), options.seconds, options.write), 1))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Small inputs that ask for much: refused, with memory under a stated limit and within a stated time.
+"""Small inputs that ask for much, and large ones: refused or read, with memory under the promised limit.
 
-A process of its own reads them one after the other and says how much its memory grew at most.
+A process of its own reads them one after the other, and says by how much its memory grew at most.
 """
 
 import json
@@ -11,20 +11,23 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.trust
+pytestmark = [
+    pytest.mark.trust,
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures memory as Linux does"),
+]
 
-MOST_MEMORY = 150  # MiB beyond what the libraries take; docs/model_files.md says three times the file, and 100 MiB
-MOST_SECONDS = 120  # for all of them, on a busy machine
+MOST_SECONDS = 240  # for all of them, on a busy machine
+ACCEPTED = {"a repair of 3,000,000 knots", "weights of 2^20 columns"}
 
 
-def test_small_inputs_that_ask_for_much(tmp_path):
+def test_inputs_that_ask_for_much(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(Path(__file__).with_name("bombs.py")), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MOST_SECONDS, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert len(told) == 17
-    accepted = {name for name, (answer, _) in told.items() if answer == "accepted"}
-    assert accepted <= {"NUL in a table"}, told
-    assert max(grown for _, grown in told.values()) < MOST_MEMORY, told
+    found = json.loads(done.stdout)
+    assert len(found) == 45
+    accepted = {name for name, (answer, _, _) in found.items() if answer == "accepted"}
+    assert ACCEPTED <= accepted <= {*ACCEPTED, "NUL in a table"}, found
+    assert {name: grown for name, (_, grown, most) in found.items() if grown > most} == {}
     assert not list(Path(tmp_path).parent.glob("schema.json"))
