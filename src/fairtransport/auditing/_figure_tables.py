@@ -10,9 +10,8 @@ from fairtransport.auditing.records import QUANTILE_LEVELS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairtransport.auditing._comparison import AuditComparison, Change
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.result import Audit
+    from fairtransport.auditing.records import AuditData
 
 __all__ = ["AUDIT_TABLES", "COMPARISON_TABLES"]
 
@@ -26,7 +25,7 @@ def _estimate(name: str, estimate: Estimate | None) -> Row:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _metrics(audit: Audit) -> Iterator[Row]:
+def _metrics(audit: AuditData) -> Iterator[Row]:
     for within, readings in ((False, audit.readings), (True, audit.conditional)):
         for name, reading in readings.items():
             yield {
@@ -41,7 +40,7 @@ def _metrics(audit: Audit) -> Iterator[Row]:
             }
 
 
-def _groups(audit: Audit) -> Iterator[Row]:
+def _groups(audit: AuditData) -> Iterator[Row]:
     for group in audit.groups:
         yield {
             "group": group.name,
@@ -57,7 +56,7 @@ def _groups(audit: Audit) -> Iterator[Row]:
         }
 
 
-def _thresholds(audit: Audit) -> Iterator[Row]:
+def _thresholds(audit: AuditData) -> Iterator[Row]:
     for at in audit.thresholds:
         for group, rate, ratio in zip(audit.groups, at.rates, at.ratios, strict=True):
             yield {
@@ -69,7 +68,7 @@ def _thresholds(audit: Audit) -> Iterator[Row]:
             }
 
 
-def _rates(audit: Audit) -> Iterator[Row]:
+def _rates(audit: AuditData) -> Iterator[Row]:
     for row in compare_rates(audit):
         yield {
             "threshold": row.threshold,
@@ -85,7 +84,7 @@ def _rates(audit: Audit) -> Iterator[Row]:
         }
 
 
-def _pairs(audit: Audit) -> Iterator[Row]:
+def _pairs(audit: AuditData) -> Iterator[Row]:
     names = [group.name for group in audit.groups]
     for one in range(len(names)):
         for other in range(one + 1, len(names)):
@@ -98,7 +97,7 @@ def _pairs(audit: Audit) -> Iterator[Row]:
             }
 
 
-def _strata(audit: Audit) -> Iterator[Row]:
+def _strata(audit: AuditData) -> Iterator[Row]:
     for stratum in audit.strata:
         row: Row = {"stratum": stratum.name, "rows": stratum.rows, "share": stratum.share, "groups": stratum.n_groups}
         for name in audit.conditional:
@@ -108,7 +107,7 @@ def _strata(audit: Audit) -> Iterator[Row]:
         yield row
 
 
-def _error_rates(audit: Audit) -> Iterator[Row]:
+def _error_rates(audit: AuditData) -> Iterator[Row]:
     for at in audit.error_rates:
         for group in at.groups:
             for name, rate in group.rates.items():
@@ -123,7 +122,7 @@ def _error_rates(audit: Audit) -> Iterator[Row]:
                 }
 
 
-def _calibration(audit: Audit) -> Iterator[Row]:
+def _calibration(audit: AuditData) -> Iterator[Row]:
     for group in audit.calibration.groups if audit.calibration is not None else ():
         yield {
             "group": group.name,
@@ -134,7 +133,7 @@ def _calibration(audit: Audit) -> Iterator[Row]:
         }
 
 
-def _reliability(audit: Audit) -> Iterator[Row]:
+def _reliability(audit: AuditData) -> Iterator[Row]:
     for group in audit.calibration.groups if audit.calibration is not None else ():
         for part in group.bins:
             yield {
@@ -147,7 +146,7 @@ def _reliability(audit: Audit) -> Iterator[Row]:
             }
 
 
-def _cross_auc(audit: Audit) -> Iterator[Row]:
+def _cross_auc(audit: AuditData) -> Iterator[Row]:
     if audit.cross_auc is not None:
         names = [audit.groups[index].name for index in audit.cross_auc.groups]
         for positives, areas in zip(names, audit.cross_auc.areas, strict=True):
@@ -155,21 +154,21 @@ def _cross_auc(audit: Audit) -> Iterator[Row]:
                 yield {"positives_of": positives, "negatives_of": negatives, **_estimate("auc", area)}
 
 
-def _changes(comparison: AuditComparison) -> Iterator[Row]:
+def _changes(comparison: Any) -> Iterator[Row]:
     for name, change in comparison.changes.items():
         yield {"metric": name, **_change(change)}
     if comparison.auc is not None:
         yield {"metric": "auc", **_change(comparison.auc)}
 
 
-def _threshold_changes(comparison: AuditComparison) -> Iterator[Row]:
+def _threshold_changes(comparison: Any) -> Iterator[Row]:
     for at in comparison.thresholds:
         for figure, changes in (("selection_rate", at.rates), ("error_rate", at.errors or ())):
             for group, change in zip(comparison.before.groups, changes, strict=False):
                 yield {"threshold": at.threshold, "group": group.name, "figure": figure, **_change(change)}
 
 
-def _change(change: Change) -> Row:
+def _change(change: Any) -> Row:
     return {
         "before": change.before,
         "after": change.after,

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.result import Audit
+    from fairtransport.auditing.records import AuditData
+    from fairtransport.auditing.verdict import Verdict
 
 __all__ = ["DISCLAIMER", "audit_markdown"]
 
@@ -32,17 +33,17 @@ _RATES = {
 }
 
 
-def audit_markdown(audit: Audit, title: str | None = None) -> str:
+def audit_markdown(audit: AuditData, verdict: Verdict, title: str | None = None) -> str:
     """Return an audit as Markdown: verdict, provenance, and tables that a model card can take over."""
-    return "\n".join(_lines(audit, title)).rstrip() + "\n"
+    return "\n".join(_lines(audit, verdict, title)).rstrip() + "\n"
 
 
-def _lines(audit: Audit, title: str | None) -> Iterator[str]:
+def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[str]:
     heading = title or audit.provenance.title or f"Scores by {', '.join(map(one_line, audit.settings.columns))}"
     yield f"# {_cell(heading)}"
     yield ""
-    yield _cell(plain(audit.verdict.sentence))
-    for point in audit.verdict.points:
+    yield _cell(plain(verdict.sentence))
+    for point in verdict.points:
         yield ""
         yield f"- {_cell(plain(point))}"
     yield ""
@@ -90,7 +91,7 @@ def _lines(audit: Audit, title: str | None) -> Iterator[str]:
     )
 
 
-def _rules(audit: Audit) -> Iterator[str]:
+def _rules(audit: AuditData) -> Iterator[str]:
     comparisons = compare_rates(audit)
     if not comparisons:
         return
@@ -122,7 +123,7 @@ def _rules(audit: Audit) -> Iterator[str]:
     )
 
 
-def _error_rates(audit: Audit) -> Iterator[str]:
+def _error_rates(audit: AuditData) -> Iterator[str]:
     for at in audit.error_rates:
         yield f"## Error rates above {at.threshold:g}"
         shown = [name for name in at.overall if name in _RATES]
@@ -133,7 +134,7 @@ def _error_rates(audit: Audit) -> Iterator[str]:
         )
 
 
-def _calibration(audit: Audit) -> Iterator[str]:
+def _calibration(audit: AuditData) -> Iterator[str]:
     if audit.calibration is None:
         return
     yield "## Calibration"
@@ -164,7 +165,7 @@ def _cell(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", one_line(text))
 
 
-def _level(audit: Audit) -> str:
+def _level(audit: AuditData) -> str:
     return f"{audit.settings.confidence:.0%} interval"
 
 

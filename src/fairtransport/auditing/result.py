@@ -287,7 +287,7 @@ class Audit(AuditData):
         -------
         Path or str
         """
-        text = audit_markdown(self, title)
+        text = audit_markdown(self, self.verdict, title)
         if path is None:
             return text
         write_atomically(Path(path), text.encode())
