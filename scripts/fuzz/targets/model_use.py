@@ -64,20 +64,27 @@ _PARAMS = (
     "random_state",
 )
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e300, -1e300, 5e-324, np.inf, -np.inf, np.nan, 2.0**31, -(2.0**63), 1e6)
+_DRAWS = np.random.default_rng(0)
 _TYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "|i1", "|u1", "<u8", "|b1", "<U1", "<U3")
 
 
 def seeds() -> list[bytes]:
-    """Return a case for each model without a change, and with each kind of change."""
+    """Return a case for each model without a change, with each kind of change, and with changes at random."""
     unchanged = [bytes([number, 0]) for number in range(len(_BASES))]
     changed = [
         bytes([number, 1, 5 * kind, kind, kind, 3 * kind, kind]) for number in range(len(_BASES)) for kind in range(12)
     ]
-    return [*unchanged, *changed, b'\0\1\0\5\x0b{"$": "tuple", "items": [1, "CANARY7"]}']
+    drawn = [bytes([number % len(_BASES), 1 + number % 3]) + _DRAWS.bytes(40) for number in range(60)]
+    return [*unchanged, *changed, *drawn, b'\0\1\0\5\x0b{"$": "tuple", "items": [1, "CANARY7"]}']
 
 
 def case(data: bytes) -> None:
     """Apply the changes to the file of a model, load it and use it."""
+    with warnings.catch_warnings(action="ignore"), _GUARD:
+        _load_and_use(data)
+
+
+def _load_and_use(data: bytes) -> None:
     source = _Source(data)
     container, X, group = _BASES[source.byte() % len(_BASES)]
     schema, arrays = copy.deepcopy(container.schema), dict(container.arrays)
@@ -87,9 +94,8 @@ def case(data: bytes) -> None:
         else:
             _change_json(schema["model"], source)
     read = {name: np.array(array, order="C") for name, array in arrays.items()}
-    with warnings.catch_warnings(action="ignore"), _GUARD:
-        model = _model_of(replace(container, schema=schema, arrays=read))  # as if read with correct checksums
-        _use(model, X, group, also=source.byte() % 8)
+    model = _model_of(replace(container, schema=schema, arrays=read))  # as if read with correct checksums
+    _use(model, X, group, also=source.byte() % 8)
 
 
 class _Source:
@@ -251,6 +257,7 @@ class _Guard:
 
 
 _GUARD = _Guard()
-for _seed in range(len(_BASES)):  # what is compiled and imported at the first use
-    for _also in range(5):
-        case(bytes([_seed, 0, _also]))
+with warnings.catch_warnings(action="ignore"):  # what is compiled, cached and imported at the first use
+    for _seed in range(len(_BASES)):
+        for _also in range(5):
+            _load_and_use(bytes([_seed, 0, _also]))
