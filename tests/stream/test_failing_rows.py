@@ -155,7 +155,7 @@ def contents(state):
 
 def batches_of(kind):
     rng = np.random.default_rng(1)
-    for _ in range(4):
+    for _ in range(3):
         if kind is ft.QuantileRepair:
             yield raw_scores(rng, 40)
         else:
@@ -238,7 +238,10 @@ def is_poisoned_matrix(value):
 
 
 @pytest.mark.parametrize("method", ["score", "learn"])
-@pytest.mark.parametrize("error", [*(pytest.param(error, marks=pytest.mark.trust) for error in ERRORS[1:]), ERRORS[0]])
+@pytest.mark.parametrize(
+    "error",
+    [ERRORS[0], *(pytest.param(error, marks=pytest.mark.trust) for error in ERRORS[1:] if error is not OSError)],
+)
 def test_any_error_while_scoring_a_line(tmp_path, monkeypatch, method, error):
     """All that a run writes is what it would write if these lines had not been JSON."""
     poison = [3, 4, 27, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 65]

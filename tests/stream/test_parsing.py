@@ -147,7 +147,7 @@ def test_a_row_with_a_newline_in_quotes_is_rejected_as_two_lines():
 TEXT = st.text(alphabet='a1.,;"-\u00e9 ', max_size=5)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=5))
 def test_the_fields_of_a_row_are_those_that_the_csv_module_writes_and_reads(fields):
     written = []
@@ -156,7 +156,7 @@ def test_the_fields_of_a_row_are_those_that_the_csv_module_writes_and_reads(fiel
     assert parser._split(written[0]) == fields == next(csv.reader(written))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=4).map(",".join).filter(bool))
 def test_a_line_that_is_split_is_split_as_the_csv_module_splits_it(line):
     parser = CsvParser(schema(), "score", b"a,b,sex")
