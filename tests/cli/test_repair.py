@@ -247,6 +247,19 @@ def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     assert lookup.height == 3 * 501
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "mysql", "postgresql", "sqlite"])
+def test_sql_is_written_in_a_dialect(run, here, dialect):
+    call(run, "--sql", "repair.sql", "--dialect", dialect, "--bins", 10)
+    mark = "`" if dialect == "mysql" else '"'
+    assert f"AS {mark}s_repaired{mark}\nFROM {mark}scores{mark} AS s" in Path("repair.sql").read_text()
+
+
+def test_an_unknown_dialect_is_refused_before_any_work(run, here):
+    message = one_line(call(run, "--sql", "repair.sql", "--dialect", "oracle"), 64)
+    assert "--dialect must be duckdb, mysql, postgresql or sqlite; got 'oracle'" in message
+    assert not Path("out.parquet").exists()
+
+
 def test_several_files_keep_their_order(run, here):
     for number in range(3):
         rows(200, number).with_columns(id=pl.lit(number)).write_csv(f"part{number}.csv.gz", compression="gzip")

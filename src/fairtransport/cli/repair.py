@@ -21,7 +21,7 @@ from fairtransport.cli._console import (
     spinner,
     stderr_is_terminal,
 )
-from fairtransport.cli._errors import option_names_in_errors
+from fairtransport.cli._errors import misuse, option_names_in_errors
 from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
 from fairtransport.storage import write_atomically
@@ -43,6 +43,7 @@ _TITLES = {
 }
 _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
+_DIALECTS = ("duckdb", "mysql", "postgresql", "sqlite")  # of RepairLookup.to_sql
 
 
 @shared.with_reading_options
@@ -83,6 +84,14 @@ def run_repair(
     sql: Annotated[
         Path | None, typer.Option("--sql", metavar="PATH", help="Also write the repair as SQL for a database.")
     ] = None,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            "--dialect",
+            metavar="DIALECT",
+            help="Dialect of --sql: duckdb, mysql (also MariaDB), postgresql or sqlite.",
+        ),
+    ] = "postgresql",
     lookup: Annotated[
         Path | None, typer.Option("--lookup", metavar="PATH", help="Also write the repair as a Parquet lookup table.")
     ] = None,
@@ -114,6 +123,8 @@ def run_repair(
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
     shared.check_policies(small_groups)
+    if dialect not in _DIALECTS:
+        raise misuse(f"--dialect must be {', '.join(_DIALECTS[:-1])} or {_DIALECTS[-1]}; got {dialect!r}")
     json_output = JsonOutput(json_path)
     prepare_files([out, sql, lookup, json_output.path], force=force, inputs=[*files, *(fit_on or ())])
     from fairtransport.tables.files.writers import check_output  # noqa: PLC0415 - narwhals takes a while
@@ -133,7 +144,7 @@ def run_repair(
         repair, done = _repair(
             files, fit_on, names, positive, reading=reading, counting=counting, learning=learning, writing=writing
         )
-        _export(repair, score, sql=sql, lookup=lookup, output=output)
+        _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
         with spinner("Before and after"):
             figures = _measure(done)
     set_aside = dict(repair.set_aside_) if fit_on else {}
@@ -206,9 +217,11 @@ def _show_small_groups(repair: QuantileRepair) -> None:
         print_sentence(f"{sentence}.")
 
 
-def _export(repair: QuantileRepair, score: str, *, sql: Path | None, lookup: Path | None, output: str) -> None:
+def _export(
+    repair: QuantileRepair, score: str, *, sql: Path | None, dialect: str, lookup: Path | None, output: str
+) -> None:
     if sql is not None:
-        write_atomically(sql, repair.lookup().to_sql(score=score, output=output).encode())
+        write_atomically(sql, repair.lookup().to_sql(score=score, output=output, dialect=dialect).encode())
     if lookup is not None:
         repair.lookup().to_parquet(lookup)
 

@@ -15,19 +15,21 @@ from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice
 from fairtransport.histograms import SLACK, Grid
 from fairtransport.storage import write_atomically
+from fairtransport.tables._sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
     from typing import Self
 
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.tables._sql_dialects import Dialect
     from fairtransport.transport.line import QuantileMap
 
-__all__ = ["RepairLookup", "free_name"]
+__all__ = ["RepairLookup"]
 
 _ROWS_PER_INSERT = 500
 
@@ -70,7 +72,7 @@ class RepairLookup:
     @property
     def names(self) -> list[str]:
         """Names of the columns ``bin``, ``start``, ``base`` and ``slope``; none is that of a column of groups."""
-        return [free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
+        return [_free_name(name, self.groups.columns) for name in ("bin", "start", "base", "slope")]
 
     def values(self) -> dict[str, list[Any]]:
         """Return the value of each group in each column of the groups."""
@@ -120,8 +122,9 @@ class RepairLookup:
         rows: str = "scores",
         table: str = "repair",
         output: str = "repaired",
+        dialect: str = "postgresql",
     ) -> str:
-        """Return the repair as standard SQL, to apply it in a database.
+        """Return the repair as SQL, to apply it in a database.
 
         Parameters
         ----------
@@ -135,44 +138,59 @@ class RepairLookup:
             Table to create: one row for each group and bin.
         output : str, default="repaired"
             Name of the new column.
+        dialect : {"duckdb", "mysql", "postgresql", "sqlite"}, default="postgresql"
+            Dialect of the database; ``"mysql"`` is also that of MariaDB. Databases that follow the standard read that
+            of PostgreSQL or DuckDB.
 
         Returns
         -------
         str
-            Statements that create and fill the table, and last the query that uses it. Where the score or the group is
-            NULL, or the group was not seen in the fit, the result is NULL; scores outside the fitted range are clamped.
+            Statements that create and fill the table, with the columns ``group_0``, ..., ``bin``, ``start``, ``base``
+            and ``slope``, and last the query that uses it. Where the score or the group is missing (NULL, or a NaN), or
+            the group was not seen in the fit, the result is NULL; scores outside the fitted range are clamped. Text is
+            compared character by character, whatever the collation of the database.
+
+        Notes
+        -----
+        Names and values are quoted so that no setting of the server changes their meaning, and names that a database
+        does not have raise ValueError.
         """
+        sql = DIALECTS[check_choice(dialect, tuple(DIALECTS), name="dialect")]
         if sensitive_features is None:
             keys: Sequence[str] = self.groups.columns
         else:
             keys = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features
-        columns = self.columns()
-        names = [_quoted(name) for name in columns]
-        bin_, start, base, slope = (f"r.{_quoted(name)}" for name in self.names)
-        types = [
-            *(_sql_type(columns[name], name) for name in self.groups.columns),
-            "INTEGER",
-            *["DOUBLE PRECISION"] * 3,
-        ]
-        definitions = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
-        lines = [f"CREATE TABLE {_quoted(table)} ({definitions});"]
-        values = [
-            f"({', '.join(map(_sql_value, row))})"
-            for row in zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
-        ]
-        parts = (values[first : first + _ROWS_PER_INSERT] for first in range(0, len(values), _ROWS_PER_INSERT))
-        lines.extend(f"INSERT INTO {_quoted(table)} VALUES\n" + ",\n".join(part) + ";" for part in parts)
-        low, high, scale = self.grid.low, self.grid.high, self.grid.scale
-        raw = f"s.{_quoted(score)}"
-        value = f"CASE WHEN {raw} < {low!r} THEN {low!r} WHEN {raw} > {high!r} THEN {high!r} ELSE {raw} END"
-        conditions = [f"r.{name} = s.{_quoted(key)}" for name, key in zip(names[: len(keys)], keys, strict=True)]
-        conditions.append(f"{bin_} = CAST(CEIL((({value}) - {low!r}) * {scale!r} - {SLACK!r}) AS INTEGER)")
-        image = f"{base} + (({value}) - {start}) * {slope}"
+        values = self.values()
+        if len(keys) != len(values):
+            raise ValueError(
+                f"sensitive_features names {len(keys)} columns; the repair was fitted with "
+                f"{say_columns(self.groups.columns)}."
+            )
+        lookup, scores, result = map(sql.identifier, (table, rows, output))
+        groups = {f"group_{number}": values[name] for number, name in enumerate(values)}
+        types = [sql.column_type(column, name) for name, column in values.items()]
+        definitions = [f"{name} {kind}" for name, kind in zip(groups, types, strict=True)]
+        definitions += ["bin INTEGER", *(f"{name} DOUBLE PRECISION" for name in ("start", "base", "slope"))]
+        lines = [f"CREATE TABLE {lookup} ({', '.join(definitions)});", *self._inserts(lookup, sql)]
+        low, high, scale, slack = map(sql.number, (self.grid.low, self.grid.high, self.grid.scale, SLACK))
+        raw = sql.as_number(f"s.{sql.identifier(score)}")
+        value = f"CASE WHEN {raw} < {low} THEN {low} WHEN {raw} > {high} THEN {high} ELSE {raw} END"
+        conditions = []
+        for name, key, kind in zip(groups, map(sql.identifier, keys), map(_kind, groups.values()), strict=True):
+            conditions.append(f"r.{name} = {sql.as_text(f's.{key}') if kind is str else f's.{key}'}")
+        conditions.append(f"r.bin = {sql.ceiling(f'(({value}) - {low}) * {scale} - {slack}')}")
+        image = f"r.base + (({value}) - r.start) * r.slope"
         lines.append(
-            f"SELECT s.*, {image} AS {_quoted(output)}\nFROM {_quoted(rows)} AS s\n"
-            f"LEFT JOIN {_quoted(table)} AS r ON " + "\n  AND ".join(conditions) + ";"
+            f"SELECT s.*, {image} AS {result}\nFROM {scores} AS s\n"
+            f"LEFT JOIN {lookup} AS r ON " + "\n  AND ".join(conditions) + ";"
         )
         return "\n".join(lines) + "\n"
+
+    def _inserts(self, table: str, sql: Dialect) -> Iterator[str]:
+        columns = [map(sql.literal, column) for column in self.columns().values()]
+        rows = [f"({', '.join(row)})" for row in zip(*columns, strict=True)]
+        for first in range(0, len(rows), _ROWS_PER_INSERT):
+            yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + _ROWS_PER_INSERT]) + ";"
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Write the table; the grid is in the file's metadata, under ``fairtransport``."""
@@ -194,26 +212,12 @@ class RepairLookup:
         return write_atomically(path, content.getvalue())
 
 
-def free_name(name: str, others: Collection[str]) -> str:
+def _free_name(name: str, others: Collection[str]) -> str:
     """Return a name that no other column has."""
     while name in others:
         name += "_"
     return name
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _sql_type(values: list[Any], name: str) -> str:
-    kinds = {type(value) for value in values}
-    for kind, word in ((bool, "BOOLEAN"), (int, "BIGINT"), (float, "DOUBLE PRECISION"), (str, "VARCHAR")):
-        if kinds == {kind}:
-            return word
-    raise TypeError(f"Groups of column {name!r} are not text, whole numbers, numbers or booleans alone.")
-
-
-def _sql_value(value: Any) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value).upper() if isinstance(value, bool) else repr(value)
+def _kind(values: list[Any]) -> type:
+    return type(values[0])
