@@ -20,8 +20,10 @@ import fairtransport as ft
 from fairtransport.auditing import audit_histograms
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.report import WhatIf
+from fairtransport.report.pages.audit._calibration_section import collect_calibration_tables
 from fairtransport.report.pages.audit._comparison_page import audit_comparison_page
 from fairtransport.report.pages.audit._distance_matrix import LEVELS, collect_distance_matrix
+from fairtransport.report.pages.audit._error_section import collect_error_tables
 from fairtransport.report.pages.audit._page import audit_page
 from fairtransport.report.pages.audit._tables import collect_tables
 from fairtransport.report.style.colors import group_styles
@@ -155,8 +157,10 @@ def test_data_are_the_counts(reader, audit):
         assert group["rows"] == audit.groups[index].rows
         assert len(group["images"]) == len(nodes)
         assert all(isinstance(mass, int) for mass in group["masses"][0])
-    assert set(data) == {"range", "threshold", "confidence", "z", "labelled", "groups", "audits", "sheets"}
-    assert {table.key for table in collect_tables(audit)} | {"distances"} == set(data["sheets"])
+    settings = {"range", "threshold", "confidence", "z", "favourable", "minJudgedRows", "labelled"}
+    assert set(data) == {*settings, "groups", "audits", "sheets"}
+    tables = [*collect_tables(audit), *collect_error_tables(audit), *collect_calibration_tables(audit)]
+    assert {table.key for table in tables} | {"distances", "reliability"} == set(data["sheets"])
     assert data["sheets"]["groups"][1][2] == audit.groups[0].mean  # all digits
 
 
@@ -263,7 +267,7 @@ def test_groups_of_the_second_audit_are_put_in_the_order_of_the_first(scored):
     shuffled = GroupHistograms(counted.grid, other_groups, counted.masses[:, order], None, counted.rows[order])
     two = audit_histograms(shuffled, **QUICK)
     comparison = ft.compare(one, two)
-    assert comparison.places == (2, 1, 3, 0)
+    assert comparison.positions == (2, 1, 3, 0)
     assert all(change.value == pytest.approx(0, abs=1e-12) for change in comparison.thresholds[0].rates)
     data = Reader(comparison.to_html()).data
     assert data["audits"][0]["groups"] == data["audits"][1]["groups"]

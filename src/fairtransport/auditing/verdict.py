@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairtransport._text import count_word, isolated, percent, plain
+from fairtransport.auditing.errors.summary import errors_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -296,6 +297,9 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     if audit.distinct_scores == 2:
         yield "The scores have only two values: a distance is the difference between the shares with the higher one."
     yield from _threshold_points(audit, verdict)
+    errors = errors_sentence(audit)
+    if errors is not None:
+        yield errors
     if verdict.set_aside and verdict.status != "too_few_rows":
         yield _set_aside(audit, verdict)
 

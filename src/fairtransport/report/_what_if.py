@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.auditing.proportions import Estimate, Tally, ratio, share
+from fairtransport.auditing.decisions import RATES, Decisions
+from fairtransport.auditing.proportions import Estimate, Tally, complement, ratio, share
 from fairtransport.report._reduced_histograms import NodeMasses, ReducedHistograms, reduce_histograms
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing import Audit
 
-__all__ = ["Outcome", "WhatIf"]
+__all__ = ["ERROR_RATES", "Outcome", "WhatIf"]
+
+#: The rates that need labels, in the order of the page's columns.
+ERROR_RATES = tuple(rate for rate in RATES if rate not in {"selection_rate", "error_rate"})
 
 _SLACK = 1e-9  # rounding error by which a score may exceed a threshold that it equals
 
@@ -47,7 +51,14 @@ class Outcome:
         Indices of the groups with the extreme rates among the chosen groups that are judged (among all chosen groups,
         if fewer than two are).
     ratio : Estimate
-        Lowest over highest rate.
+        Lowest over highest rate of the favourable outcome: of those selected or, where low scores are favourable, of
+        those not flagged.
+    worse_off, better_off : int
+        Indices of the groups with these two rates.
+    error_rates : tuple of dict of str to Estimate or None, or None
+        The other rates of each group, by name, if there are labels; a rate without rows is None.
+    overall_rates : dict of str to float or None, or None
+        The same rates of everyone.
     disparity : float
         Sum of the distances between all pairs of these groups.
     """
@@ -61,6 +72,10 @@ class Outcome:
     lowest: int
     highest: int
     ratio: Estimate
+    worse_off: int
+    better_off: int
+    error_rates: tuple[dict[str, Estimate | None], ...] | None
+    overall_rates: dict[str, float | None] | None
     disparity: float
 
 
@@ -149,7 +164,11 @@ class WhatIf:
         judged = self._judged(indices)
         values = np.array([rates[index].value for index in judged])
         lowest, highest = judged[int(values.argmin())], judged[int(values.argmax())]
+        high_is_favourable = self.audit.settings.favourable == "high"
+        worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
+        outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
         labelled = self.reduced.has_labels
+        tables = [self._decisions(index, cut, part) for index in range(len(groups))] if labelled else []
         wrong = [_weight_wrong(group, self._repaired(group, part), cut) for group in groups] if labelled else []
         errors = (
             tuple(weight / _total(group) for weight, group in zip(wrong, groups, strict=True)) if labelled else None
@@ -163,7 +182,11 @@ class WhatIf:
             error=self._error(cut, wrong) if labelled else None,
             lowest=lowest,
             highest=highest,
-            ratio=ratio(rates[lowest], rates[highest]),
+            ratio=ratio(outcomes[worse], outcomes[better]),
+            worse_off=worse,
+            better_off=better,
+            error_rates=tuple(self._error_rates(table) for table in tables) if labelled else None,
+            overall_rates=self._overall_rates(tables, cut) if labelled else None,
             disparity=self.disparity(part, chosen=judged),
         )
 
@@ -198,6 +221,24 @@ class WhatIf:
         inside, outside = value * size, (1 - value) * size
         return share(Tally(inside, outside, inside, outside), audit.settings.confidence)
 
+    def _decisions(self, index: int, cut: float, amount: float) -> Decisions:
+        """Return the decisions on a group; the sums of squares follow from its effective number of rows."""
+        group = self.reduced.groups[index]
+        weights = _weights_by_decision(group, self._repaired(group, amount), cut)
+        return Decisions(weights, weights * _total(group) / self.audit.groups[index].effective_rows)
+
+    def _error_rates(self, table: Decisions) -> dict[str, Estimate | None]:
+        tallies = {rate: table.tally(rate) for rate in ERROR_RATES}
+        confidence = self.audit.settings.confidence
+        return {rate: share(tally, confidence) if tally.total > 0 else None for rate, tally in tallies.items()}
+
+    def _overall_rates(self, tables: list[Decisions], cut: float) -> dict[str, float | None]:
+        weights = np.sum([table.weights for table in tables], axis=0)
+        if not self.reduced.can_repair:  # groups may overlap
+            weights = _weights_by_decision(self.reduced.everyone, self._repaired(self.reduced.everyone, 0.0), cut)
+        tallies = {rate: Decisions(weights, weights).tally(rate) for rate in ERROR_RATES}
+        return {rate: tally.value if tally.total > 0 else None for rate, tally in tallies.items()}
+
     def _judged(self, chosen: list[int]) -> list[int]:
         judged = [index for index in chosen if self.audit.groups[index].judged]
         return judged if len(judged) >= 2 else chosen
@@ -218,6 +259,12 @@ class WhatIf:
 
 def _total(group: NodeMasses) -> float:
     return float(group.masses.sum())
+
+
+def _weights_by_decision(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> NDArray[np.float64]:
+    """Return the weight at or below and above a threshold, by label."""
+    selected = scores > cut + _SLACK
+    return np.stack([group.masses[:, ~selected].sum(axis=1), group.masses[:, selected].sum(axis=1)], axis=1)
 
 
 def _weight_above(group: NodeMasses, scores: NDArray[np.float64], cut: float) -> float:

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from fairtransport._text import percent, shorten
+from fairtransport.auditing.errors.summary import errors_sentence
 from fairtransport.report.pages.audit._script_data import audit_styles
 from fairtransport.report.style.colors import MOST_NAMED
 
@@ -64,16 +65,20 @@ def render_notebook_cell(audit: Audit) -> str:
     left_out = len(audit.groups) - len(largest)
     more = f"<p><small>{left_out:,} smaller groups are not shown.</small></p>" if left_out else ""
     return (
-        f'<div style="max-width:60em"><p>{_verdict_html(audit)}</p>'
+        f'<div style="max-width:60em"><p>{_as_html(audit.verdict.sentence)}</p>{_errors(audit)}'
         f'<table style="border-collapse:collapse">{rows}</table>{more}'
         "<p><small><code>print(audit)</code> shows more, <code>audit.to_html(path)</code> writes the page.</small></p>"
         "</div>"
     )
 
 
-def _verdict_html(audit: Audit) -> str:
-    sentence = escape(audit.verdict.sentence)
-    return sentence.replace("\u2068", "<b><bdi>").replace("\u2069", "</bdi></b>")
+def _errors(audit: Audit) -> str:
+    sentence = errors_sentence(audit)
+    return "" if sentence is None else f"<p>{_as_html(sentence)}</p>"
+
+
+def _as_html(sentence: str) -> str:
+    return escape(sentence).replace("\u2068", "<b><bdi>").replace("\u2069", "</bdi></b>")
 
 
 def _row(cells: list[str], tag: str) -> str:

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from fairtransport import __version__
 from fairtransport._text import count_word, one_line, shorten
-from fairtransport.report._what_if import WhatIf
+from fairtransport.report._what_if import ERROR_RATES, WhatIf
+from fairtransport.report.pages.audit._calibration_section import (
+    collect_calibration_sheets,
+    collect_calibration_tables,
+    collect_panels,
+)
 from fairtransport.report.pages.audit._distance_matrix import collect_distance_matrix
+from fairtransport.report.pages.audit._error_section import (
+    RATE_NAMES,
+    collect_error_rows,
+    collect_error_sheets,
+    collect_error_tables,
+)
 from fairtransport.report.pages.audit._method_notes import collect_method_notes
 from fairtransport.report.pages.audit._rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.pages.audit._script_data import audit_styles, collect_script_data
@@ -74,7 +85,14 @@ def collect_audit_page(
         Values of the template.
     """
     what_if = WhatIf.of(audit, repair_target=repair_target)
-    tables = collect_tables(audit)
+    tables, error_tables, calibration_tables = (
+        collect(audit) for collect in (collect_tables, collect_error_tables, collect_calibration_tables)
+    )
+    sheets = {
+        **collect_sheets([*tables, *error_tables, *calibration_tables], audit),
+        **collect_error_sheets(audit),
+        **collect_calibration_sheets(audit),
+    }
     indices = range(len(audit.groups))
     columns = ", ".join(one_line(column) for column in audit.settings.columns)
     script_data = collect_script_data([what_if], names=[""], indices=[indices])
@@ -84,9 +102,13 @@ def collect_audit_page(
         "verdict": audit.verdict,
         "points": verdict_points(audit, what_if),
         "cards": collect_cards(audit),
-        "data": {**script_data, "sheets": collect_sheets(tables, audit)},
+        "data": {**script_data, "sheets": sheets},
         "names": [""],
         "threshold_rows": collect_threshold_rows([what_if], [indices]),
+        "error_rows": collect_error_rows(what_if),
+        "error_tables": error_tables,
+        "panels": collect_panels(audit),
+        "calibration_tables": calibration_tables,
         "repairable": what_if.reduced.can_repair,
         "repair_call": _repair_call(repair_target),
         "tables": tables,
@@ -135,6 +157,12 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "confidence": f"{first.settings.confidence:.0%}",
         "rows": f"{first.rows:,}",
         "n_groups": count_word(len(first.groups)),
+        "high_is_favourable": first.settings.favourable == "high",
+        "rate_names": [(rate, *RATE_NAMES[rate]) for rate in ERROR_RATES],
+        "error_rows": [],
+        "error_tables": [],
+        "panels": [],
+        "calibration_tables": [],
     }
 
 

@@ -15,7 +15,7 @@ from fairtransport.storage import write_atomically
 __all__ = ["check_destination", "render_audit_page", "write_page"]
 
 _PACKAGE = "fairtransport.report.pages"
-_SCRIPTS = ("data", "what_if", "formats", "chart", "live", "controls", "csv", "main")
+_SCRIPTS = ("data", "what_if", "formats", "chart", "live", "errors", "controls", "csv", "main")
 _MAX_ROWS = 15  # rows of a table that are shown until the reader asks for all
 
 

@@ -41,7 +41,8 @@ def collect_script_data(
     Returns
     -------
     dict
-        ``range``, ``threshold`` (the initial one), ``confidence`` and ``z`` of intervals, ``labelled``, ``groups``
+        ``range``, ``threshold`` (the initial one), ``confidence`` and ``z`` of intervals, ``favourable``,
+        ``minJudgedRows``, ``labelled``, ``groups``
         (name, colour, dashes) and ``audits``: bins, sum of the distances of all pairs, and for each group its rows,
         whether it is judged, the nodes with rows (``at``, as differences), their weights by label (``masses``) and
         their scores after full repair (``images``, on [0, 1]).
@@ -52,6 +53,8 @@ def collect_script_data(
         "range": list(settings.range),
         "threshold": first.thresholds[0].threshold,
         "confidence": f"{settings.confidence:.0%}",
+        "favourable": settings.favourable,
+        "minJudgedRows": settings.min_judged_rows,
         "z": float(ndtri((1 + settings.confidence) / 2)),
         "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
         "groups": [

@@ -52,7 +52,8 @@ def collect_cards(audit: Audit) -> list[Card]:
     ]
     if first.four_fifths is not None:
         detail = f"{interval} {first.ratio.low:.2f} to {first.ratio.high:.2f}"
-        name = f"Lowest over highest rate above {first.threshold:g}"
+        rate = "rate" if first.favourable == "high" else "share not flagged"
+        name = f"Lowest over highest {rate} above {first.threshold:g}"
         cards.append(Card(name, f"{first.ratio.value:.2f}", detail, "four fifths is 0.80"))
     if "error_rate" in audit.readings:
         error = audit.readings["error_rate"]

@@ -145,6 +145,7 @@ def _group_table(audit: Audit) -> Table:
 
 
 def _threshold_table(audit: Audit) -> Table:
+    high_is_favourable = audit.settings.favourable == "high"
     interval = f"{audit.settings.confidence:.0%} interval"
     rows = []
     for summary in audit.thresholds:
@@ -168,8 +169,19 @@ def _threshold_table(audit: Audit) -> Table:
     return Table(
         key="thresholds",
         title="At the thresholds of the audit",
-        caption="Lowest and highest share selected among the groups with enough rows, and their ratio.",
-        columns=("Threshold", "Selected", "Lowest", "Highest", "Ratio", interval, "Four fifths"),
+        caption="Lowest and highest share selected among the groups with enough rows, and their ratio."
+        if high_is_favourable
+        else "Lowest and highest share flagged among the groups with enough rows; the ratio is that of the shares not "
+        "flagged.",
+        columns=(
+            "Threshold",
+            "Selected" if high_is_favourable else "Flagged",
+            "Lowest",
+            "Highest",
+            "Ratio",
+            interval,
+            "Four fifths",
+        ),
         rows=tuple(rows),
         wide=frozenset({1, 5}),
     )

@@ -50,6 +50,7 @@ def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequenc
     """
     threshold = what_ifs[0].audit.thresholds[0].threshold
     outcomes = [what_if.at(threshold) for what_if in what_ifs]
+    high_is_favourable = what_ifs[0].audit.settings.favourable == "high"
     rows = []
     for group in range(len(indices[0])):
         pairs = [(outcome, order[group]) for outcome, order in zip(outcomes, indices, strict=True)]
@@ -58,7 +59,7 @@ def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequenc
                 group=group,
                 rates=tuple(percent(outcome.rates[index].value) for outcome, index in pairs),
                 intervals=tuple(_interval(outcome, index) for outcome, index in pairs),
-                ratios=tuple(_ratio(outcome, index) for outcome, index in pairs),
+                ratios=tuple(_ratio(outcome, index, high_is_favourable=high_is_favourable) for outcome, index in pairs),
                 errors=tuple(percent(outcome.errors[index]) for outcome, index in pairs if outcome.errors is not None),
             )
         )
@@ -70,6 +71,8 @@ def _interval(outcome: Outcome, index: int) -> str:
     return f"{percent(rate.low)} to {percent(rate.high)}"
 
 
-def _ratio(outcome: Outcome, index: int) -> str:
-    highest = outcome.rates[outcome.highest].value
-    return f"{outcome.rates[index].value / highest:.2f}" if highest > 0 else "\N{EN DASH}"
+def _ratio(outcome: Outcome, index: int, *, high_is_favourable: bool) -> str:
+    """Return the rate of the favourable outcome divided by the highest."""
+    values = (outcome.rates[at].value for at in (index, outcome.better_off))
+    value, highest = values if high_is_favourable else (1 - each for each in values)
+    return f"{value / highest:.2f}" if highest > 0 else "\N{EN DASH}"

@@ -2,14 +2,26 @@
 
 const POINTS = 240;
 
-// Share of a group above POINTS + 1 scores from 0 to 1.
-function curveAbove(group, amount) {
+const LABELS = { positives: 1, negatives: 0 }; // charts of the rows with one label
+
+const labelled = (group, label) => (label === undefined ? group.below : [group.below[label]]);
+const weightOf = (group, label) => labelled(group, label).reduce((sum, one) => sum + one[one.length - 1], 0);
+
+// Share above a threshold of a group's rows, or of those with a label.
+function shareAbove(group, amount, cut, label) {
+  const at = countBelow(repaired(group, amount), cut);
+  return 1 - labelled(group, label).reduce((sum, one) => sum + one[at], 0) / weightOf(group, label);
+}
+
+// The same at POINTS + 1 scores from 0 to 1.
+function curveAbove(group, amount, label) {
   const scores = repaired(group, amount);
   const values = new Float64Array(POINTS + 1);
+  const total = weightOf(group, label);
   let at = 0;
   for (let j = 0; j <= POINTS; j += 1) {
     while (at < scores.length && scores[at] <= j / POINTS + SLACK) at += 1;
-    values[j] = 1 - group.below.reduce((sum, one) => sum + one[at], 0) / group.total;
+    values[j] = 1 - labelled(group, label).reduce((sum, one) => sum + one[at], 0) / total;
   }
   return values;
 }
@@ -55,6 +67,8 @@ function densityOfEveryone(audit, amount) {
 class Chart {
   constructor(figure) {
     this.kind = figure.dataset.chart;
+    this.label = LABELS[this.kind];
+    this.shares = this.kind !== "density";
     this.audit = AUDITS[Number(figure.dataset.audit)];
     this.plot = figure.querySelector(".plot");
     this.readout = figure.querySelector(".readout");
@@ -67,7 +81,7 @@ class Chart {
   measure() {
     const width = Math.max(260, Math.round(this.plot.clientWidth));
     const height = width < 420 ? 220 : 290;
-    const left = this.kind === "above" ? 44 : 8;
+    const left = this.shares ? 44 : 8;
     Object.assign(this, { width, height, left, right: 12, top: 16, bottom: 40 });
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   }
@@ -83,7 +97,7 @@ class Chart {
     this.measure();
     this.svg.replaceChildren();
     this.drawAxes();
-    if (this.kind === "above") this.drawAbove();
+    if (this.shares) this.drawAbove();
     else this.drawDensity();
     this.drawCut();
     this.guide = add(this.svg, "line", { class: "guide", y1: this.y(1), y2: this.y(0), visibility: "hidden" });
@@ -92,7 +106,7 @@ class Chart {
 
   drawAxes() {
     const bottom = this.y(0);
-    if (this.kind === "above") {
+    if (this.shares) {
       for (const share of [0, 0.25, 0.5, 0.75, 1]) {
         add(this.svg, "line", { class: "grid", x1: this.x(0), x2: this.x(1), y1: this.y(share), y2: this.y(share) });
         add(this.svg, "text", { x: this.left - 8, y: this.y(share) + 4, "text-anchor": "end" }, `${100 * share}%`);
@@ -105,13 +119,14 @@ class Chart {
       add(this.svg, "text", { x, y: bottom + 18, "text-anchor": "middle" }, minus(String(value)));
     }
     add(this.svg, "text", { x: this.x(1), y: bottom + 35, "text-anchor": "end" },
-      this.kind === "above" ? "Threshold on the score" : "Score");
+      this.shares ? "Threshold on the score" : "Score");
   }
 
   // Groups without a style of their own first, so that the others are drawn on top.
   order() {
     const rank = (index) => (GROUPS[index].named ? (this.audit.groups[index].judged ? 2 : 1) : 0);
-    return chosenIndices().sort((one, other) => rank(one) - rank(other));
+    const drawn = chosenIndices().filter((index) => weightOf(this.audit.groups[index], this.label) > 0);
+    return drawn.sort((one, other) => rank(one) - rank(other));
   }
 
   path(index, values, xs, ys) {
@@ -127,12 +142,12 @@ class Chart {
     const cut = nextNode(this.audit, toUnit(state.threshold));
     for (const index of this.order()) {
       const group = this.audit.groups[index];
-      this.path(index, curveAbove(group, state.amount), (j) => this.x(j / POINTS), (share) => this.y(share));
+      this.path(index, curveAbove(group, state.amount, this.label), (j) => this.x(j / POINTS), (share) => this.y(share));
     }
     for (const index of this.order()) {
       const group = this.audit.groups[index];
       if (!GROUPS[index].named) continue;
-      const share = weightAbove(group, repaired(group, state.amount), cut) / group.total;
+      const share = shareAbove(group, state.amount, cut, this.label);
       add(this.svg, "circle", { class: "dot", cx: this.x(cut), cy: this.y(share), r: 4.5, fill: GROUPS[index].colour });
     }
   }
@@ -201,14 +216,14 @@ class Chart {
     this.readout.replaceChildren();
     addHtml(this.readout, "p", "", `Above ${scoreText(fromUnit(Math.round(share * 1000) / 1000))}`);
     const cut = nextNode(this.audit, share);
-    const indices = chosenIndices();
+    const indices = chosenIndices().filter((index) => weightOf(this.audit.groups[index], this.label) > 0);
     const shown = indices.filter((index) => indices.length <= 12 || GROUPS[index].named);
     for (const index of shown) {
       const group = this.audit.groups[index];
       const line = addHtml(this.readout, "div");
       swatch(line, GROUPS[index]);
       addHtml(line, "bdi", "", GROUPS[index].name);
-      addHtml(line, "b", "", percent(weightAbove(group, repaired(group, state.amount), cut) / group.total));
+      addHtml(line, "b", "", percent(shareAbove(group, state.amount, cut, this.label)));
       if (!group.judged) addHtml(line, "span", "few-rows", "few rows");
     }
     if (shown.length < indices.length) addHtml(this.readout, "p", "", `and ${indices.length - shown.length} smaller groups`);

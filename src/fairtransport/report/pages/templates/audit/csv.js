@@ -11,11 +11,11 @@ function csvCell(value) {
 const toCsv = (rows) => `\ufeff${rows.map((row) => row.map(csvCell).join(",")).join("\r\n")}\r\n`;
 
 function save(key) {
-  const rows = key === "live" ? liveSheet() : DATA.sheets[key];
+  const rows = key === "live" ? liveSheet() : key === "live-errors" ? errorSheet() : DATA.sheets[key];
   const address = URL.createObjectURL(new Blob([toCsv(rows)], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");
   link.href = address;
-  link.download = `${key === "live" ? "selected" : key}.csv`;
+  link.download = `${{ live: CHOSEN, "live-errors": "errors" }[key] ?? key}.csv`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }

@@ -15,10 +15,11 @@ function setAll(name, text, root = document) {
   for (const element of root.querySelectorAll(`[data-live="${name}"]`)) element.textContent = text;
 }
 
+const CHOSEN = HIGH_IS_FAVOURABLE ? "selected" : "flagged";
 const ratioText = (value) => (Number.isFinite(value) ? value.toFixed(2) : "\u2013");
 
 function fourFifths(ratio) {
-  if (!Number.isFinite(ratio.value)) return "nobody is selected";
+  if (!Number.isFinite(ratio.value)) return HIGH_IS_FAVOURABLE ? "nobody is selected" : "everyone is flagged";
   if (ratio.low >= 0.8) return "at least four fifths";
   if (ratio.high < 0.8) return "below four fifths";
   return "not certainly above or below four fifths";
@@ -40,6 +41,7 @@ function updateLive() {
   setAll("repaired", state.amount ? `, ${Number((100 * state.amount).toFixed(2))}% repaired` : "");
   now.forEach((result, number) => updateStrip(result, number, unrepaired));
   for (const [index, row] of rowsOfTable) updateRow(row, index, now, chosen);
+  if (rowsOfErrors.length) updateErrors(now[0], chosen);
   clearTimeout(speaking);
   const speak = () => { document.getElementById("live-summary").replaceChildren(...sentence(now, chosen, unrepaired)); };
   if (updateLive.spoken) speaking = setTimeout(speak, 150);
@@ -67,17 +69,19 @@ function updateRow(row, index, now, chosen) {
   row.classList.toggle("few", AUDITS.some((audit) => !audit.groups[index].judged));
   now.forEach((result, number) => {
     const rate = result.rates[index];
-    const top = chosen.length ? result.rates[result.highest].value : NaN;
+    const top = chosen.length ? result.outcomes[result.better].value : NaN;
+    const outcome = result.outcomes[index].value;
     setCell(row, `rate-${number}`, percent(rate.value), rate.value);
     setCell(row, `interval-${number}`, `${percent(rate.low)} to ${percent(rate.high)}`, `${rate.low} ${rate.high}`);
-    setCell(row, `ratio-${number}`, top > 0 ? ratioText(rate.value / top) : "\u2013", top > 0 ? rate.value / top : NaN);
+    setCell(row, `ratio-${number}`, top > 0 ? ratioText(outcome / top) : "\u2013", top > 0 ? outcome / top : NaN);
     if (result.errors) setCell(row, `error-${number}`, percent(result.errors[index]), result.errors[index]);
   });
   if (now.length === 2) {
     const change = now[1].rates[index].value - now[0].rates[index].value;
     setCell(row, "change", minus(`${change >= 0 ? "+" : ""}${(100 * change).toFixed(1)}`), change);
   } else {
-    updateBar(row.querySelector(".bar"), now[0].rates[index], chosen.length ? now[0].rates[now[0].highest].value : 0);
+    updateBar(row.querySelector(".bar"), now[0].rates[index], chosen.length ? now[0].outcomes[now[0].better].value : 0);
+    markWorse(row, chosen.length > 1 && index === now[0].worse && now[0].ratio.value < 1);
   }
 }
 
@@ -87,8 +91,17 @@ function updateBar(bar, rate, top) {
   whisker.setAttribute("x1", 100 * rate.low);
   whisker.setAttribute("x2", 100 * rate.high);
   const fifths = bar.querySelector(".fifths");
-  fifths.setAttribute("x1", 80 * top);
-  fifths.setAttribute("x2", 80 * top);
+  const mark = HIGH_IS_FAVOURABLE ? 80 * top : 100 - 80 * top;
+  fifths.setAttribute("x1", mark);
+  fifths.setAttribute("x2", mark);
+}
+
+// Mark the group whose rate of the favourable outcome is lowest.
+function markWorse(row, isWorse) {
+  const head = row.querySelector("th .name");
+  const mark = head.querySelector(".worse");
+  if (isWorse && !mark) addHtml(head, "span", "worse", "worse off");
+  if (!isWorse && mark) mark.remove();
 }
 
 // The results in words, as nodes: names are isolated, so that they keep their direction of writing.
@@ -106,17 +119,17 @@ function sentence(now, chosen, unrepaired) {
     if (now.length > 1) parts.push(`${number ? " " : ""}${AUDITS[number].name}: `);
     const { lowest, highest, ratio } = result;
     if (!Number.isFinite(ratio.value)) {
-      parts.push("Nobody is selected.");
+      parts.push(HIGH_IS_FAVOURABLE ? "Nobody is selected." : "Everyone is flagged.");
       return;
     }
     if (lowest === highest) {
-      parts.push(`${percent(result.rates[lowest].value)} of every group are selected.`);
+      parts.push(`${percent(result.rates[lowest].value)} of every group are ${CHOSEN}.`);
       return;
     }
     const high = Number.isFinite(ratio.high) ? ratio.high.toFixed(2) : "\u221e";
     parts.push(`${percent(result.rates[lowest].value)} of `, name(lowest), " and ");
-    parts.push(`${percent(result.rates[highest].value)} of `, name(highest), " are selected, ");
-    parts.push(`a ratio of ${ratio.value.toFixed(2)} (${DATA.confidence} interval ${ratio.low.toFixed(2)} to ${high}), `);
+    parts.push(`${percent(result.rates[highest].value)} of `, name(highest), ` are ${CHOSEN}, `);
+    parts.push(`${HIGH_IS_FAVOURABLE ? "a ratio" : "a ratio of those not flagged"} of ${ratio.value.toFixed(2)} (${DATA.confidence} interval ${ratio.low.toFixed(2)} to ${high}), `);
     parts.push(`${fourFifths(ratio)}.`);
   });
   if (state.amount && unrepaired.error !== null) {

@@ -44,6 +44,34 @@ function weightWrong(group, scores, cut) {
   return zeros[zeros.length - 1] - zeros[at] + ones[at];
 }
 
+const ERROR_RATES = {
+  true_positive_rate: (t) => [t.tp, t.fn],
+  false_positive_rate: (t) => [t.fp, t.tn],
+  false_negative_rate: (t) => [t.fn, t.tp],
+  positive_predictive_value: (t) => [t.tp, t.fp],
+  negative_predictive_value: (t) => [t.tn, t.fn],
+  accuracy: (t) => [t.tp + t.tn, t.fp + t.fn],
+};
+
+// Weight of the rows by label and decision.
+function decisions(group, scores, cut) {
+  const at = countBelow(scores, cut);
+  const [zeros, ones] = group.below;
+  return { tn: zeros[at], fp: zeros[zeros.length - 1] - zeros[at], fn: ones[at], tp: ones[ones.length - 1] - ones[at] };
+}
+
+// The rates of a table of decisions, with Wilson's intervals; null without rows. Weights inflate variances by "design".
+function errorRates(table, design) {
+  return Object.fromEntries(Object.entries(ERROR_RATES).map(([name, counts]) => {
+    const [inside, outside] = counts(table);
+    const total = inside + outside;
+    return [name, total > 0 ? { ...wilson(inside / total, total / design, DATA.z), size: total / design } : null];
+  }));
+}
+
+const complement = (rate) => ({ value: 1 - rate.value, low: 1 - rate.high, high: 1 - rate.low });
+const HIGH_IS_FAVOURABLE = DATA.favourable === "high";
+
 // Wilson's interval of a share.
 function wilson(value, size, z) {
   const z2 = z * z;
@@ -107,6 +135,8 @@ function whatIf(audit, threshold, amount, chosen) {
   let weight = 0;
   const rates = [];
   const errors = [];
+  const groupRates = [];
+  const everyone = { tn: 0, fp: 0, fn: 0, tp: 0 };
   for (const group of audit.groups) {
     const scores = repaired(group, amount);
     const inside = weightAbove(group, scores, cut);
@@ -117,12 +147,16 @@ function whatIf(audit, threshold, amount, chosen) {
       const mistaken = weightWrong(group, scores, cut);
       errors.push(mistaken / group.total);
       wrong += mistaken;
+      const table = decisions(group, scores, cut);
+      groupRates.push(errorRates(table, group.total / group.effective));
+      for (const cell of Object.keys(everyone)) everyone[cell] += table[cell];
     }
   }
   if (audit.everyone) { // groups overlap, and a row counts once
     above = weightAbove(audit.everyone, audit.everyone.scores, cut);
     wrong = labelled ? weightWrong(audit.everyone, audit.everyone.scores, cut) : 0;
     weight = audit.everyone.total;
+    if (labelled) Object.assign(everyone, decisions(audit.everyone, audit.everyone.scores, cut));
   }
   const enough = chosen.filter((index) => audit.groups[index].judged);
   const judged = enough.length >= 2 ? enough : chosen;
@@ -133,14 +167,21 @@ function whatIf(audit, threshold, amount, chosen) {
     if (rates[index].value > rates[highest].value) highest = index;
   }
   const all = chosen.length === audit.groups.length;
+  const outcomes = HIGH_IS_FAVOURABLE ? rates : rates.map(complement);
+  const [worse, better] = HIGH_IS_FAVOURABLE ? [lowest, highest] : [highest, lowest];
   return {
     rates,
+    outcomes,
+    worse,
+    better,
+    errorRates: labelled ? groupRates : null,
+    overallRates: labelled ? errorRates(everyone, 1) : null,
     errors: labelled ? errors : null,
     overall: above / weight,
     error: labelled ? wrong / weight : null,
     lowest,
     highest,
-    ratio: judged.length ? ratioOf(rates[lowest], rates[highest]) : { value: NaN, low: 0, high: Infinity },
+    ratio: judged.length ? ratioOf(outcomes[worse], outcomes[better]) : { value: NaN, low: 0, high: Infinity },
     disparity: all && !amount ? audit.disparity : disparity(audit, amount, judged), // exact, as the audit computed it
     compared: judged.length,
   };
