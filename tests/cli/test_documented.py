@@ -59,11 +59,15 @@ def files(tmp_path_factory):
     label = (rng.random(n) < scores).astype(int)
     scored = pl.DataFrame(
         {"s": scores, "race": race, "sex": sex, "hired": label, "y": label, "region": rng.choice(["n", "s"], n)}
-    )
+    ).with_columns(month=1 + pl.int_range(n) % 2)
     (folder / "day").mkdir()
     for name in ("scores", "old", "new", "day/1"):
         scored.write_parquet(folder / f"{name}.parquet")
     scored.write_csv(folder / "scores.csv")
+    scored.with_columns(s_repaired=pl.col("s")).write_csv(folder / "repaired.csv")
+    for name in ("march", "april"):
+        audit = ft.audit(scores, sensitive_features={"race": race}, n_bootstrap=20, n_permutations=20, random_state=0)
+        audit.to_json(folder / f"{name}.json")
     hours = rng.normal(38, 6, n) + 5 * (sex == "Male")
     raw = pl.DataFrame(
         {
@@ -118,7 +122,7 @@ def quick_paper(compare, table1, monkeypatch):
 
 def test_pages_have_commands():
     names = {command.split()[1] for _, command in documented()}
-    assert {"audit", "train", "score", "repair", "stream", "reproduce", "datasets", "demo"} <= names
+    assert {"audit", "compare", "train", "score", "repair", "stream", "reproduce", "datasets", "demo"} <= names
 
 
 @pytest.mark.parametrize("command", sorted({command for _, command in documented()}))
