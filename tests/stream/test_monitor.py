@@ -79,7 +79,7 @@ def test_a_history_keeps_its_ends_its_alarms_and_its_sums():
         values = {"disparity": 0.1, "noise_floor": 0.0, "moved": 0.0, "agreement": 1.0}
         history.add(batch=batch, rows=10 * batch, alarm=batch in alarms, updates=2, time=str(batch), **values)
         if batch == 5000:  # as a checkpoint would have it
-            times, history = history.known_times(), History(history.array(), history.stride, history.waiting)
+            times, history = history.known_times(), History.from_array(history.array(), history.stride, history.waiting)
             history.times = times
     points = history.points()
     assert len(points) <= MAX_POINTS

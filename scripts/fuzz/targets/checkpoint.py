@@ -1,43 +1,70 @@
-"""Histograms from the untrusted arrays of a checkpoint."""
+"""Checkpoints of a stream with correct checksums and any content, restored; then a batch is processed."""
 
 from __future__ import annotations
 
-import json
+import copy
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+from changes import Source, change_array, change_json
 
-from fairtransport.histograms import GroupHistograms, count_scores
-from fairtransport.storage.schema import from_json
+from fairtransport.persistence import unpack_model
+from fairtransport.storage import pack_container, unpack_container
+from fairtransport.stream._options import AdjusterOptions
+from fairtransport.stream._state import StreamState
+from fairtransport.stream.scorers import scorer_for
 
-SHARE = 1
-REFUSALS = (ValueError,)
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.persistence.models import fitted
+
+SHARE = 2
+REFUSALS = (KeyError, TypeError, ValueError)  # those that the store turns into its own
+
+_ROWS = 40
+_OPTIONS = AdjusterOptions(1e-3, 1, 2, 3, 1.0, 1000.0, 10, 5)
+_DRAWS = np.random.default_rng(0)
+
+
+def _checkpoint(name: str) -> tuple:
+    model, X, group = fitted(name)
+    scorer = scorer_for(model)
+    content = scorer.pack()
+    state = StreamState.start(type(scorer).unpack(content), _OPTIONS, "run")
+    for start in range(0, 120, _ROWS):
+        state.process(X[start : start + _ROWS], group[start : start + _ROWS])
+    container = unpack_container(pack_container("checkpoint", state.schema(3), state.arrays()))
+    return container, content, X[:_ROWS], group[:_ROWS]
+
+
+with warnings.catch_warnings(action="ignore"):
+    _BASES = [_checkpoint(name) for name in ("COT", "COT of each group", "repair")]
 
 
 def seeds() -> list[bytes]:
-    """Return the arrays of small histograms as JSON, and inconsistent ones."""
-    kinds = [
-        count_scores([0.1, 0.5, 0.9], sensitive_features=["a", "b", "CANARY7"], n_bins=8),
-        count_scores([0.1, 0.9], [0, 1], sensitive_features=[1, 2], sample_weight=[1.0, 2.5], n_bins=4),
-        count_scores([0.1, 0.9], sensitive_features={"r": ["a", "b"], "s": ["c", "d"]}, grouping="each", n_bins=4),
-    ]
-    made = [{name: array.tolist() for name, array in counted.to_arrays().items()} for counted in kinds]
-    spec = json.loads(made[0]["spec"])
-    inconsistent = [
-        {**made[0], "spec": json.dumps({**spec, **change})} for change in ({"n_bins": 1 << 20}, {"n_classes": 1 << 40})
-    ]
-    return [json.dumps(one).encode() for one in (*made, *inconsistent, {**made[0], "at": [-1, 2, 3]})]
+    """Return a case for each model without a change, and with changes at random."""
+    drawn = [bytes([number, 1 + number % 3]) + _DRAWS.bytes(30) for number in range(60)]
+    return [*(bytes([number, 0]) for number in range(len(_BASES))), *drawn, b'\0\1\1\0\0\5{"title": "x"}']
 
 
 def case(data: bytes) -> None:
-    """Read the case as JSON: names of arrays, and lists."""
-    content = from_json(data, name="case")
-    if not isinstance(content, dict):
-        return
-    try:
-        arrays = {name: np.array(value) for name, value in content.items()}
-    except (ValueError, OverflowError):  # ragged lists, large numbers: no arrays
-        return
-    counted = GroupHistograms.from_arrays(arrays)
-    again = GroupHistograms.from_arrays(counted.to_arrays())
-    if not np.array_equal(again.masses, counted.masses) or not np.isfinite(counted.masses).all():
-        raise RuntimeError("Histograms differ after storing.")
+    """Apply the changes, restore the state of the stream and process a batch."""
+    source = Source(data)
+    container, content, X, group = _BASES[source.byte() % len(_BASES)]
+    schema, arrays = copy.deepcopy(container.schema), dict(container.arrays)
+    for _ in range(source.byte() % 4):
+        if source.byte() % 2:
+            change_json(schema, source)
+        else:
+            change_array(arrays, source)
+    read = {name: np.array(array, order="C") for name, array in arrays.items()}
+    with warnings.catch_warnings(action="ignore"):
+        start = type(scorer_for(unpack_model(content))).unpack(content)
+        state = StreamState.from_checkpoint(replace(container, schema=schema, arrays=read), start)
+        if max(state.options.quiet_updates, state.options.alarm_updates) > 100:  # would only take long
+            return
+        scores = state.process(X, group).scores
+    if len(scores) != _ROWS or not ((scores >= -1e-12) & (scores <= 1.0 + 1e-12)).all():
+        raise RuntimeError("A restored stream gives scores that are none.")

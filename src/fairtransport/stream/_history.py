@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._validation import check_count
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,17 +22,12 @@ class History:
 
     Beyond that, neighbouring points are merged; an alarm of either is kept.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n_points, 8), optional
-        Points of a checkpoint.
-    stride : int, default=1
-        Batches per point.
-    waiting : int, default=0
-        Batches in the last point, if it is not complete; otherwise 0.
-
     Attributes
     ----------
+    stride : int
+        Batches per point.
+    waiting : int
+        Batches in the last point, if it is not complete; otherwise 0.
     times : dict of int to str
         Time of each point, by batch, as far as it is known.
 
@@ -44,10 +41,23 @@ class History:
     (True, 1, 4999)
     """
 
-    def __init__(self, array: NDArray[np.float64] | None = None, stride: int = 1, waiting: int = 0) -> None:
-        self._rows = [] if array is None else [list(row) for row in array.tolist()]
-        self.stride, self.waiting = stride, waiting
+    def __init__(self) -> None:
+        self._rows: list[list[float]] = []
+        self.stride, self.waiting = 1, 0
         self.times: dict[int, str] = {}
+
+    @classmethod
+    def from_array(cls, array: NDArray[np.float64], stride: int, waiting: int) -> History:
+        """Return the history of a checkpoint, from what `array` returned and its attributes."""
+        if array.shape[1:] != (len(_NAMES),) or len(array) > 2 * MAX_POINTS:
+            raise ValueError(f"A history has at most {2 * MAX_POINTS} points of {len(_NAMES)} numbers.")
+        history = cls()
+        history._rows = array.astype(np.float64).tolist()
+        history.stride, history.waiting = (
+            check_count(stride, name="stride"),
+            check_count(waiting, name="waiting", least=0),
+        )
+        return history
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -271,9 +271,12 @@ class StreamState:
         for scorer in (state.original, state.accepted):
             scorer.add_groups(state.current.groups)
         state.current.restore_projection(state.accepted, state.options.trust_radius)
-        state.monitor = Monitor(float(state.options.monitor_half_life), **_with_prefix(arrays, "monitor."))
-        state.alarm = DriftAlarm(float(state.options.alarm_rate), **_with_prefix(arrays, "alarm."))
-        state.history = History(arrays["history"], *schema["history"])
+        n_groups = len(state.current.groups)
+        monitor = Monitor.new(n_groups, float(state.options.monitor_half_life))
+        alarm = DriftAlarm.new(n_groups, float(state.options.alarm_rate))
+        state.monitor = replace(monitor, **_like(monitor.arrays(), arrays, "monitor."))
+        state.alarm = replace(alarm, **_like(alarm.arrays(), arrays, "alarm."))
+        state.history = History.from_array(arrays["history"], *schema["history"])
         for name in _COUNTERS:
             setattr(state, name, int(schema[name]))
         state.moved, state.frozen, state.extra = float(schema["moved"]), bool(schema["frozen"]), dict(schema["extra"])
@@ -288,8 +291,17 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _with_prefix(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
-    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
+def _like(expected: dict[str, NDArray[Any]], arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
+    """Return the arrays of a checkpoint with a prefix; raise unless they have the expected names, types and shapes."""
+    stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    kinds = {name: (array.shape, array.dtype) for name, array in expected.items()}
+    if {name: (array.shape, array.dtype) for name, array in stored.items()} != kinds:
+        raise ValueError("The arrays of the checkpoint do not fit its groups.")
+    if any(
+        np.isnan(array).any() or (name != "capitals" and array.min(initial=0) < 0) for name, array in stored.items()
+    ):
+        raise ValueError("The arrays of the checkpoint are not counts, sums and capitals.")
+    return stored
 
 
 def _none_if_nan(value: float) -> float | None:
