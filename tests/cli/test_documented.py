@@ -83,6 +83,8 @@ def files(tmp_path_factory):
         raw.write_csv(folder / f"{name}.csv")
     model = TableModel(LogisticRegression(), label="income", sensitive_features=["race", "sex"]).fit(raw)
     ft.save(model, folder / "model.ft")
+    signing = ["sign", str(folder / "model.ft"), "--key", str(folder / "signing.key"), "--new-key"]
+    assert CliRunner().invoke(app, signing).exit_code == 0
     transport = ft.ContinuousTransportClassifier(parity_weight=0.3)
     ft.save(TableModel(transport, label="income", sensitive_features=["race", "sex"]).fit(raw), folder / "cot.ft")
     raw.write_ndjson(folder / "rows.jsonl")
@@ -134,6 +136,9 @@ def test_documented_command_runs(command, here, quick_paper, monkeypatch):
     outputs = [words[position + 1] for position, word in enumerate(words) if word in {"--out", "--html", "--sql"}]
     for output in outputs:
         Path(output).unlink(missing_ok=True)
+    if "--new-key" in words:
+        for name in ("signing.key", "signing.pub"):
+            Path(name).unlink()
     content = Path("new.csv").read_bytes() if "-" in words else None
     if "audit" in words:
         words += ["--replicates", "20"]
