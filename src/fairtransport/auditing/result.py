@@ -314,17 +314,18 @@ class Audit(AuditData):
 
         Parameters
         ----------
-        kind : {"distribution", "cdf", "pairs", "map"}, default "distribution"
+        kind : {"distribution", "cdf", "pairs", "map", "errors", "reliability"}, default "distribution"
             The distributions of the groups' scores; their distribution functions, with the distance between the
-            farthest pair as the area between them; the matrix of pairwise distances; or the maps of a repair.
+            farthest pair as the area between them; the matrix of pairwise distances; the maps of a repair; or, with
+            labels, the error rates at a threshold and the reliability curves.
         **options
             ``ax=``, and the other parameters of the display's ``from_audit``.
 
         Returns
         -------
         Display
-            `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay` or
-            `TransportMapDisplay`, with ``ax_`` and ``figure_``.
+            `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay`,
+            `TransportMapDisplay`, `ErrorRateDisplay` or `ReliabilityDisplay`, with ``ax_`` and ``figure_``.
         """
         return render("plot_audit", self, kind=kind, **options)
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from fairtransport.report.displays._adjustment import AdjustmentDisplay
     from fairtransport.report.displays._cdf import CdfDisplay
     from fairtransport.report.displays._dual import DualDisplay
+    from fairtransport.report.displays._error_rates import ErrorRateDisplay
     from fairtransport.report.displays._frontier import FrontierDisplay
     from fairtransport.report.displays._group_distribution import GroupDistributionDisplay
     from fairtransport.report.displays._method_panels import distribution_figure
     from fairtransport.report.displays._pairwise_disparity import PairwiseDisparityDisplay
+    from fairtransport.report.displays._reliability import ReliabilityDisplay
     from fairtransport.report.displays._series import AuditSeriesDisplay
     from fairtransport.report.displays._transport_map import TransportMapDisplay
     from fairtransport.report.pages.methods._page import COMPARISON_FILES, write_comparison
@@ -35,10 +37,12 @@ __all__ = [
     "CdfDisplay",
     "Comparison",
     "DualDisplay",
+    "ErrorRateDisplay",
     "FrontierDisplay",
     "GroupDistributionDisplay",
     "MethodOutcome",
     "PairwiseDisparityDisplay",
+    "ReliabilityDisplay",
     "TransportMapDisplay",
     "WhatIf",
     "distribution_figure",
@@ -54,10 +58,12 @@ _MODULES = {
     "CdfDisplay": "displays._cdf",
     "Comparison": "_comparison",
     "DualDisplay": "displays._dual",
+    "ErrorRateDisplay": "displays._error_rates",
     "FrontierDisplay": "displays._frontier",
     "GroupDistributionDisplay": "displays._group_distribution",
     "MethodOutcome": "_comparison",
     "PairwiseDisparityDisplay": "displays._pairwise_disparity",
+    "ReliabilityDisplay": "displays._reliability",
     "TransportMapDisplay": "displays._transport_map",
     "WhatIf": "_what_if",
     "distribution_figure": "displays._method_panels",

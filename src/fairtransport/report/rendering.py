@@ -32,6 +32,8 @@ _DISPLAYS = {
     "cdf": "CdfDisplay",
     "pairs": "PairwiseDisparityDisplay",
     "map": "TransportMapDisplay",
+    "errors": "ErrorRateDisplay",
+    "reliability": "ReliabilityDisplay",
 }
 
 

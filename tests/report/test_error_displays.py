@@ -1,0 +1,67 @@
+"""Displays of errors: what is drawn is what the audit holds."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import fairtransport as ft
+from fairtransport.report import ErrorRateDisplay, ReliabilityDisplay
+from fairtransport.report._what_if import ERROR_RATES
+
+mpl.use("Agg")
+QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def test_points_are_the_rates_and_bars_their_intervals(audit):
+    display = audit.plot("errors")
+    assert isinstance(display, ErrorRateDisplay)
+    for container, group in zip(display.points_, audit.error_rates[0].groups, strict=True):
+        points, _, (bars,) = container
+        expected = [group.rates[name] for name in ERROR_RATES]
+        assert np.allclose(points.get_xdata(), [one.value for one in expected])
+        segments = np.array(bars.get_segments())[:, :, 0]
+        assert np.allclose(segments, [[one.low, one.high] for one in expected])
+    assert len(display.ax_.get_yticklabels()) == len(ERROR_RATES)
+
+
+def test_another_threshold(audit_of):
+    audit = audit_of(options={"thresholds": [0.25, 0.5]})
+    display = ErrorRateDisplay.from_audit(audit, threshold=0.5)
+    expected = audit.error_rates[1].groups[0].rates[ERROR_RATES[0]].value
+    assert display.points_[0][0].get_xdata()[0] == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"threshold must be one of the audit's: 0\.25, 0\.5"):
+        audit.plot("errors", threshold=0.3)
+
+
+def test_curves_are_the_reliability_of_the_audit(audit):
+    _, ax = plt.subplots()
+    display = audit.plot("reliability", ax=ax)
+    assert isinstance(display, ReliabilityDisplay)
+    assert display.ax_ is ax
+    for line, group in zip(display.lines_, audit.calibration.groups, strict=True):
+        assert np.allclose(line.get_xdata(), [part.mean_score for part in group.bins])
+        assert np.allclose(line.get_ydata(), [part.rate.value for part in group.bins])
+
+
+@pytest.mark.parametrize("kind", ["errors", "reliability"])
+def test_labels_are_needed(kind):
+    audit = ft.audit([0.1, 0.4, 0.6, 0.9], sensitive_features=["a", "a", "b", "b"], **QUICK)
+    with pytest.raises(ValueError, match="The audit has no labels"):
+        audit.plot(kind)
+
+
+@pytest.mark.parametrize("kind", ["errors", "reliability"])
+def test_many_groups_and_undefined_rates(kind):
+    rng = np.random.default_rng(0)
+    groups, labels = rng.integers(0, 30, 900), rng.integers(0, 2, 900)
+    labels[groups == 0] = 0
+    ft.audit(rng.random(900), labels, sensitive_features=groups, **QUICK).plot(kind).figure_.canvas.draw()
