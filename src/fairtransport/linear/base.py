@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import replace
@@ -18,6 +17,7 @@ from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
+from fairtransport._warnings import warn_caller
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import default_parity_weight, memory_from_batch, row_masses
 from fairtransport.linear.online.memory import Batch, widened_weights
@@ -463,7 +463,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.adjusting_ = result.memory
         self.outcome_ = result.outcome.text
         for message, category in result.outcome.warnings:
-            warnings.warn(message, category, stacklevel=3)
+            warn_caller(message, category)
 
     def _store_start(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import sklearn
@@ -10,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._validation import check_count
+from fairtransport._warnings import warn_caller
 from fairtransport.persistence._objects import ObjectReader, ObjectWriter
 from fairtransport.persistence._summaries import Change
 from fairtransport.persistence.recipes import BOOSTER
@@ -114,12 +114,11 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     content, changes = pack_model(model, people_per_point)
     largest = max((change.mean for name, change in changes.items() if name.endswith(".maps_")), default=0.0)
     if largest > _MAX_CHANGE:
-        warnings.warn(
+        warn_caller(
             f"The file stores one point for every {people_per_point} scores, which changes the repaired scores of a "
             f"small group by {largest:.3f} on average. Merge small groups, or pass people_per_point=1 if the file may "
             "contain scores of individuals.",
             ModelFileWarning,
-            stacklevel=2,
         )
     return write_atomically(path, content)
 
@@ -297,9 +296,8 @@ def _summary_of(container: Container) -> tuple[int, dict[str, Change]]:
 def _warn_of_versions(made_by: dict[str, str]) -> None:
     theirs, ours = made_by.get("scikit-learn"), sklearn.__version__
     if theirs is not None and theirs.split(".")[:2] != ours.split(".")[:2]:
-        warnings.warn(
+        warn_caller(
             f"The file contains estimators of another version of scikit-learn than {ours}, which is installed; "
             "fairtransport.persistence.describe names it. Check some predictions, or save the model again.",
             ModelFileWarning,
-            stacklevel=4,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_weights
+from fairtransport._warnings import warn_caller
 from fairtransport.groups import MIN_GROUP_SIZE, Groups
 from fairtransport.histograms import Grid
 from fairtransport.repair.group_checks import check_histograms, groups_to_repair, require_groups, with_dropped_labels
@@ -395,12 +395,11 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
-            warnings.warn(
+            warn_caller(
                 f"None of the {len(self.groups_)} groups has min_group_size={self.min_group_size} rows, so the same "
                 "map is applied to all of them and their ranks stay as different as they were. Give more rows, or set "
                 "a smaller min_group_size=.",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _html_repr(self) -> str:

@@ -36,12 +36,12 @@ import json
 import os
 import re
 import secrets
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._warnings import warn_caller
 from fairtransport.storage import (
     Container,
     ModelFileError,
@@ -201,19 +201,17 @@ class Store:
             with contextlib.suppress(OSError):
                 self._path(version).replace(self._path(version).with_suffix(".ft.damaged"))
         if damaged:
-            warnings.warn(
+            warn_caller(
                 f"{len(damaged)} checkpoint(s) of the store are damaged; the run continues from version "
                 f"{checkpoint.schema['version']}, the newest intact one.",
                 StoreWarning,
-                stacklevel=3,
             )
         length = int(checkpoint.schema["journal"])
         if self.journal.length < length:
-            warnings.warn(
+            warn_caller(
                 f"The journal of the store lacks {length - self.journal.length} bytes that were written; the run "
                 "continues without them.",
                 StoreWarning,
-                stacklevel=3,
             )
         self.journal.continue_after(min(length, self.journal.length))
         return checkpoint

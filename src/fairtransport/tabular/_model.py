@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +13,7 @@ from fairtransport._columns import say_columns
 from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_choice, check_flag, check_real
-from fairtransport._warnings import FairnessWarning
+from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
@@ -210,11 +209,10 @@ class TableModel(BaseEstimator):
         self.set_aside_ = set_aside
         self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, positive)
         if self.leaking_columns_:
-            warnings.warn(
+            warn_caller(
                 f"The labels can be told almost without error from {say_columns(self.leaking_columns_)} alone. What is "
                 "known only after the label does not belong to the features: leave it out with drop=.",
                 FairnessWarning,
-                stacklevel=2,
             )
         self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept))
         return self

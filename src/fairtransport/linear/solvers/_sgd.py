@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._progress import progress
+from fairtransport._warnings import warn_caller
 from fairtransport.linear.solvers._monitor import History, Monitor
 from fairtransport.transport.fourier import draw_features
 from fairtransport.transport.kernels import updates
@@ -259,7 +259,7 @@ class Trainer:
         except KeyboardInterrupt:
             theta = history.theta
             outcome = f"interrupted after {self.done} of {n_updates} updates; the best model so far is kept"
-            warnings.warn(f"Training was {outcome}.", ConvergenceWarning, stacklevel=2)
+            warn_caller(f"Training was {outcome}.", ConvergenceWarning)
         return Result(
             theta,
             self.objective.dual.features if self.objective.dual else None,
@@ -326,21 +326,19 @@ class Trainer:
 
     @staticmethod
     def _warn_of_recovery() -> None:
-        warnings.warn(
+        warn_caller(
             f"Training diverged; it went back to the best model so far and on with steps {1 / _SMALLER:.0f} times "
             "smaller.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
     @staticmethod
     def _warn_of_failure(event: str) -> str:
         outcome = f"{event}; the best model so far is kept"
-        warnings.warn(
+        warn_caller(
             f"Training {outcome}. Leave dual_step and parameter_step at None or make them smaller; l2 with a strength "
             "near 0.1 and a kernel_variance near 0.1 is safest.",
             ConvergenceWarning,
-            stacklevel=4,
         )
         return outcome
 
