@@ -15,7 +15,7 @@ def test_the_cost_of_repair_is_a_further_point(audit):
     *points, repair = verdict_points(audit, what_if)
     assert tuple(points) == audit.verdict.points
     more = 100 * (what_if.at(0.5, 1.0).error - what_if.at(0.5).error)
-    assert repair.startswith("Full repair of these scores would leave")
+    assert repair.startswith("Full repair, measured on the rows it is fitted to, leaves")
     assert f"{abs(more):.1f} {'more' if more > 0 else 'fewer'} wrong decisions per 100 people" in repair
     assert verdict_points(audit, WhatIf.of(audit, repair_target=None)) == list(audit.verdict.points)
 

@@ -9,7 +9,7 @@ from fairtransport.report._what_if import WhatIf
 from fairtransport.report.pages.audit._comparison_tables import collect_comparison_tables
 from fairtransport.report.pages.audit._comparison_verdict import comparison_verdict
 from fairtransport.report.pages.audit._method_notes import collect_comparison_notes
-from fairtransport.report.pages.audit._page import collect_common
+from fairtransport.report.pages.audit._page import collect_common, collect_sources
 from fairtransport.report.pages.audit._rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.pages.audit._script_data import collect_script_data
 from fairtransport.report.pages.audit._tables import collect_sheets
@@ -82,4 +82,5 @@ def collect_audit_comparison_page(
         "tables": tables,
         "matrix": None,
         "method": collect_comparison_notes(what_ifs, names),
+        "sources": collect_sources(dict(zip(names, (comparison.before, comparison.after), strict=True))),
     }

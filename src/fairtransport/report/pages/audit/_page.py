@@ -30,13 +30,13 @@ from fairtransport.report.style.colors import MOST_NAMED
 from fairtransport.report.style.web_pages import date_text, software_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from fairtransport.auditing import Audit
 
-__all__ = ["audit_page", "collect_audit_page", "collect_common"]
+__all__ = ["audit_page", "collect_audit_page", "collect_common", "collect_sources"]
 
 
 def audit_page(audit: Audit, path: Any = None, **options: Any) -> Path | str:
@@ -95,10 +95,11 @@ def collect_audit_page(
     }
     indices = range(len(audit.groups))
     columns = ", ".join(one_line(column) for column in audit.settings.columns)
+    heading = audit.provenance.title if title is None else title
     script_data = collect_script_data([what_if], names=[""], indices=[indices])
     return {
         **collect_common([what_if], written),
-        "title": one_line(title) if title is not None else shorten(f"Scores by {columns}", 80),
+        "title": one_line(heading) if heading is not None else shorten(f"Scores by {columns}", 80),
         "verdict": audit.verdict,
         "points": verdict_points(audit, what_if),
         "cards": collect_cards(audit),
@@ -114,7 +115,24 @@ def collect_audit_page(
         "tables": tables,
         "matrix": collect_distance_matrix(audit),
         "method": collect_method_notes(audit, what_if),
+        "sources": collect_sources({"": audit}),
     }
+
+
+def collect_sources(audits: Mapping[str, Audit]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Collect what is known about the origin of audits, by their names on the page; empty where nothing is.
+
+    Parameters
+    ----------
+    audits : dict of str to Audit
+
+    Returns
+    -------
+    list of (str, list of (str, str))
+        The name of an audit, and pairs of a title and a text.
+    """
+    known = {name: [(key, one_line(text)) for key, text in audit.provenance.lines()] for name, audit in audits.items()}
+    return [(name, lines) for name, lines in known.items() if lines]
 
 
 def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
+from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS
 from fairtransport.auditing.verdict import four_fifths_text
 from fairtransport.report.pages.audit._table import (
@@ -32,7 +33,7 @@ _MAX_PAIRS = 15
 
 
 def collect_tables(audit: Audit) -> list[Table]:
-    """Return the tables of an audit: metrics, groups, thresholds, farthest pairs, and strata if there are any."""
+    """Return the tables of an audit: metrics, groups, thresholds, their rates, farthest pairs, and strata."""
     caption = (
         "A distance is the difference between two groups' shares above a threshold, averaged over all thresholds. "
         "“Corrected” is the value without the upward bias of small groups, “by chance” the value with groups assigned "
@@ -44,6 +45,8 @@ def collect_tables(audit: Audit) -> list[Table]:
         _group_table(audit),
         _threshold_table(audit),
     ]
+    if (rates := _rate_table(audit)).rows:
+        tables.append(rates)
     if len(audit.groups) > 2:
         tables.append(_pair_table(audit))
     if audit.strata:
@@ -184,6 +187,37 @@ def _threshold_table(audit: Audit) -> Table:
         ),
         rows=tuple(rows),
         wide=frozenset({1, 5}),
+    )
+
+
+def _rate_table(audit: Audit) -> Table:
+    """Return the three readings of the selection rates side by side."""
+    rows = []
+    for comparison in compare_rates(audit):
+        points = [100 * getattr(comparison.difference, name) for name in ("value", "low", "high")]
+        cells = (
+            Cell(f"{comparison.threshold:g}", comparison.threshold),
+            Cell(percent(comparison.rate.value), comparison.rate.value),
+            Cell(_ratio_text(comparison.ratio.value), comparison.ratio.value),
+            Cell("met" if comparison.four_fifths else "not met", comparison.four_fifths),
+            Cell(f"{points[0]:.1f} ({points[1]:.1f} to {points[2]:.1f})", comparison.difference.value),
+            Cell("p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.2g}", comparison.p_value),
+            Cell("significant" if comparison.significant else "not significant", comparison.significant),
+            Cell("significant" if comparison.material else "not significant", comparison.material),
+        )
+        rows.append(Row(comparison.group, cells))
+    outcome = "selected" if audit.settings.favourable == "high" else "not flagged"
+    return Table(
+        key="rates",
+        title="Three readings of the same rates",
+        caption=f"Each group's rate of being {outcome}, compared with the group that is {outcome} most often. The "
+        "four-fifths rule looks at the ratio alone; statistical significance asks whether chance could explain the "
+        "difference, in percentage points, with p-values adjusted for the number of groups (Holm); practically "
+        f"significant is a difference of {100 * audit.settings.materiality:g} points or more. None of the three says "
+        "whether a difference is lawful.",
+        columns=("Group", "Above", "Rate", "Ratio", "Four fifths", "Difference", "p", "Statistically", "Practically"),
+        rows=tuple(rows),
+        wide=frozenset({1, 6}),
     )
 
 

@@ -42,7 +42,7 @@ def _repair(audit: Audit, what_if: WhatIf) -> str:
     threshold = audit.thresholds[0].threshold
     before, after = what_if.at(threshold), what_if.at(threshold, amount=1.0, chosen=compared_groups(audit))
     left = 100 * after.disparity / audit.verdict.n_pairs
-    text = f"Full repair of these scores would leave {left:.1f} percentage points between two groups on average"
+    text = f"Full repair, measured on the rows it is fitted to, leaves {left:.1f} percentage points between two groups"
     if before.error is None or after.error is None:
         return f"{text}."
     change = 100 * (after.error - before.error)
