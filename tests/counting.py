@@ -1,4 +1,6 @@
-"""A plugin for `make trust`: writes each test's outcome, and how many examples hypothesis tried, to a folder.
+"""A plugin for `make trust`: writes each test's outcome, and how many cases it and hypothesis tried, to a folder.
+
+A test tells the number of its cases by ``record_property("cases", ...)``.
 
 Only loaded by scripts/trust.py (``-p tests.counting``).
 """
@@ -30,7 +32,8 @@ def pytest_runtest_logreport(report):
     if report.when == "call" or (report.when == "setup" and not report.passed):
         outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
         with (FOLDER / "all.tests").open("a") as file:
-            file.write(f"{report.nodeid.replace(' ', '_')} {outcome}\n")
+            cases = sum(number for name, number in report.user_properties if name == "cases") or 1
+            file.write(f"{report.nodeid.replace(' ', '_')} {outcome} {cases}\n")
 
 
 @pytest.hookimpl

@@ -18,7 +18,8 @@ def environment():
     return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 
-def test_200_kills_leave_the_old_file_or_the_new_one(tmp_path):
+def test_200_kills_leave_the_old_file_or_the_new_one(tmp_path, record_property):
+    record_property("cases", KILLS)
     script = Path(__file__).with_name("killed_saves.py")
     command = [sys.executable, str(script), str(tmp_path / "model.ft"), str(KILLS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())

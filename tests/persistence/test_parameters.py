@@ -60,9 +60,11 @@ NOTHING_ALLOWED = [
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.short_name)
-def test_values_of_other_types_and_sizes_are_refused(recipe):
+def test_values_of_other_types_and_sizes_are_refused(recipe, record_property):
     n_accepted = 0
-    for name in sorted({*parameters_of(recipe), "memory", "n_jobs", "verbose", "device", "__class__"}):
+    names = sorted({*parameters_of(recipe), "memory", "n_jobs", "verbose", "device", "__class__"})
+    record_property("cases", len(names) * len(NOTHING_ALLOWED))
+    for name in names:
         for value in NOTHING_ALLOWED:
             try:
                 unpack_model(forged(recipe, **{name: value}))
@@ -75,7 +77,8 @@ def test_values_of_other_types_and_sizes_are_refused(recipe):
 
 @pytest.mark.parametrize("name", ["memory", "n_jobs", "verbose"])
 @pytest.mark.parametrize("value", ["folder", "~/folder", 10**6, -1, 1, True, "loky", {"$": "type", "name": "str"}])
-def test_parameters_of_the_machine_are_refused_in_files(name, value):
+def test_parameters_of_the_machine_are_refused_in_files(name, value, record_property):
+    record_property("cases", len(RECIPES))
     for recipe in RECIPES:
         with pytest.raises(ModelFileError):
             unpack_model(forged(recipe, **{name: value}))

@@ -20,13 +20,14 @@ MOST_SECONDS = 240  # for all of them, on a busy machine
 ACCEPTED = {"a repair of 3,000,000 knots", "weights of 2^20 columns"}
 
 
-def test_inputs_that_ask_for_much(tmp_path):
+def test_inputs_that_ask_for_much(tmp_path, record_property):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(Path(__file__).with_name("bombs.py")), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MOST_SECONDS, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert len(found) == 45
+    record_property("cases", len(found))
     accepted = {name for name, (answer, _, _) in found.items() if answer == "accepted"}
     assert ACCEPTED <= accepted <= {*ACCEPTED, "NUL in a table"}, found
     assert {name: grown for name, (_, grown, most) in found.items() if grown > most} == {}

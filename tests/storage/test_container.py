@@ -355,14 +355,16 @@ def test_bytes_after_before_and_between_are_refused(junk):
             unpack_container(changed)
 
 
-def test_every_truncation_is_refused():
+def test_every_truncation_is_refused(record_property):
+    record_property("cases", len(CONTENT))
     for size in range(len(CONTENT)):
         with pytest.raises(ModelFileError):
             unpack_container(CONTENT[:size])
 
 
-def test_every_flipped_bit_is_refused():
+def test_every_flipped_bit_is_refused(record_property):
     """Also those that mean nothing to a zip tool, such as dates."""
+    record_property("cases", 8 * len(CONTENT))
     for index in range(len(CONTENT)):
         for bit in range(8):
             damaged = bytearray(CONTENT)

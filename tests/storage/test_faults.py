@@ -125,13 +125,14 @@ def attempt(write, path, *, existing, **fault):
 @pytest.mark.parametrize(
     ("writer", "existing"), [(one, existing) for one in WRITERS for existing in (True, False)[: 2 - (one == "ft.sign")]]
 )
-def test_each_call_fails_once(writer, existing, folder):
+def test_each_call_fails_once(writer, existing, folder, record_property):
     path = folder / "model.ft"
     _, names, error = attempt(WRITERS[writer], path, existing=existing)
     assert error is None
     new = path.read_bytes()
     assert {"open", "write", "fsync", "close", "replace"} <= set(names)
     n_failures = 0
+    record_property("cases", len(names) * len(FAULTS))
     for number, name in enumerate(names):
         for fault in FAULTS.values():
             if name == "stat" and fault == errno.ENOENT:  # then there is no file, whose permissions could be kept
