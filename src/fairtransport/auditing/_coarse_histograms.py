@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.transport.line import Sample
 
-__all__ = ["MAX_NODES", "CoarseHistograms", "coarsen"]
+__all__ = ["MAX_NODES", "CoarseHistograms", "coarsen", "degrees_of_freedom"]
 
 MAX_NODES = 128
+_DEGREES = 3.0  # of freedom of a variance, times its relative variance; by simulation
+_MANY_DEGREES = 2000  # of freedom: no need for Student's t
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,9 @@ class CoarseHistograms:
         Sum of squared weights; None where every weight is 1.
     members : array of bool of shape (n_groups, n_cells), or None
         Which cells belong to each group; None where every group is one cell.
+    degrees_of_freedom : array of shape (n_groups,)
+        Of the variance of each group's mean score: few where rows are few, or a few rows with large weights or extreme
+        scores have most of it.
 
     Notes
     -----
@@ -51,6 +56,7 @@ class CoarseHistograms:
     masses: NDArray[np.float64]
     squares: NDArray[np.float64] | None
     members: NDArray[np.bool_] | None
+    degrees_of_freedom: NDArray[np.float64]
 
     @property
     def group_shares(self) -> NDArray[np.float64]:
@@ -136,7 +142,8 @@ class CoarseHistograms:
         empty = drawn.sum(axis=-1) == 0  # a Poisson draw may leave a tiny cell without rows
         if empty.any():
             drawn += empty[..., None] * source
-        return self.curves(drawn), self.curves(source[None])
+        curves = self.curves(source[None])
+        return self._studentise(self.curves(drawn), curves, rng), curves
 
     def _share_of_smallest_group(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of each cell in its smallest group, so that a group of several cells gets one pseudo-row."""
@@ -146,22 +153,26 @@ class CoarseHistograms:
         return np.divide(totals, smallest, out=np.zeros_like(totals), where=smallest > 0)
 
     def noise(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """Return the deviations of bootstrap replicates from their source, inflated for small groups."""
+        """Return the deviations of bootstrap replicates from their source."""
         drawn, source = self.bootstrap(rng, size)
         drawn -= source
-        drawn[:-1] *= self.small_sample_factors[:, None, None]
         return drawn
 
-    @property
-    def small_sample_factors(self) -> NDArray[np.float64]:
-        """Factor of each group's noise.
+    def _studentise(
+        self, drawn: NDArray[np.float64], source: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Scale the deviations of each group's replicates for the errors of small samples.
 
-        The variance of n rows around the truth is n / (n - 1) times that around their mean, and it is itself estimated
-        from n rows, for which Student's t has the variance (n - 1) / (n - 3): together n / (n - 3).
+        The variance of n rows around the truth is n / (n - 1) times that around their mean. It is itself estimated,
+        with d degrees of freedom: divided by the root of a chi-square variable over d, normal noise has Student's t
+        distribution.
         """
-        sizes = np.maximum(self.effective_sizes, 4.0)
-        factors: NDArray[np.float64] = np.sqrt(sizes / (sizes - 3))
-        return factors
+        sizes, degrees = np.maximum(self.effective_sizes, 4.0), np.maximum(self.degrees_of_freedom, 4.0)
+        known = degrees > _MANY_DEGREES
+        draws = rng.chisquare(np.where(known, 1.0, degrees), size=(drawn.shape[1], degrees.size)).T / degrees[:, None]
+        scales = np.sqrt(sizes / (sizes - 1))[:, None] / np.sqrt(np.where(known[:, None], 1.0, draws))
+        drawn[:-1] = source[:-1] + scales[:, :, None] * (drawn[:-1] - source[:-1])
+        return drawn
 
     def null_curves(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         """Return curves under the null hypothesis of no difference between groups.
@@ -215,4 +226,26 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHi
         masses=merge(histograms.masses.sum(axis=0)),
         squares=None if histograms.squares is None else merge(histograms.squares.sum(axis=0)),
         members=histograms.members,
+        degrees_of_freedom=degrees_of_freedom(histograms),
     )
+
+
+def degrees_of_freedom(histograms: GroupHistograms) -> NDArray[np.float64]:
+    r"""Return the degrees of freedom of the variance of each group's mean score (Satterthwaite), at most its size.
+
+    With weights w, scores s and :math:`a_i = w_i^2 (s_i - m)^2`, the variance is the sum of the :math:`a_i`. Over n
+    rows its own relative variance is :math:`v = \sum a_i^2 / (\sum a_i)^2 - 1 / n`, that of a chi-square variable with
+    2 / v degrees of freedom. Here they are 3 / v, with which tests are exact in simulations: the rows that make the
+    variance large also move the mean. Rows of one bin are taken to have equal weights.
+    """
+    masses, squares = histograms.by_group, histograms.squares_by_class.sum(axis=0)
+    nodes = np.linspace(0.0, 1.0, masses.shape[1])
+    totals = masses.sum(axis=1, keepdims=True)
+    means = np.divide(masses @ nodes[:, None], totals, out=np.zeros_like(totals), where=totals > 0)
+    deviations = (nodes - means) ** 2
+    fourth = np.divide(squares**3, masses**2, out=np.zeros_like(masses), where=masses > 0)
+    sums, sums_of_squares = (squares * deviations).sum(axis=1), (fourth * deviations**2).sum(axis=1)
+    ratios = np.divide(sums_of_squares, sums**2, out=np.zeros_like(sums), where=sums > 0)
+    excess = ratios - 1 / np.maximum(histograms.group_rows, 1)
+    sizes = histograms.effective_sizes
+    return np.minimum(sizes, np.divide(_DEGREES, excess, out=np.full_like(sizes, np.inf), where=excess > 0))

@@ -11,7 +11,8 @@ import numpy as np
 from fairtransport.auditing._disparity_norms import METRICS
 from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing._permutation_test import noise_floors
+from fairtransport.auditing._multiple_tests import holm
+from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
 from fairtransport.auditing.records import StratumSummary
 from fairtransport.metrics import NoiseFloor
 from fairtransport.transport.line import wasserstein
@@ -45,7 +46,6 @@ def conditional_disparities(
     Parameters
     ----------
     strata : iterable of (name, Evidence)
-        Groups without rows in a stratum are ignored.
     n_strata : int
         Number of strata.
     options : Options
@@ -60,20 +60,30 @@ def conditional_disparities(
 
     Notes
     -----
-    A stratum with fewer than two groups, or without the group that is the target, has no information about differences
-    between groups. It is listed but set aside.
+    Within a stratum, the groups with enough rows to be judged are compared. A stratum with fewer than two of them, or
+    without the group that is the target, is listed but set aside. Where no stratum has two groups that are judged, all
+    groups are compared.
     """
-    results: list[tuple[StratumSummary, _Measured | None]] = []
+    parts = []
     for name, evidence in strata:
         histograms = evidence.histograms
-        sizes = histograms.effective_sizes[histograms.weights > 0]
-        n_judged = int((sizes >= options.min_judged_rows).sum())
-        summary = StratumSummary(name, int(histograms.rows.sum()), 0.0, sizes.size, n_judged, {}, {}, {})
-        results.append((summary, _measure(evidence, options, n_strata, rng) if sizes.size >= 2 else None))
+        sizes = histograms.effective_sizes
+        present = np.flatnonzero(histograms.weights > 0)
+        judged = np.flatnonzero(sizes >= options.min_judged_rows)
+        summary = StratumSummary(name, int(histograms.rows.sum()), 0.0, present.size, judged.size, {}, {}, {})
+        parts.append((summary, evidence, present, judged))
+    any_judged = any(judged.size >= 2 for *_, judged in parts)
+    results: list[tuple[StratumSummary, _Measured | None]] = []
+    for summary, evidence, present, judged in parts:
+        compared = judged if any_judged else present
+        enough = compared.size >= 2
+        results.append((summary, _measure(evidence.only(compared), options, n_strata, rng) if enough else None))
     measured = [each for _, each in results if each is not None]
+    adjusted = iter(holm([each.floors[PAIRS_TEST].p_value for each in measured]).tolist())
     total = sum(each.total_weight for each in measured)
     summaries = tuple(
-        summary if each is None else _fill(summary, each, each.total_weight / total) for summary, each in results
+        summary if each is None else _fill(summary, each, each.total_weight / total, next(adjusted))
+        for summary, each in results
     )
     if not measured:
         return summaries, {}
@@ -88,7 +98,7 @@ def conditional_disparities(
 def _measure(evidence: Evidence, options: Options, n_strata: int, rng: np.random.Generator) -> _Measured | None:
     """Return the disparities of a stratum; None where the group that is the target has no rows."""
     try:
-        stratum = make_stratum(evidence.histograms.filled(), options.target, n_strata=n_strata)
+        stratum = make_stratum(evidence.histograms, options.target, n_strata=n_strata)
     except ValueError:
         return None
     values = _disparities(evidence, options.target)
@@ -96,9 +106,9 @@ def _measure(evidence: Evidence, options: Options, n_strata: int, rng: np.random
     return _Measured(stratum, float(evidence.histograms.everyone.sum()), values, floors)
 
 
-def _fill(summary: StratumSummary, measured: _Measured, share: float) -> StratumSummary:
+def _fill(summary: StratumSummary, measured: _Measured, share: float, p_value: float) -> StratumSummary:
     floors = {name: measured.floors[name].mean for name in METRICS}
-    p_values = {name: measured.floors[name].p_value for name in METRICS}
+    p_values = dict.fromkeys(METRICS, p_value)
     return replace(summary, share=share, metrics=measured.values, floors=floors, p_values=p_values)
 
 

@@ -16,14 +16,16 @@ is solved for the true disparity :math:`\theta_b` that would have been observed 
 the interval includes 0 when the data show no difference; an audit ensures this with the test of no difference.
 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
-noise explains. If the observed disparity is below the median under the null hypothesis, the upper limit is that of an
-observation at this median.
+noise explains. The limits do not rely on that direction alone: the lower one is also computed for a sparse direction,
+with only the deviations of more than two standard errors, where noise adds most, and the upper one for a smooth
+direction, nearly a shift, whose size is the least certain. If the observed disparity is below the median under the null
+hypothesis, the upper limit is that of an observation at this median.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -45,6 +47,11 @@ __all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions"]
 _NORMAL = NormalDist()
 _SMALL_P_VALUE = 25  # permutations resolve no p-values much below 1 - confidence divided by this
 _MAX_CURVE_ENTRIES = 1 << 21  # in memory at a time
+_SMOOTHING = 3.0  # shrinkage of the direction of the upper limit, relative to James and Stein's
+_THRESHOLD = 4.0  # deviations of less than two standard errors are left out of the direction of the lower limit
+_UPPER_CORRECTION = 0.8
+_NEGLIGIBLE = 0.02  # share of noise
+_EQUAL = 1e-9  # a disparity that is 0 but for rounding
 _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
 
 
@@ -76,11 +83,15 @@ class ConfidenceDistribution:
     ----------
     values : array of shape (n_replicates,)
         For the observed disparity.
+    lower : array of shape (n_replicates,)
+        The same for the lower limit, also with a sparse direction.
     upper : array of shape (n_replicates,)
-        For the observed disparity or the median under the null hypothesis, whichever is larger.
+        The same for the upper limit, also with a smooth direction, and for an observed disparity of at least the median
+        under the null hypothesis.
     """
 
     values: NDArray[np.float64]
+    lower: NDArray[np.float64]
     upper: NDArray[np.float64]
 
     @property
@@ -106,7 +117,9 @@ class ConfidenceDistribution:
         high = float(np.quantile(self.upper, 1 - upper_tail, method="weibull"))
         if p_value > 1 - confidence:
             return 0.0, high
-        low = float(np.quantile(self.values, lower_tail(p_value, confidence), method="weibull"))
+        resolved = p_value > 1.5 / (1 + self.values.size)
+        tail = lower_tail(p_value, confidence) if resolved else upper_tail
+        low = float(np.quantile(self.lower, tail, method="weibull"))
         if not low > 0:  # the test, which uses another statistic or null distribution, is more certain
             positive = self.values[self.values > 0]
             low = float(positive.min()) if positive.size else high
@@ -168,23 +181,23 @@ def lower_tail(p_value: float, confidence: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """One norm on one stratum: its observed deviations, and their direction after shrinkage."""
+    """One norm on one stratum: its observed deviations, and the directions of the true ones that limits assume."""
 
     norm: DisparityNorm
     stratum: Stratum
     widths: NDArray[np.float64]
     observed: NDArray[np.float64]
     direction: NDArray[np.float64]
+    smooth_direction: NDArray[np.float64]
+    sparse_direction: NDArray[np.float64]
 
     def total(self, curves: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.stratum.weight * self.norm.total(curves, self.widths)
 
     def noise(self, drawn: NDArray[np.float64], source: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the deviations of replicates from their source, inflated for small groups."""
+        """Return the deviations of replicates from their source."""
         prepare, histograms = self.norm.prepare, self.stratum.histograms
-        noise = prepare(drawn, histograms) - prepare(source, histograms)
-        noise[:-1] *= self.stratum.noise_factor * histograms.small_sample_factors[:, None, None]
-        return noise
+        return self.stratum.noise_factor * (prepare(drawn, histograms) - prepare(source, histograms))
 
 
 def confidence_distributions(
@@ -208,7 +221,7 @@ def confidence_distributions(
     chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
     chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
     components: dict[str, list[_Component]] = {}
-    null_medians: dict[str, float] = {}
+    nulls: dict[str, tuple[float, float]] = {}  # the observed disparity, and its median under the null hypothesis
     parts: defaultdict[str, list[ConfidenceDistribution]] = defaultdict(list)
     for n_drawn in chunks:
         draws = [stratum.histograms.bootstrap(rng, n_drawn) for stratum in strata]
@@ -219,17 +232,41 @@ def confidence_distributions(
             terms = components[name]
             noise = [term.noise(*draw) for term, draw in zip(terms, draws, strict=True)]
             observed = sum(float(term.total(term.observed)[0]) for term in terms)
-            if name not in null_medians:
-                null_medians[name] = float(np.median(_measure(terms, noise)))
+            if name not in nulls:
+                under_null = _measure(terms, noise)
+                nulls[name] = observed, float(np.median(under_null))
             values = _solve(terms, noise, observed)
-            upper = values if observed >= null_medians[name] else _solve(terms, noise, null_medians[name])
-            parts[name].append(ConfidenceDistribution(values, upper))
+            largest = max(nulls[name])
+            upper = values if observed == largest else _solve(terms, noise, largest)
+            lower = values
+            if any(term.smooth_direction is not term.direction for term in terms):
+                smooth = [replace(term, direction=term.smooth_direction) for term in terms]
+                upper = np.maximum(upper, _solve(smooth, noise, largest))
+                sparse = [replace(term, direction=term.sparse_direction) for term in terms]
+                lower = np.minimum(lower, _solve(sparse, noise, observed))
+            parts[name].append(ConfidenceDistribution(values, lower, upper))
+    n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
     return {
-        name: ConfidenceDistribution(
-            np.concatenate([part.values for part in each]), np.concatenate([part.upper for part in each])
-        )
+        name: _join(each, *nulls[name], correction=_UPPER_CORRECTION if n_groups > 2 else 0.0)
         for name, each in parts.items()
     }
+
+
+def _join(
+    parts: Sequence[ConfidenceDistribution], observed: float, null_median: float, *, correction: float
+) -> ConfidenceDistribution:
+    """Join the replicates of several chunks, and take back some of the upper limit's correction for bias.
+
+    The bias is that of groups which lie as the observed ones do. It is smaller where the true groups are spread more
+    evenly than the observed ones, some of which come close to each other by chance.
+    """
+    values, lower, upper = (
+        np.concatenate([getattr(part, limit) for part in parts]) for limit in ("values", "lower", "upper")
+    )
+    if observed > null_median > 0:
+        bias = max(0.0, observed - float(np.median(values)))
+        upper = upper + correction * (1 - null_median / observed) * bias
+    return ConfidenceDistribution(values, lower, upper)
 
 
 def _make_component(
@@ -239,31 +276,44 @@ def _make_component(
     curves = norm.prepare(histograms.curves(), histograms)
     deviations = curves - norm.centre(curves, histograms)
     widths = norm.widths(histograms)
-    component = _Component(norm, stratum, widths, deviations, deviations)
+    component = _Component(norm, stratum, widths, deviations, deviations, deviations, deviations)
     noise = component.noise(*draw)
     if norm.target is None:
         noise = noise - noise[-1]
     pooled = histograms.curves()[-1, 0]
     # The effect of a small shift of the scores on a curve: largest where scores are dense; constant on quantiles.
     shift = np.ones(widths.size) if norm.kind == "mean" else pooled * (1 - pooled)
-    direction = _shrink(deviations, noise, shift, widths)
-    if float(component.total(direction)[0]) <= 1e-9:
-        direction = _alternating_shift(len(direction), histograms.group_shares, shift)
-    return _Component(norm, stratum, widths, deviations, direction)
-
-
-def _shrink(
-    deviations: NDArray[np.float64], noise: NDArray[np.float64], shift: NDArray[np.float64], widths: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Shrink the part of the deviations that is not a shift by the share that noise explains."""
     if not shift @ widths > 0:
-        return deviations
+        return component
     shifted, remainder = _split_shift(deviations, shift, widths)
-    _, noise_remainder = _split_shift(noise, shift, widths)
+    explained = _explained_share(remainder, _split_shift(noise, shift, widths)[1], widths)
+    direction, smooth = (shifted + max(0.0, 1.0 - strength * explained) * remainder for strength in (1.0, _SMOOTHING))
+    if float(component.total(smooth)[0]) <= _EQUAL:
+        smooth = _alternating_shift(len(deviations), histograms.group_shares, shift)
+    if float(component.total(direction)[0]) <= _EQUAL:
+        direction = smooth
+    if explained < _NEGLIGIBLE:
+        smooth = direction
+    sparse = _threshold(deviations, noise)
+    if float(component.total(sparse)[0]) <= _EQUAL:
+        sparse = direction
+    return _Component(norm, stratum, widths, deviations, direction, smooth, sparse)
+
+
+def _threshold(deviations: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shrink deviations towards 0, to 0 where they are less than two standard errors."""
+    variance = np.mean(noise**2, axis=1, keepdims=True)
+    squares = deviations**2
+    share = np.divide(variance, squares, out=np.ones_like(squares), where=squares > 0)
+    sparse: NDArray[np.float64] = deviations * np.maximum(0.0, 1.0 - _THRESHOLD * share)
+    return sparse
+
+
+def _explained_share(remainder: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]) -> float:
+    """Return the share of the squared deviations that noise explains."""
     energy = float(np.sum((remainder[:-1] ** 2) @ widths))
-    noise_energy = float(np.sum(((noise_remainder[:-1] ** 2) @ widths).mean(axis=1)))
-    factor = max(0.0, 1.0 - noise_energy / energy) if energy > 0 else 0.0
-    return shifted + factor * remainder
+    noise_energy = float(np.sum(((noise[:-1] ** 2) @ widths).mean(axis=1)))
+    return min(1.0, noise_energy / energy) if energy > 0 else 1.0
 
 
 def _split_shift(

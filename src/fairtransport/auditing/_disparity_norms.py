@@ -27,6 +27,7 @@ METRICS = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pair
 Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean"]
 
 _N_LEVELS = 128  # of the quantile functions
+_MAX_COMPARED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,10 @@ class DisparityNorm:
             # The k-th lowest of n curves is the upper one in k pairs and the lower one in n - 1 - k.
             coefficients = 2.0 * np.arange(len(groups)) - len(groups) + 1
             coefficients = coefficients if self.kind == "pairs" else np.sign(coefficients)
-            total: NDArray[np.float64] = coefficients @ (np.sort(groups, axis=0) @ widths)
-            return total
+            ordered = _sort_curves(groups)
+            return _sum(
+                factor * (curve @ widths) for factor, curve in zip(coefficients, ordered, strict=True) if factor
+            )
         if self.kind == "fixed":
             return _sum(abs(curve) @ widths for curve in groups)
         centre = curves[self.group] if self.kind == "group" else curves[-1]
@@ -71,7 +74,7 @@ class DisparityNorm:
         if self.kind != "mean":
             return curves
         levels = (np.arange(_N_LEVELS) + 0.5) / _N_LEVELS
-        flat = curves[:-1].reshape(-1, curves.shape[-1])
+        flat = np.maximum.accumulate(curves[:-1].reshape(-1, curves.shape[-1]), axis=-1)  # replicates are rescaled
         indices = np.array([np.searchsorted(cdf, levels - 1e-12) for cdf in flat])
         quantiles = histograms.centres[np.maximum(indices - 1, 0)].reshape(*curves[:-1].shape[:2], _N_LEVELS)
         return np.concatenate([quantiles, np.tensordot(histograms.group_shares, quantiles, 1)[None]])
@@ -107,6 +110,18 @@ def _is_scores(target: Any, histograms: GroupHistograms) -> bool:
     if np.ndim(target) == 0:
         return False
     return np.asarray(target).dtype.kind in "biuf"
+
+
+def _sort_curves(curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Sort curves pointwise; few of them by comparing whole curves, which is several times faster."""
+    if len(curves) > _MAX_COMPARED:
+        return list(np.sort(curves, axis=0))
+    ordered = list(curves)
+    for last in range(len(ordered) - 1, 0, -1):
+        for index in range(last):
+            one, other = ordered[index], ordered[index + 1]
+            ordered[index], ordered[index + 1] = np.minimum(one, other), np.maximum(one, other)
+    return ordered
 
 
 def _sum(parts: Any) -> NDArray[np.float64]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import stdtrit
 
+from fairtransport.auditing._coarse_histograms import degrees_of_freedom
 from fairtransport.auditing._disparity_norms import METRICS
 from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum, pair_estimate
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
-from fairtransport.auditing._multiple_tests import pair_critical_value
+from fairtransport.auditing._multiple_tests import selection_factor
 from fairtransport.auditing._pair_summary import summarise_pair
 from fairtransport.auditing._pair_tests import compare_pairs
 from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
 
 __all__ = ["GroupComparison", "compare_groups"]
-
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ def compare_groups(
     farthest = _farthest(compared, tests, index, options, rng, readings=readings)
     limit = 1.0 if farthest.estimate is None else farthest.estimate.high
     if p_value <= 1 - options.confidence and len(tests.pairs) > 1:
-        factor = _selection_factor(len(tests.pairs), groups.size, options.confidence)
+        factor = selection_factor(len(tests.pairs), groups.size, options.confidence)
         limit = max(limit, float(np.delete(tests.distances + factor * tests.noise, index).max()))
     return GroupComparison(
         readings={**readings, **to_target},
@@ -151,7 +150,7 @@ def _farthest(
         distance, estimate = reading.value, Estimate(reading.corrected, reading.low, reading.high)
         p_value = float(reading.p_value or 0.0)
     else:
-        factor = _selection_factor(tests.n_rivals(index), len(histograms.groups), options.confidence)
+        factor = selection_factor(tests.n_rivals(index), len(histograms.groups), options.confidence)
         alone = evidence.only(pair)
         distance = float(alone.distances()[0, 1])
         estimate = pair_estimate(
@@ -164,25 +163,19 @@ def _farthest(
     return replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
 
 
-def _selection_factor(n_pairs: int, n_groups: int, confidence: float) -> float:
-    """Return the factor of the noise for the selection of one of several pairs: Sidak's, or Tukey's where smaller."""
-    plain = _NORMAL.inv_cdf((1 + confidence) / 2)
-    sidak = _NORMAL.inv_cdf((1 + confidence ** (1 / n_pairs)) / 2)
-    return min(sidak, pair_critical_value(n_groups, confidence)) / plain
-
-
 def mean_difference(
     histograms: GroupHistograms, one: int, other: int, confidence: float, factor: float = 1.0
 ) -> Estimate:
-    """Return the mean score of one group minus that of another, as a share of the range, with its interval."""
+    """Return the mean score of one group minus that of another, as a share of the range, with Welch's interval."""
+    pair = [one, other]
     nodes = np.arange(histograms.grid.n_nodes) / histograms.grid.n_bins
-    means, variances = [], []
-    for group in (one, other):
-        masses, squares = histograms.by_group[group], histograms.squares_by_class[:, group].sum(axis=0)
-        total, size = masses.sum(), max(float(histograms.effective_sizes[group]), 4.0)
-        mean = float(masses @ nodes / total)
-        means.append(mean)
-        variances.append(float(squares @ (nodes - mean) ** 2 / total**2) * size / (size - 3))
-    value = means[0] - means[1]
-    half = factor * _NORMAL.inv_cdf((1 + confidence) / 2) * float(np.sqrt(sum(variances)))
+    masses, squares = histograms.by_group[pair], histograms.squares_by_class[:, pair].sum(axis=0)
+    totals, sizes = masses.sum(axis=1), np.maximum(histograms.effective_sizes[pair], 4.0)
+    means = masses @ nodes / totals
+    variances = (squares * (nodes - means[:, None]) ** 2).sum(axis=1) / totals**2 * sizes / (sizes - 1)
+    degrees = np.maximum(degrees_of_freedom(histograms)[pair], 4.0)
+    variance = float(variances.sum())
+    welch = variance**2 / float(np.sum(variances**2 / degrees)) if variance > 0 else 4.0
+    value = float(means[0] - means[1])
+    half = factor * float(stdtrit(welch, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half))

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["holm", "pair_critical_value", "range_confidence"]
+__all__ = ["holm", "pair_critical_value", "range_confidence", "selected_confidence", "selection_factor"]
 
 _POINTS = np.linspace(-9.0, 9.0, 1201)
 _NORMAL = NormalDist()
@@ -85,3 +85,45 @@ def pair_critical_value(n_groups: int, confidence: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if range_confidence(middle, n_groups) < confidence else (low, middle)
     return (low + high) / 2
+
+
+def selection_factor(n_pairs: int, n_groups: int, confidence: float) -> float:
+    """Return the factor of standard errors for an interval of one of several pairs that was selected by its value.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Number of pairs that might have been selected.
+    n_groups : int
+        Number of groups that the pairs are from.
+    confidence : float
+
+    Returns
+    -------
+    float
+        Sidak's or Tukey's critical value, whichever is smaller, relative to that of a single pair.
+
+    Examples
+    --------
+    >>> selection_factor(1, 6, 0.95), round(selection_factor(15, 6, 0.95), 2)
+    (1.0, 1.45)
+    """
+    plain = _NORMAL.inv_cdf((1 + confidence) / 2)
+    if n_pairs <= 1:
+        return 1.0
+    sidak = _NORMAL.inv_cdf((1 + confidence ** (1 / n_pairs)) / 2)
+    return min(sidak, pair_critical_value(n_groups, confidence)) / plain
+
+
+def selected_confidence(n_pairs: int, n_groups: int, confidence: float) -> float:
+    """Return the confidence level of an ordinary interval that is as wide as `selection_factor` asks.
+
+    Examples
+    --------
+    >>> selected_confidence(1, 2, 0.95), round(selected_confidence(15, 6, 0.95), 4)
+    (0.95, 0.9956)
+    """
+    if n_pairs <= 1:
+        return confidence
+    plain = _NORMAL.inv_cdf((1 + confidence) / 2)
+    return 2 * _NORMAL.cdf(selection_factor(n_pairs, n_groups, confidence) * plain) - 1

@@ -163,7 +163,7 @@ class ThresholdSummary:
         fewer than two are).
     difference, ratio : Estimate
         The highest rate minus the lowest, and the lower rate of the favourable outcome divided by the higher. The
-        intervals do not account for the selection of the pair.
+        intervals account for the selection of the two among several groups.
     four_fifths : bool or None
         Whether the ratio is at least 0.8; None where nobody has the favourable outcome.
     conclusive : bool
@@ -211,9 +211,11 @@ class StratumSummary:
     n_groups : int
         Number of groups with rows in the stratum.
     n_judged : int
-        Number of these groups that have enough rows to be judged.
+        Number of these groups that have enough rows to be judged. Only they are compared; all groups are where no
+        stratum has two that are judged.
     metrics, floors, p_values : dict of str to float
-        Empty when the stratum is set aside: it has fewer than two groups, or lacks the group that is the target.
+        Empty when the stratum is set aside: it has fewer than two groups to compare, or lacks the group that is the
+        target. P-values are adjusted for the number of strata (Holm).
     """
 
     name: str

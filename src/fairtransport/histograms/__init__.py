@@ -4,7 +4,7 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.histograms._binning import count_entries, count_scores
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
-from fairtransport.histograms.resampling import redraw_null, resample_masses, shuffle_cells
+from fairtransport.histograms.resampling import resample_masses, shuffle_cells
 
 __all__ = [
     "DEFAULT_BINS",
@@ -13,7 +13,6 @@ __all__ = [
     "GroupHistograms",
     "count_entries",
     "count_scores",
-    "redraw_null",
     "resample_masses",
     "shuffle_cells",
 ]

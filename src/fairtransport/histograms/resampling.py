@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_SHUFFLED", "redraw_null", "resample_masses", "shuffle_cells"]
+__all__ = ["MOST_SHUFFLED", "resample_masses", "shuffle_cells"]
 
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9
@@ -102,7 +102,7 @@ def shuffle_cells(counts: NDArray[np.float64], rng: np.random.Generator, size: i
     """
     whole = np.rint(counts).astype(np.int64)
     if whole.sum() >= MOST_SHUFFLED:
-        raise ValueError(f"{whole.sum()} rows are too many to permute; use redraw_null instead.")
+        raise ValueError(f"{whole.sum()} rows are too many to permute; at most {MOST_SHUFFLED - 1} are allowed.")
     if whole.sum() <= _ROWS_PER_DRAW * (whole.shape[0] - 1) * whole.shape[1]:
         return _shuffle_rows(whole, rng, size)
     *smaller, largest = np.argsort(whole.sum(axis=1), kind="stable").tolist()
@@ -125,33 +125,3 @@ def _shuffle_rows(counts: NDArray[np.int64], rng: np.random.Generator, size: int
     at = (np.arange(size)[:, None] * n_cells + rng.permuted(cells, axis=1)) * n_nodes + nodes
     drawn: NDArray[np.float64] = np.bincount(at.ravel(), minlength=size * n_cells * n_nodes).astype(np.float64)
     return drawn.reshape(size, n_cells, n_nodes)
-
-
-def redraw_null(
-    pool: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, size: int
-) -> NDArray[np.float64]:
-    """Return cells redrawn from the distribution of all rows, with their effective sample sizes.
-
-    Parameters
-    ----------
-    pool : array of shape (n_nodes,)
-        Weight of all rows at each node.
-    sizes : array of shape (n_cells,)
-        Effective sample size of each cell: (sum of weights) ** 2 / sum of squares.
-    rng : numpy.random.Generator
-    size : int
-        Number of draws.
-
-    Returns
-    -------
-    array of shape (size, n_cells, n_nodes)
-        Shares of the weight of each cell, which sum to 1.
-
-    Examples
-    --------
-    >>> redraw_null(np.array([1.0, 0.0, 1.0]), np.array([4.0]), np.random.default_rng(0), 2).sum(axis=-1).tolist()
-    [[1.0], [1.0]]
-    """
-    whole = np.maximum(np.rint(sizes), 1).astype(np.int64)
-    drawn = np.stack([rng.multinomial(n, pool / pool.sum(), size=size) for n in whole], axis=1)
-    return drawn / whole[:, None]
