@@ -8,9 +8,6 @@ import subprocess
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from fairtransport.storage import (
     ModelFileError,
@@ -21,6 +18,11 @@ from fairtransport.storage import (
     sign_container,
     unpack_container,
 )
+
+pytest.importorskip("cryptography")  # the oldest versions are tested without extras
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in (1, 2))
 CONTENT = pack_container("note", {"n": 1}, {"a": np.arange(3.0)})
