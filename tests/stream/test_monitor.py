@@ -6,6 +6,7 @@ import pytest
 from fairtransport import make_groups, metrics
 from fairtransport.stream._history import MAX_POINTS, History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
+from fairtransport.stream._state import _like
 
 
 def seen(scores, groups, half_life=1e12, original=None):
@@ -89,3 +90,25 @@ def test_a_history_keeps_its_ends_its_alarms_and_its_sums():
     assert sum(point["updates"] for point in points) == 20_000
     assert all(point["time"] == str(point["batch"]) for point in points)
     assert len(history.times) <= 2 * MAX_POINTS
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "waiting"), [((3, 7), 1, 0), ((3,), 1, 0), ((4001, 8), 1, 0), ((3, 8), 0, 0), ((3, 8), 1, -1)]
+)
+def test_a_history_of_a_forged_checkpoint_is_refused(shape, stride, waiting):
+    assert len(History.from_array(np.zeros((3, 8)), 1, 0)) == 3
+    with pytest.raises(ValueError, match="points|stride|waiting"):
+        History.from_array(np.zeros(shape), stride, waiting)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda a: a[:1], lambda a: a - 1, lambda a: a * np.nan, lambda a: a.astype(np.float32)]
+)
+def test_arrays_of_a_forged_checkpoint_are_refused(change):
+    expected = Monitor.new(2, 100.0).arrays()
+    stored = {f"monitor.{name}": array for name, array in expected.items()}
+    assert set(_like(expected, stored, "monitor.")) == set(expected)
+    with pytest.raises(ValueError, match="checkpoint"):
+        _like(expected, {**stored, "monitor.weights": change(expected["weights"])}, "monitor.")
+    with pytest.raises(ValueError, match="checkpoint"):
+        _like(expected, {**stored, "monitor.more": expected["weights"]}, "monitor.")
