@@ -228,7 +228,7 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
-            raise
+            raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def _sync_folder_of(target: Path) -> None:

@@ -48,10 +48,16 @@ class LineFile:
             self.length = self._size = self._locked_size()
             self._digest = hashlib.sha256()
             if self.length == 0:  # a new file must be durable before a checkpoint refers to it
-                sync_folder(self.path.parent)
+                self._sync_folder()
         except BaseException:
             self.close()
             raise
+
+    def _sync_folder(self) -> None:
+        try:
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise self._explained(error) from error
 
     def _locked_size(self) -> int:
         status = os.fstat(self._handle)

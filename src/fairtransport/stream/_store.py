@@ -11,8 +11,8 @@
 
 **Protocol.** A batch is processed in this order; a kill, or a loss of power, may come at any point.
 
-1. The journal gets an entry, with the number of lines of the batch. Where a batch is not full, which depends on a clock
-   or on the moment of a signal, the journal is flushed to the disk before anything else is written.
+1. The journal gets an entry, with the number of lines of the batch. If the batch might have ended elsewhere, by a clock
+   or at the moment of a signal, the journal is flushed to the disk before anything else is written.
 2. Rejected lines are added to their file, scored lines to the output. From here on, a reader may have them.
 3. After some batches, output, file of rejected lines and journal are flushed, and a checkpoint is written, which stores
    the length of each.
@@ -48,6 +48,7 @@ from fairtransport.storage import (
     pack_container,
     read_container,
     remove_leftovers,
+    sync_folder,
     unpack_container,
     write_atomically,
 )
@@ -91,7 +92,9 @@ class Store:
         self.folder, self.keep = Path(folder), keep
         if self.folder.exists() and not self.folder.is_dir():
             raise StoreError("The store is a file; it must be a folder. Choose another path.")
-        self.folder.mkdir(exist_ok=True)
+        if not self.folder.exists():
+            self.folder.mkdir(exist_ok=True)
+            sync_folder(self.folder.parent)
         self.journal = Journal(self.folder / "journal.jsonl")
         try:
             write_atomically(self.folder / _WRITER, secrets.token_hex(16).encode())

@@ -263,7 +263,7 @@ class StreamRun:
         self._check_may_reject(batch)
         try:
             report = self._adjust(batch)
-        except MemoryError:
+        except (MemoryError, OSError, StoreError):  # of this machine, not of a row
             raise
         except Exception:
             whole, batch = batch, batch.without_failures(self.adjuster.dry_run)
@@ -279,11 +279,11 @@ class StreamRun:
 
     def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
         note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
-        durable = len(batch.lines) < self.options.batch  # only this entry says where the batch ended
+        by_clock = self.options.wait is not None or len(batch.lines) < self.options.batch
         if not batch.accepted:
-            self.adjuster.note(**note, durable=durable)
+            self.adjuster.note(**note, durable=by_clock)
             return None
-        return self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=durable)
+        return self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=by_clock)
 
     def _check_may_reject(self, batch: InputBatch) -> None:
         if batch.rejected and self._rejected_file is None:
