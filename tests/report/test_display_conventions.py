@@ -13,7 +13,17 @@ from fairtransport import report
 from fairtransport.report.displays._base import Display
 
 DISPLAYS = [getattr(report, name) for name in report.__all__ if name.endswith("Display")]
-SHARED = ("audit", "ax", "ax_", "figure_", "histograms", "most", "sample_weight", "sensitive_features", "min_judged_rows")
+SHARED = (
+    "audit",
+    "ax",
+    "ax_",
+    "figure_",
+    "histograms",
+    "most",
+    "sample_weight",
+    "sensitive_features",
+    "min_judged_rows",
+)
 
 
 def entries(docstring):
