@@ -6,15 +6,17 @@ Learners depend on `fairtransport.penalties.Comparisons` only, not on the criter
 from __future__ import annotations
 
 from fairtransport._validation.error_redaction import redact_public_errors
-from fairtransport.criteria._demographic_parity import demographic_parity
+from fairtransport.criteria._demographic_parity import MAX_PAIRED_GROUPS, demographic_parity, pairs_of_groups
 from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
 from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
 
 __all__ = [
     "EACH_OTHER",
+    "MAX_PAIRED_GROUPS",
     "chance_distances",
     "compares_each_other",
     "demographic_parity",
+    "pairs_of_groups",
     "resolve_group_target",
     "weigh_by_reliability",
 ]

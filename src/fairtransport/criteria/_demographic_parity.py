@@ -14,11 +14,35 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["demographic_parity"]
+__all__ = ["MAX_PAIRED_GROUPS", "demographic_parity", "pairs_of_groups"]
 
-# The number of pairs is quadratic in the number of groups. Beyond this many, each group is compared with all rows,
-# which has the same solutions.
-_MAX_PAIRED = 20
+#: Largest number of groups of which all pairs are compared; beyond it each group is compared with everyone.
+MAX_PAIRED_GROUPS = 20
+
+
+def pairs_of_groups(n_groups: int) -> list[tuple[int, int]]:
+    """Return the pairs of groups that are compared where there is no target.
+
+    Parameters
+    ----------
+    n_groups : int
+
+    Returns
+    -------
+    list of pairs of int
+        All pairs of up to 20 groups. Their number is quadratic, so beyond that each group is compared with everyone,
+        who has the index ``n_groups``. Both sums are zero exactly where all groups have the same distribution.
+
+    Examples
+    --------
+    >>> pairs_of_groups(3)
+    [(0, 1), (0, 2), (1, 2)]
+    >>> len(pairs_of_groups(20)), len(pairs_of_groups(21)), pairs_of_groups(21)[-1]
+    (190, 21, (20, 21))
+    """
+    if n_groups > MAX_PAIRED_GROUPS:
+        return [(group, n_groups) for group in range(n_groups)]
+    return list(combinations(range(n_groups), 2))
 
 
 def demographic_parity(
@@ -32,7 +56,7 @@ def demographic_parity(
         Groups without rows, or whose rows have no weight, are left out. Groups may overlap.
     target : ndarray, optional
         Scores of a fixed distribution that every group is compared with, as in the paper; by default groups are
-        compared with each other: all pairs of up to 20 groups, and each group with all rows beyond that.
+        compared with each other; see `pairs_of_groups`.
     row_weights : ndarray of shape (n_rows,), optional
 
     Returns
@@ -56,12 +80,8 @@ def demographic_parity(
     cells = [groups.rows[number] for number in used]
     names: list[int | None] = [*used]
     n = len(cells)
-    if target is not None:
-        pairs = [(cell, n) for cell in range(n)]
-    elif n <= _MAX_PAIRED:
-        pairs = list(combinations(range(n), 2))
-    else:
-        pairs = [(cell, n) for cell in range(n)]
+    pairs = pairs_of_groups(n) if target is None else [(cell, n) for cell in range(n)]
+    if target is None and n > MAX_PAIRED_GROUPS:
         cells, names = [*cells, np.unique(np.concatenate(cells))], [*names, None]
     return Comparisons.of_cells(
         groups.n_rows,

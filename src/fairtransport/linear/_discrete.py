@@ -95,6 +95,9 @@ class DiscreteTransportClassifier(LinearTransportClassifier):
     target_ : ndarray of shape (4096,)
         Scores of equal mass that stand for the target; where groups are compared with each other, their
         Wasserstein-2 barycenter at the initial model.
+    compared_with_ : {"each_other", "everyone", "target"}
+        What each group is compared with. Of more than 20 groups, not all pairs are compared, but each group with
+        everyone, which is zero for the same models and whose cost is linear in the number of groups.
     groups_ : Groups
         The groups seen, without their rows.
     group_sizes_ : ndarray of shape (n_groups,)

@@ -18,6 +18,7 @@ from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
+from fairtransport.criteria import MAX_PAIRED_GROUPS
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import default_parity_weight, memory_from_batch, row_masses
 from fairtransport.linear.online.memory import Batch, widened_weights
@@ -423,6 +424,14 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
         return group_logits(X, self._theta, np.append(self.common_coef_, self.common_intercept_), groups)
+
+    @property
+    def compared_with_(self) -> str:
+        """What each group is compared with: ``"each_other"``, ``"everyone"`` (beyond 20 groups) or ``"target"``."""
+        check_is_fitted(self)
+        if not self._options().each_other:
+            return "target"
+        return "each_other" if len(self.groups_) <= MAX_PAIRED_GROUPS else "everyone"
 
     @property
     def _theta(self) -> NDArray[np.float64]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.linear.online.sketches import POINTS
 from fairtransport.penalties import Comparisons, TransportPenalty
 from fairtransport.transport.logistic import sigmoid
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear.online.memory import Batch, OnlineMemory
+    from fairtransport.linear.online.sketches import Sketches
 
 __all__ = ["UpdateStep", "update_weights"]
 
@@ -45,11 +47,25 @@ class UpdateStep:
     half_life: float
     n_updates: int
 
-    def comparisons(self, n_groups: int, target: NDArray[np.float64]) -> Comparisons:
-        """Return the pairs of groups, or the pairs of each group and the target."""
-        cells = [np.array([group]) for group in range(n_groups)]  # the sketches stand for the rows
+    def comparisons(self, sketches: Sketches, target: NDArray[np.float64]) -> Comparisons:
+        """Return the pairs of groups, or the pairs of each group and the target or everyone.
+
+        Each group is one cell, whose sketch stands for its rows. Everyone is a cell of all groups' points, so there the
+        points are rows.
+        """
+        n_groups = len(sketches)
+        if self.each_other and n_groups > MAX_PAIRED_GROUPS:
+            rows = np.arange(n_groups * POINTS)
+            return Comparisons.of_cells(
+                rows.size,
+                [*rows.reshape(n_groups, POINTS), rows],
+                pairs_of_groups(n_groups),
+                row_weights=np.repeat(sketches.weights / sketches.weights.sum(), POINTS),
+                names=[*range(n_groups), None],
+            )
+        cells = [np.array([group]) for group in range(n_groups)]
         if self.each_other:
-            return Comparisons.of_cells(n_groups, cells, list(combinations(range(n_groups), 2)))
+            return Comparisons.of_cells(n_groups, cells, pairs_of_groups(n_groups))
         return Comparisons.of_cells(n_groups, cells, [(group, n_groups) for group in range(n_groups)], targets=[target])
 
 
@@ -87,9 +103,9 @@ def _descend(
     memory: OnlineMemory, theta: NDArray[np.float64], step: UpdateStep
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
     """Move theta down the penalty's gradient and back to the centre, in a few updates; the sketches follow."""
+    comparisons = step.comparisons(memory.sketches, memory.target)
     n_groups = len(memory.sketches)
-    comparisons = step.comparisons(n_groups, memory.target)
-    pairs_of_a_group = n_groups - 1 if step.each_other else 1
+    pairs_of_a_group = n_groups - 1 if step.each_other and n_groups <= MAX_PAIRED_GROUPS else 1
     size = memory.size or _FRACTION / max(memory.anchor + memory.parity * pairs_of_a_group, 1e-300)
     value, gradients = _penalty_at(memory, theta, comparisons, step)
     for _ in range(step.n_updates):
@@ -113,10 +129,14 @@ def _penalty_at(
     """Return the weighted penalty of the sketches, and its gradient with respect to theta."""
     logits = memory.sketches.points()
     scores = sigmoid(logits)
-    terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
-    slopes = memory.parity * np.array(terms.slopes) * scores * (1.0 - scores)
-    gradients = memory.sketches.mean_gradients(logits, slopes)
-    return memory.parity * terms.value, gradients.sum(axis=0, keepdims=True) if len(theta) == 1 else gradients
+    if comparisons.n_rows == scores.size:
+        penalty = step.penalty.value_and_gradient(scores.ravel(), comparisons)
+        value, slopes = penalty.value, penalty.gradient.reshape(scores.shape) * scores.shape[1]
+    else:
+        terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
+        value, slopes = terms.value, np.array(terms.slopes)
+    gradients = memory.sketches.mean_gradients(logits, memory.parity * slopes * scores * (1.0 - scores))
+    return memory.parity * value, gradients.sum(axis=0, keepdims=True) if len(theta) == 1 else gradients
 
 
 def _bounded_change(

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.criteria import MAX_PAIRED_GROUPS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from fairtransport.linear.online.sketches import Sketches
 
 __all__ = ["Batch", "OnlineMemory", "widened_weights"]
+
+_MIN_DISTANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +76,13 @@ class OnlineMemory:
         """Return the memory of more groups. A new one starts like the target, or like the mean of the others."""
         if n_groups == len(self.sketches):
             return self
-        like = np.mean(self.sketches.scores(), axis=0) if each_other else self.target
+        scores = self.sketches.scores()
+        like = np.mean(scores, axis=0) if each_other else self.target
+        parity = self.parity
+        if each_other and len(scores) <= MAX_PAIRED_GROUPS < n_groups:
+            parity *= _pairs_per_group(scores)
         centre = widened_weights(self.centre, n_groups)
-        return replace(self, centre=centre, sketches=self.sketches.widened(n_groups, like))
+        return replace(self, parity=parity, centre=centre, sketches=self.sketches.widened(n_groups, like))
 
     def step_for(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return steps of theta for gradients; both for the columns as given, the intercept last."""
@@ -88,6 +96,16 @@ class OnlineMemory:
     def to_scaled(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return weights for scaled columns: each in the unit of its column, the intercept at the origin."""
         return np.column_stack((theta[:, :-1] * self.unit, theta[:, -1] + theta[:, :-1] @ self.origin))
+
+
+def _pairs_per_group(scores: NDArray[np.float64]) -> float:
+    """Return the sum of the distances of all pairs in units of that of each group to everyone.
+
+    Where new groups make the comparison change from one to the other, the penalty keeps its weight.
+    """
+    between = sum(float(np.abs(scores[:a] - scores[a]).mean(axis=1).sum()) for a in range(1, len(scores)))
+    to_everyone = float(np.abs(scores - scores.mean(axis=0)).mean(axis=1).sum())
+    return between / to_everyone if to_everyone > _MIN_DISTANCE else 0.5 * len(scores)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,7 @@ class OnlineState:
         memory, theta = update_weights(state.memory, state.theta, batch, step)
         duals = state.duals
         if rule.n_updates:
-            duals = rule.distance.duals(penalty, step.comparisons(len(state.groups), memory.target), state.groups)
+            duals = rule.distance.duals(penalty, step.comparisons(memory.sketches, memory.target), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
     def widened(self, groups: Groups) -> OnlineState:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
-from fairtransport.criteria import compares_each_other
+from fairtransport.criteria import compares_each_other, pairs_of_groups
 from fairtransport.linear.solvers.settings import SgdSettings, sgd_settings
 from fairtransport.penalties.base import SCALES
 
@@ -127,4 +127,4 @@ class TrainingOptions:
 
     def n_pairs(self, n_groups: int) -> int:
         """Return how many distances are summed."""
-        return max(1, n_groups * (n_groups - 1) // 2 if self.each_other else n_groups)
+        return max(1, len(pairs_of_groups(n_groups)) if self.each_other else n_groups)

@@ -1,0 +1,164 @@
+"""Many groups: beyond 20 each is compared with everyone, at a cost that is linear in their number."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.linear import SgdSettings
+from fairtransport.linear.online._update import UpdateStep, _penalty_at
+from fairtransport.linear.online.sketches import POINTS
+from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
+from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty
+
+pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
+
+CLASSES = (ContinuousTransportClassifier, DiscreteTransportClassifier)
+SGD = pytest.param(SgdSettings(n_updates=300, random_state=0), marks=pytest.mark.trust, id="sgd")
+
+
+def table(n_groups, n_rows=2000, *, seed=0, n_tiny=0):
+    """Return features, labels and groups whose scores differ; the last ``n_tiny`` groups have three rows each."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(n_groups - n_tiny, size=n_rows)
+    group[: 3 * n_tiny] = np.repeat(np.arange(n_groups - n_tiny, n_groups), 3)
+    X = rng.normal(size=(n_rows, 6))
+    X[:, 0] += 0.8 * np.sin(group)
+    X[:, 1] += 0.5 * (group % 3)
+    y = X @ [1.0, 0.8, 0.3, 0.0, 0.0, -0.4] + rng.normal(size=n_rows) > 0.5
+    return X, y.astype(int), group
+
+
+def mean_rank_disparity(scores, group):
+    n_groups = len(np.unique(group))
+    return rank_disparity(scores, sensitive_features=group) / (n_groups * (n_groups - 1) / 2)
+
+
+@pytest.fixture
+def n_compared(monkeypatch):
+    """Record the number of pairs in each evaluation of a penalty."""
+    counts = []
+    for penalty in (ContinuousPenalty, DiscretePenalty):
+        compare = penalty.compare
+
+        def counting(self, points, masses, pairs, weights, compare=compare):
+            counts.append(len(pairs))
+            return compare(self, points, masses, pairs, weights)
+
+        monkeypatch.setattr(penalty, "compare", counting)
+    return counts
+
+
+@pytest.mark.parametrize("method", CLASSES)
+def test_the_number_of_pairs_is_linear(n_compared, method):
+    for n_groups in (MAX_PAIRED_GROUPS + 1, 60, 120):
+        X, y, group = table(n_groups, 1500)
+        model = method(parity_weight=1.0, max_iter=20).fit(X, y, sensitive_features=group)
+        assert 0 < max(n_compared) <= n_groups
+        n_compared.clear()
+        model.partial_fit(X[:100], sensitive_features=group[:100])
+        assert max(n_compared) == n_groups
+        n_compared.clear()
+
+
+def test_the_stochastic_solver_has_one_problem_for_each_group():
+    X, y, group = table(60, 1500)
+    model = ContinuousTransportClassifier(solver=SgdSettings(n_updates=10, random_state=0), parity_weight=1.0)
+    assert model.fit(X, y, sensitive_features=group).duals_.group_weights.shape == (60, 50)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", SGD])
+@pytest.mark.parametrize("method", CLASSES)
+def test_two_hundred_groups_some_of_them_tiny(method, solver):
+    X, y, group = table(200, 4000, n_tiny=40)
+    model = method(parity_weight=2.0, solver=solver).fit(X, y, sensitive_features=group)
+    initial = model.initial_estimator_.predict_proba(X)[:, 1]
+    scores = model.predict_proba(X)[:, 1]
+    assert np.isfinite(scores).all()
+    large = group < 160
+    before, after = (strong_pairwise_disparity(s[large], sensitive_features=group[large]) for s in (initial, scores))
+    assert after < 0.98 * before
+    assert model.compared_with_ == ("everyone" if solver == "lbfgs" else "target")
+
+
+def test_what_groups_are_compared_with():
+    X, y, group = table(3)
+    assert (
+        DiscreteTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_
+        == "each_other"
+    )
+    model = DiscreteTransportClassifier(parity_weight=1.0, target="pooled").fit(X, y, sensitive_features=group)
+    assert model.compared_with_ == "target"
+
+
+@pytest.mark.parametrize("method", [DiscreteTransportClassifier, pytest.param(CLASSES[0], marks=pytest.mark.trust)])
+@pytest.mark.parametrize("n_groups", [18, pytest.param(22, marks=pytest.mark.trust)])
+def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups):
+    """So that the twenty-first group does not change the model: log-loss at equal disparity, over the whole curve."""
+    X, y, group = table(n_groups, 3000, seed=n_groups)
+    curves = []
+    for most in (10**6, 0):
+        monkeypatch.setattr("fairtransport.criteria._demographic_parity.MAX_PAIRED_GROUPS", most)
+        points = []
+        for weight in (0.3, 1.0, 1.3, 1.7, 2.5):
+            scores = method(parity_weight=weight).fit(X, y, sensitive_features=group).predict_proba(X)[:, 1]
+            points.append((mean_rank_disparity(scores, group), log_loss(y, scores)))
+        curves.append(np.array(sorted(points)))
+    pairs, everyone = curves
+    disparity = np.linspace(max(pairs[0, 0], everyone[0, 0]), min(pairs[-1, 0], everyone[-1, 0]), 30)
+    difference = np.interp(disparity, *everyone.T) - np.interp(disparity, *pairs.T)
+    assert disparity[0] < 0.7 * disparity[-1]
+    assert abs(difference.mean()) < 0.01  # of .3 between the ends
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize("method", CLASSES)
+def test_points_as_rows_are_the_sketches(method):
+    """Everyone is a cell of points; the pairs of groups have the same value and gradient in both representations."""
+    X, y, group = table(6)
+    model = method(parity_weight=1.0).fit(X, y, sensitive_features=group)
+    state = model.online_state()
+    memory, theta = state.memory, state.theta
+    penalty = state.rule.distance.penalty(state.rule.scale, n_slices=POINTS)
+    step = UpdateStep(penalty, each_other=True, half_life=100.0, n_updates=1)
+    rows = np.arange(6 * POINTS)
+    weights = np.repeat(memory.sketches.weights, POINTS)
+    as_rows = Comparisons.of_cells(
+        rows.size, list(rows.reshape(6, POINTS)), pairs_of_groups(6), row_weights=weights / weights.sum()
+    )
+    value, gradient = _penalty_at(memory, theta, step.comparisons(memory.sketches, memory.target), step)
+    again, gradient_again = _penalty_at(memory, theta, as_rows, step)
+    assert again == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(gradient_again, gradient, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", CLASSES)
+def test_a_stream_of_many_groups_comes_closer_to_parity(method):
+    X, y, group = table(30, 3000)
+    model = method(parity_weight=1.0).fit(X, y, sensitive_features=group)
+    before = mean_rank_disparity(model.predict_proba(X)[:, 1], group)
+    for start in range(0, 3000, 300):
+        model.partial_fit(X[start : start + 300], sensitive_features=group[start : start + 300])
+    assert mean_rank_disparity(model.predict_proba(X)[:, 1], group) < before
+
+
+@pytest.mark.parametrize("method", CLASSES)
+def test_the_twenty_first_group_of_a_stream_does_not_change_the_weight_of_parity(method):
+    X, y, group = table(MAX_PAIRED_GROUPS)
+    model = method(parity_weight=1.0, new_groups="adopt").fit(X, y, sensitive_features=group)
+
+    def penalty_value():
+        state = model.online_state()
+        penalty = state.rule.distance.penalty(state.rule.scale, n_slices=POINTS)
+        step = UpdateStep(penalty, each_other=True, half_life=100.0, n_updates=1)
+        comparisons = step.comparisons(state.memory.sketches, state.memory.target)
+        return len(comparisons.pairs), _penalty_at(state.memory, state.theta, comparisons, step)[0]
+
+    n_pairs, before = penalty_value()
+    model.partial_fit(X[:40], sensitive_features=np.repeat([0, MAX_PAIRED_GROUPS], 20), updates=0)
+    n_after, after = penalty_value()
+    assert (n_pairs, n_after) == (190, 21)
+    assert 0.5 * before < after < 2.0 * before
