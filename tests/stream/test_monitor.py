@@ -97,7 +97,7 @@ def test_a_history_keeps_its_ends_its_alarms_and_its_sums():
 )
 def test_a_history_of_a_forged_checkpoint_is_refused(shape, stride, waiting):
     assert len(History.from_array(np.zeros((3, 8)), 1, 0)) == 3
-    with pytest.raises(ValueError, match="points|stride|waiting"):
+    with pytest.raises(ValueError, match=r"points|stride|waiting"):
         History.from_array(np.zeros(shape), stride, waiting)
 
 
