@@ -46,9 +46,9 @@ def test_the_largest_difference_is_between_a_group_and_the_one_scored_lower():
 
 def test_the_largest_groups_are_crossed():
     rng = np.random.default_rng(0)
-    groups = rng.integers(0, 40, 3000)
-    groups[:2000] %= 20
-    scores, labels = rng.random(3000), rng.integers(0, 2, 3000)
+    groups = rng.integers(0, 24, 1500)
+    groups[:1000] %= 20
+    scores, labels = rng.random(1500), rng.integers(0, 2, 1500)
     crossed = ft.audit(scores, labels, sensitive_features=groups, **QUICK).cross_auc
     assert len(crossed.groups) == len(crossed.areas) == 20
     sizes = np.bincount(groups)

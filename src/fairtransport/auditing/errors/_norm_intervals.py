@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["CorrectedEstimate", "interval_of_norm", "rate_noise"]
+__all__ = ["N_DRAWS", "CorrectedEstimate", "interval_of_norm", "rate_noise"]
+
+#: Draws of the errors of rates: so cheap that they need not be as few as bootstrap replicates.
+N_DRAWS = 2000
 
 _STEP = 1e-6  # of the directional derivative
 
@@ -50,7 +53,7 @@ class CorrectedEstimate(Estimate):
 
 
 def rate_noise(
-    values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int
+    values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> NDArray[np.float64]:
     """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior.
 
@@ -59,7 +62,7 @@ def rate_noise(
     values, sizes : array of shape (k,)
         Proportions and their effective sample sizes.
     rng : numpy.random.Generator
-    n_draws : int
+    n_draws : int, default 2000
 
     Returns
     -------

@@ -142,7 +142,7 @@ def estimate_calibration(
     grid = evidence.histograms.grid
     probabilities = (grid.low, grid.high) == (0.0, 1.0)
     rows = [_LabelledRows.of(evidence, group) for group in range(len(names))]
-    noise = [each.noise(rng, options.n_bootstrap) for each in rows]
+    noise = [each.noise(rng) for each in rows]
     everyone = _LabelledRows.of(evidence, EVERYONE)
     largest, worst = None, None
     if probabilities:
@@ -151,9 +151,7 @@ def estimate_calibration(
         worst = int(compared[int(np.argmax([part.error(part.deviations) for part in parts]))])
     return Calibration(
         probabilities=probabilities,
-        overall=everyone.calibration(
-            "everyone", evidence, everyone.noise(rng, options.n_bootstrap), options.confidence, probabilities
-        ),
+        overall=everyone.calibration("everyone", evidence, everyone.noise(rng), options.confidence, probabilities),
         groups=tuple(
             each.calibration(name, evidence, one, options.confidence, probabilities)
             for name, each, one in zip(names, rows, noise, strict=True)
@@ -226,10 +224,10 @@ class _LabelledRows:
         error: NDArray[np.float64] = np.abs(deviations) @ (weights / weights.sum())
         return error
 
-    def noise(self, rng: np.random.Generator, n_draws: int) -> NDArray[np.float64]:
+    def noise(self, rng: np.random.Generator) -> NDArray[np.float64]:
         tallies = self._tallies
         values, sizes = ([getattr(tally, name) for tally in tallies] for name in ("value", "binomial_size"))
-        return rate_noise(np.array(values), np.array(sizes), rng, n_draws)
+        return rate_noise(np.array(values), np.array(sizes), rng)
 
     def calibration(
         self, name: str, evidence: Evidence, noise: NDArray[np.float64], confidence: float, probabilities: bool

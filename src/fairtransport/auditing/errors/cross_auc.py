@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm
+from fairtransport.auditing.errors._norm_intervals import N_DRAWS, interval_of_norm
 from fairtransport.auditing.proportions import area_under_curve, difference
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _largest_difference(
     values = np.array([each.value for each in estimates])
     z = NormalDist().inv_cdf((1 + options.confidence) / 2)
     deviations = np.array([(each.high - each.low) / (2 * z) for each in estimates])
-    noise = rng.normal(size=(options.n_bootstrap, values.size)) * deviations
+    noise = rng.normal(size=(N_DRAWS, values.size)) * deviations
 
     def largest(array: NDArray[np.float64]) -> NDArray[np.float64]:
         maximum: NDArray[np.float64] = np.abs(array).max(axis=-1)

@@ -278,7 +278,7 @@ class _Comparison:
         tallies = [self.tallies[rate][group] for group in groups]
         values = np.array([tally.value for tally in tallies])
         sizes = np.array([tally.binomial_size for tally in tallies])
-        return values, rate_noise(values, sizes, self.rng, self.options.n_bootstrap)
+        return values, rate_noise(values, sizes, self.rng)
 
 
 def _spread(array: NDArray[np.float64]) -> NDArray[np.float64]:
