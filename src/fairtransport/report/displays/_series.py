@@ -51,6 +51,18 @@ class AuditSeriesDisplay(Display):
     -----
     The shaded band has the control limits of each point: three standard errors from the mean distance among all rows.
     A point outside it differs from the others by more than chance; such points are drawn as squares.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import fairtransport as ft
+    >>> from fairtransport.report import AuditSeriesDisplay
+    >>> table = {"s": [0.1, 0.4, 0.3, 0.8] * 20, "g": ["a", "b"] * 40, "month": [1, 1, 2, 2] * 20}
+    >>> import polars as pl
+    >>> series = ft.audit_by(pl.DataFrame(table), by="month", score="s", sensitive_features="g", random_state=0)
+    >>> AuditSeriesDisplay.from_series(series).ax_.get_xlabel()
+    'month'
     """
 
     points_: Any
