@@ -88,7 +88,13 @@ def test_json_on_standard_output_is_the_audit_and_nothing_else(run, here, name):
         n_permutations=20,
         random_state=0,
     )
-    assert json.loads(result.stdout) == json.loads(expected.to_json())
+    assert without_provenance(result.stdout) == without_provenance(expected.to_json())
+
+
+def without_provenance(text):
+    content = json.loads(text)
+    del content["provenance"]
+    return content
 
 
 def test_json_and_page_are_written_to_files(run, here):
@@ -129,7 +135,7 @@ def test_options_reach_the_audit(run, here):
         n_bootstrap=20,
         n_permutations=20,
     )
-    assert content == json.loads(expected.to_json())
+    assert without_provenance(json.dumps(content)) == without_provenance(expected.to_json())
 
 
 def test_groups_of_each_column(run, here):
@@ -285,7 +291,7 @@ def test_missing_scores_and_groups_are_counted(run, here):
     [
         (["--range", "1"], "--range must be two numbers, such as 300,850; got '1'"),
         (["--confidence", 95], "confidence must be below 1"),
-        (["--threshold", 2], "thresholds has 1 of 1 values outside"),
+        (["--threshold", 2], "--threshold has 1 of 1 values outside"),
         (["--encoding", "klingon"], "encoding must be one of"),
         (["--json", "none/a.json"], "error: The folder of the output file does not exist: none/a.json"),
         (["--json", "."], "error: The output file is a folder: ."),

@@ -37,7 +37,7 @@ def test_audits_in_files_and_files_of_scores_give_the_same_comparison(run, here)
     assert "before.json: 800 rows; after.json: 800 rows" in result.stdout
     assert "Page: change.html" in result.stdout
     pl.read_csv("scores.csv").write_csv("again.csv")
-    direct = run("compare", "scores.csv", "again.csv", "--score", "s", "--score", "fair", "--sensitive", "race",
+    direct = run("compare", "scores.csv", "again.csv", "--scores", "s,fair", "--sensitive", "race",
                  "--names", "before.json,after.json")  # fmt: skip
     assert direct.stdout.splitlines()[:12] == result.stdout.splitlines()[:12]
     change = json.loads(Path("change.json").read_text())["changes"]["strong_pairwise_disparity"]
@@ -68,13 +68,17 @@ def test_markdown_is_written(run, here):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["scores.csv", "a.json"], 1, "scores.csv is a file of scores; name its columns with --score and --sensitive."),
+        (
+            ["scores.csv", "a.json"],
+            1,
+            "scores.csv is a file of scores; name its columns with --scores and --sensitive.",
+        ),
         (["a.json", "none.json"], 1, "none.json"),
         (["a.json", "other.json"], 1, "other.json is not an audit"),
         (["a.json", "later.json"], 1, "later.json has version 9"),
         (["a.json", "groups.json"], 1, "2 and 2 groups, 0 of them in both"),
         (["a.json", "a.json", "--names", "one"], 64, "--names must be two names"),
-        (["a.json", "a.json", *["--score", "s"] * 3], 64, "--score may be given once, or once for each"),
+        (["a.json", "a.json", "--scores", "a,b,c"], 64, "--scores must be one column, or one for each"),
         (["a.json", "a.json", "--html", "a.json"], 1, "a.json is an input"),
     ],
 )

@@ -119,7 +119,7 @@ def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
     frame.write_csv("odd.csv")
     result = call(run, "--json", files=["odd.csv"])
     shown = json.loads(result.stdout)
-    assert (shown["scored"], shown["unreadable"], shown["new_words"]) == (10, 1, 2)
+    assert (shown["scored"], shown["unreadable"], shown["unseen_category"]) == (10, 1, 2)
     assert "Treated as missing: 1 cell" in call(run, "--force", files=["odd.csv"]).stdout
 
 

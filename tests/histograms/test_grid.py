@@ -56,7 +56,7 @@ def test_units():
         (lambda: Grid(n_bins=0), ValueError, "n_bins must be at least 1"),
         (lambda: Grid(n_bins=1 << 21), ValueError, "n_bins must be at most"),
         (lambda: Grid.over(3), ValueError, "range must be two numbers, such as"),
-        (lambda: Grid().places([0.5, 1.2, -1]), ValueError, r"2 of 3 values outside \[0, 1\]; give the range"),
+        (lambda: Grid().places([0.5, 1.2, -1]), ValueError, r"2 of 3 values outside \[0, 1\]. Give the range"),
         (lambda: Grid().places([np.nan]), ValueError, "1 NaN or infinite"),
     ],
 )

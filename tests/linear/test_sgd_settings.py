@@ -72,7 +72,7 @@ def test_settings_do_not_change():
         ({"average": 1}, TypeError, "average must be True or False"),
         ({"n_updates": 1.5}, TypeError, "n_updates must be a whole number"),
         ({"dual_step": "auto"}, TypeError, "dual_step must be a number"),
-        ({"random_state": "x"}, ValueError, "seed"),
+        ({"random_state": "x"}, ValueError, "random_state must be None, a whole number"),
     ],
 )
 def test_wrong_settings_name_what_is_allowed(change, error, words):

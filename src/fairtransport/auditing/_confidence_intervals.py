@@ -154,7 +154,7 @@ def lower_tail(p_value: float, confidence: float) -> float:
     Examples
     --------
     >>> round(lower_tail(0.05, 0.95), 4), round(lower_tail(0.02, 0.95), 4), round(lower_tail(1e-6, 0.95), 4)
-    (0.05, 0.0433, 0.025)
+    (0.05, 0.0498, 0.025)
     """
     if p_value <= (1 - confidence) / _SMALL_P_VALUE:
         return (1 - confidence) / 2

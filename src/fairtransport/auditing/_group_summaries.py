@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing._multiple_tests import selected_confidence
-from fairtransport.auditing.proportions import area_under_curve, complement, difference, ratio, share
+from fairtransport.auditing.proportions import (
+    area_under_curve,
+    complement,
+    difference,
+    extremes_confidence,
+    ratio,
+    share,
+)
 from fairtransport.auditing.records import QUANTILE_LEVELS, GroupSummary, ThresholdSummary
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
@@ -70,7 +74,7 @@ def summarise_threshold(
     high_is_favourable = options.favourable == "high"
     outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
     top = outcomes[highest if high_is_favourable else lowest].value
-    level = _selection_level([rates[i] for i in compared], options.confidence)
+    level = extremes_confidence([rates[i] for i in compared], options.confidence)
     lower, higher = (share(evidence.selected(at, group), level) for group in (lowest, highest))
     rate_ratio = ratio(lower, higher) if high_is_favourable else ratio(complement(higher), complement(lower))
     errors = None
@@ -90,18 +94,6 @@ def summarise_threshold(
         errors=errors,
         favourable=options.favourable,
     )
-
-
-def _selection_level(rates: Sequence[Estimate], confidence: float) -> float:
-    """Return the confidence level of the lowest and the highest rate that accounts for their selection.
-
-    Only pairs of groups that might have been the extreme ones count, by the intervals of their rates.
-    """
-    low, high = min(rates, key=lambda rate: rate.value), max(rates, key=lambda rate: rate.value)
-    may_be_low, may_be_high = [rate.low <= low.high for rate in rates], [rate.high >= high.low for rate in rates]
-    n_both = sum(one and other for one, other in zip(may_be_low, may_be_high, strict=True))
-    n_pairs = sum(may_be_low) * sum(may_be_high) - n_both * (n_both + 1) // 2
-    return selected_confidence(n_pairs, len(rates), confidence)
 
 
 def compared_groups(judged: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.auditing._multiple_tests import pair_critical_value, selected_confidence
 from fairtransport.transport.kernels.quantiles import level_positions
 from fairtransport.transport.kernels.read_only import read_only
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from fairtransport.transport.line import Sample
 
-__all__ = ["Estimate", "Tally", "area_under_curve", "complement", "difference", "ratio", "share"]
+__all__ = [
+    "Estimate",
+    "Tally",
+    "area_under_curve",
+    "complement",
+    "critical_values",
+    "difference",
+    "extremes_confidence",
+    "ratio",
+    "share",
+]
 
 
 @dataclass(frozen=True)
@@ -127,6 +140,23 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
     low = (product - math.sqrt(max(below, 0.0))) / bottom_low if bottom_low > 0 else 0.0
     high = (product + math.sqrt(max(above, 0.0))) / bottom_high if bottom_high > 0 else math.inf
     return Estimate(value, min(max(low, 0.0), value), max(high, value))
+
+
+def extremes_confidence(rates: Sequence[Estimate], confidence: float) -> float:
+    """Return the confidence level of the lowest and the highest of several rates that accounts for their selection.
+
+    Only pairs of groups that might have been the extreme ones count, by the intervals of their rates.
+    """
+    low, high = min(rates, key=lambda rate: rate.value), max(rates, key=lambda rate: rate.value)
+    may_be_low, may_be_high = [rate.low <= low.high for rate in rates], [rate.high >= high.low for rate in rates]
+    n_both = sum(one and other for one, other in zip(may_be_low, may_be_high, strict=True))
+    n_pairs = sum(may_be_low) * sum(may_be_high) - n_both * (n_both + 1) // 2
+    return selected_confidence(n_pairs, len(rates), confidence)
+
+
+def critical_values(n_groups: int, confidence: float) -> list[float]:
+    """Return the critical values of the differences between all pairs of 2, 3, ..., ``n_groups`` groups (Tukey)."""
+    return [pair_critical_value(number, confidence) for number in range(2, n_groups + 1)]
 
 
 def area_under_curve(

@@ -107,7 +107,7 @@ def form_verdict(audit: AuditData) -> Verdict:
     ('matters', 'b')
     >>> print(plain(audit.verdict.sentence))
     The two groups are scored differently, by enough to matter: b is scored higher than a, by 32.8 percentage points
-    averaged over all thresholds (95% interval 30.6 to 35.1, p < 0.001).
+    averaged over all thresholds (95% interval 30... to 35..., p < 0.001).
     """
     settings, pair = audit.settings, audit.farthest
     judged = [group for group in audit.groups if group.judged]

@@ -26,9 +26,11 @@ def run_compare(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="Audit (.json) or file of scores.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="Audit (.json) or file of scores.")],
     *,
-    score: Annotated[
-        list[str] | None,
-        typer.Option("--score", metavar="COLUMN", help="Column with the scores; twice where AFTER has another name."),
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            "--scores", metavar="COLUMNS", help="Column with the scores; two, such as s,t, where AFTER has another."
+        ),
     ] = None,
     sensitive: shared.OptionalSensitive = None,
     label: shared.OptionalLabel = None,
@@ -53,22 +55,22 @@ def run_compare(
     """Compare two audits of the same groups: two months, two models, before and after repair.
 
     Each of the two is an audit that `fairtransport audit --json` wrote, or a file of scores, which is audited first;
-    then --score and --sensitive are needed.
+    then --scores and --sensitive are needed.
 
     \b
     Example:
       fairtransport compare march.json april.json --html change.html
       fairtransport compare scores.csv repaired.csv --sensitive race \\
-          --score s --score s_repaired
+          --scores s,s_repaired
     """  # noqa: D301 - \b keeps the lines of the example
     json_output = JsonOutput(json_path)
     prepare_files([html, json_output.path], force=force, inputs=[before, after])
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
     titles = _titles(names, before, after)
-    scores = list(score or ())
-    if len(scores) > 2:
-        raise misuse("--score may be given once, or once for each of the two files")
+    columns = [part.strip() for part in scores.split(",")] if scores is not None else []
+    if len(columns) > 2:
+        raise misuse("--scores must be one column, or one for each of the two files")
     options: dict[str, Any] = {
         "names": {"sensitive": sensitive or (), "label": label, "weight": weight},
         "positive": positive,
@@ -86,7 +88,7 @@ def run_compare(
     }
     with option_names_in_errors():
         audits = [
-            _read(path, scores[min(index, len(scores) - 1)] if scores else None, **options)
+            _read(path, columns[min(index, len(columns) - 1)] if columns else None, **options)
             for index, path in enumerate((before, after))
         ]
         from fairtransport.auditing import compare  # noqa: PLC0415 - loaded by now
@@ -129,6 +131,6 @@ def _read(
 
         return Audit.from_json(Path(path))
     if score is None or not names["sensitive"]:
-        raise ValueError(f"{path} is a file of scores; name its columns with --score and --sensitive.")
+        raise ValueError(f"{path} is a file of scores; name its columns with --scores and --sensitive.")
     columns = {"score": score, **names}
     return audit_files([path], columns, positive, reading=reading, counting=dict(counting), drawing=drawing, seed=seed)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairtransport._validation import check_real
 from fairtransport.auditing.decisions import RATES, Decisions
-from fairtransport.auditing.proportions import Estimate, Tally, complement, ratio, share
+from fairtransport.auditing.proportions import Estimate, Tally, complement, extremes_confidence, ratio, share
 from fairtransport.report._reduced_histograms import NodeMasses, ReducedHistograms, reduce_histograms
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ class WhatIf:
         lowest, highest = judged[int(values.argmin())], judged[int(values.argmax())]
         high_is_favourable = self.audit.settings.favourable == "high"
         worse, better = (lowest, highest) if high_is_favourable else (highest, lowest)
-        outcomes = rates if high_is_favourable else tuple(complement(rate) for rate in rates)
+        level = extremes_confidence([rates[index] for index in judged], self.audit.settings.confidence)
+        extremes = [self._rate(index, cut, part, level) for index in (worse, better)]
         labelled = self.reduced.has_labels
         tables = [self._decisions(index, cut, part) for index in range(len(groups))] if labelled else []
         wrong = [_weight_wrong(group, self._repaired(group, part), cut) for group in groups] if labelled else []
@@ -182,7 +183,7 @@ class WhatIf:
             error=self._error(cut, wrong) if labelled else None,
             lowest=lowest,
             highest=highest,
-            ratio=ratio(outcomes[worse], outcomes[better]),
+            ratio=ratio(*(extremes if high_is_favourable else map(complement, extremes))),
             worse_off=worse,
             better_off=better,
             error_rates=tuple(self._error_rates(table) for table in tables) if labelled else None,
@@ -214,12 +215,12 @@ class WhatIf:
         scores = self.reduced.nodes[group.indices]
         return scores if group.images is None else (1 - amount) * scores + amount * group.images
 
-    def _rate(self, index: int, cut: float, amount: float) -> Estimate:
+    def _rate(self, index: int, cut: float, amount: float, level: float | None = None) -> Estimate:
         group, audit = self.reduced.groups[index], self.audit
         value = _weight_above(group, self._repaired(group, amount), cut) / _total(group)
         size = audit.groups[index].effective_rows
         inside, outside = value * size, (1 - value) * size
-        return share(Tally(inside, outside, inside, outside), audit.settings.confidence)
+        return share(Tally(inside, outside, inside, outside), level or audit.settings.confidence)
 
     def _decisions(self, index: int, cut: float, amount: float) -> Decisions:
         """Return the decisions on a group; the sums of squares follow from its effective number of rows."""

@@ -59,7 +59,7 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     >>> audits = [ft.audit(s, sensitive_features=group, random_state=0) for s in (scores, repaired)]
     >>> print(plain(comparison_verdict(ft.compare(*audits)).sentence).replace("\N{MINUS SIGN}", "-"))
     The groups are closer together: averaged over all thresholds, the shares of two groups above the threshold lie 32.8
-    percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35.0 to -29.1), beyond noise.
+    percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35... to -29...), beyond noise.
     """
     change = comparison.changes[PAIRS]
     status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"

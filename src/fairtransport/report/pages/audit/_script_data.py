@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fairtransport._text import one_line
+from fairtransport.auditing.proportions import critical_values
 from fairtransport.report.style.colors import GroupStyle, group_styles
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def collect_script_data(
             {"name": one_line(group.name), "colour": style.colour, "dashes": style.dash_array, "named": style.named}
             for group, style in zip(first.groups, audit_styles(first), strict=True)
         ],
+        "tukey": [round(value, 6) for value in critical_values(len(first.groups), first.settings.confidence)],
         "audits": [_audit_data(*audit) for audit in zip(what_ifs, names, indices, strict=True)],
     }
 

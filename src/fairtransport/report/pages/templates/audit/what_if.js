@@ -84,6 +84,49 @@ function wilson(value, size, z) {
   };
 }
 
+// Quantile of the normal distribution by Newton's method, from the tail of its density.
+function normalQuantile(level) {
+  let z = DATA.z;
+  for (let i = 0; i < 60; i += 1) {
+    const step = (1 - level - upperTail(z)) / (Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI));
+    z -= Math.max(-0.5, Math.min(0.5, step));
+    if (Math.abs(step) < 1e-10) break;
+  }
+  return z;
+}
+
+// Probability above z, for z of 0 and more: the continued fraction of the complementary error function.
+function upperTail(z) {
+  if (z < 2) {
+    let term = z;
+    let sum = z;
+    for (let k = 1; k < 80; k += 1) {
+      term *= (z * z) / (2 * k + 1);
+      sum += term;
+    }
+    return 0.5 - (sum * Math.exp((-z * z) / 2)) / Math.sqrt(2 * Math.PI);
+  }
+  let fraction = z;
+  for (let k = 60; k > 0; k -= 1) fraction = z + k / fraction;
+  return Math.exp((-z * z) / 2) / (fraction * Math.sqrt(2 * Math.PI));
+}
+
+// Critical value for the lowest and the highest of several rates, which were selected by their values: that of Sidak or
+// Tukey, for the pairs of groups that might have been the extreme ones.
+function extremesZ(rates) {
+  const values = rates.map((rate) => rate.value);
+  const lowest = rates[values.indexOf(Math.min(...values))];
+  const highest = rates[values.indexOf(Math.max(...values))];
+  const mayBeLow = rates.map((rate) => rate.low <= lowest.high);
+  const mayBeHigh = rates.map((rate) => rate.high >= highest.low);
+  const count = (flags) => flags.filter(Boolean).length;
+  const both = count(mayBeLow.map((flag, index) => flag && mayBeHigh[index]));
+  const pairs = count(mayBeLow) * count(mayBeHigh) - (both * (both + 1)) / 2;
+  if (pairs <= 1) return DATA.z;
+  const confidence = 1 - 2 * upperTail(DATA.z);
+  return Math.min(normalQuantile((1 + confidence ** (1 / pairs)) / 2), DATA.tukey[rates.length - 2]);
+}
+
 // Ratio of two shares, with the interval implied by theirs (Donner and Zou).
 function ratioOf(one, other) {
   if (!(other.value > 0)) return { value: NaN, low: 0, high: Infinity };
@@ -168,6 +211,11 @@ function whatIf(audit, threshold, amount, chosen) {
   }
   const all = chosen.length === audit.groups.length;
   const outcomes = HIGH_IS_FAVOURABLE ? rates : rates.map(complement);
+  const z = judged.length > 1 ? extremesZ(judged.map((index) => rates[index])) : DATA.z;
+  const extreme = (index) => {
+    const rate = wilson(rates[index].value, audit.groups[index].effective, z);
+    return HIGH_IS_FAVOURABLE ? rate : complement(rate);
+  };
   const [worse, better] = HIGH_IS_FAVOURABLE ? [lowest, highest] : [highest, lowest];
   return {
     rates,
@@ -181,7 +229,7 @@ function whatIf(audit, threshold, amount, chosen) {
     error: labelled ? wrong / weight : null,
     lowest,
     highest,
-    ratio: judged.length ? ratioOf(outcomes[worse], outcomes[better]) : { value: NaN, low: 0, high: Infinity },
+    ratio: judged.length ? ratioOf(extreme(worse), extreme(better)) : { value: NaN, low: 0, high: Infinity },
     disparity: all && !amount ? audit.disparity : disparity(audit, amount, judged), // exact, as the audit computed it
     compared: judged.length,
   };
