@@ -190,8 +190,8 @@ def test_what_does_not_fit_is_refused(stream, run, here, models):
     assert "were written" in error(stream(*again, "--resume"))
     assert "use --force" in error(stream("rows.jsonl", "--out", "out.jsonl"))
     assert stream("rows.jsonl", "--out", "out.jsonl", "--force").exit_code == 0
-    assert "overwritten" in error(stream("rows.jsonl", "--out", "rows.jsonl", "--force"))
-    assert "same file" in error(stream("rows.jsonl", "--out", "x", "--rejected", "x"))
+    assert "is an input" in error(stream("rows.jsonl", "--out", "rows.jsonl", "--force"))
+    assert "same file name, x" in error(stream("rows.jsonl", "--out", "x", "--rejected", "x"))
     assert "--resume needs --store" in error(stream("rows.jsonl", "--resume"), status=64)
     assert "--follow needs a FILE" in error(stream("--follow"), status=64)
     assert "No such file" in error(stream("nowhere.jsonl"))

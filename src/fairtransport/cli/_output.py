@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 import shutil
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from fairtransport.cli._console import can_ask
+from fairtransport.cli._paths import check_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 __all__ = ["prepare_files", "prepare_folder"]
 
@@ -63,7 +63,9 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
     return path
 
 
-def prepare_files(paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = ()) -> None:
+def prepare_files(
+    paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = (), folders: Sequence[Path] = ()
+) -> None:
     """Check that files can be written and that existing ones may be replaced; on a terminal, ask.
 
     Parameters
@@ -73,7 +75,9 @@ def prepare_files(paths: Sequence[Path | None], *, force: bool, inputs: Iterable
     force : bool
         Replace existing files without asking.
     inputs : iterable of str
-        Input files or patterns, none of which may be overwritten.
+        Input files or patterns, none of which may be overwritten; see `check_paths`.
+    folders : sequence of Path
+        Folders that the command writes to as well; the files must lie outside of them.
 
     Raises
     ------
@@ -81,16 +85,12 @@ def prepare_files(paths: Sequence[Path | None], *, force: bool, inputs: Iterable
         If a file cannot be written or may not be replaced.
     """
     outputs = [path for path in paths if path is not None]
-    if len({output.resolve() for output in outputs}) < len(outputs):
-        raise ValueError("Two outputs have the same file name; change one of them.")
-    read = {Path(path).resolve() for name in inputs for path in (name, *glob.glob(name, recursive=True))}  # noqa: PTH207
+    check_paths(outputs, inputs=inputs, folders=folders)
     for output in outputs:
         if output.is_dir():
             raise IsADirectoryError(errno.EISDIR, "The output file is a folder", str(output))
         if not output.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "The folder of the output file does not exist", str(output))
-        if output.resolve() in read:
-            raise ValueError(f"{output} is an input; choose another name for the output file.")
         if not os.access(output.parent, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, "The folder of the output file is not writable", str(output.parent))
         if output.exists() and not force:

@@ -48,7 +48,7 @@ def run_demo(
     """  # noqa: D301 - \b keeps the lines of the example
     check_report()
     json_output = JsonOutput(json_path)
-    prepare_files([json_output.path], force=force)
+    prepare_files([json_output.path], force=force, folders=[out])
     folder = prepare_folder(out, COMPARISON_FILES)
     from fairtransport.paper.comparison import compare_on_adult  # noqa: PLC0415 - numba takes a while
 

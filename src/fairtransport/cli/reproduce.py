@@ -71,9 +71,10 @@ def run_reproduce(
     if seeds is not None and name != "table1":
         raise misuse("--seeds applies to table1 only")
     json_output = JsonOutput(json_path)
-    prepare_files([json_output.path], force=force)
+    target = out if out is not None else Path(f"fairtransport-{name}")
+    prepare_files([json_output.path], force=force, folders=[target])
     files = ("table1.md", "table1.csv", "table1.json") if name == "table1" else ("index.html", "summary.md")
-    folder = prepare_folder(out if out is not None else Path(f"fairtransport-{name}"), files)
+    folder = prepare_folder(target, files)
     workers = jobs if jobs is not None else os.cpu_count() or 1
     if name == "table1":
         _table1(folder, json_output, quick=quick, seeds=seeds, jobs=workers)

@@ -16,6 +16,7 @@ from fairtransport.cli._console import count_of, print_paths, print_sentence, pr
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors, print_stderr
 from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
+from fairtransport.cli._paths import check_paths, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,9 @@ def run_score(
     if to_stdout and json_output.to_stdout:
         raise misuse("--out - and --json - cannot both have standard output")
     written = None if to_stdout else Path(out)
-    prepare_files([written, json_output.path], force=force, inputs=[model, *files, *([verify] if verify else [])])
+    read = [model, *files, *([verify] if verify else [])]
+    prepare_files([written, json_output.path], force=force, inputs=read)
+    check_paths(standard_output() if to_stdout else [], inputs=read)
     scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
     if threshold is not None:
         scoring["decision"] = decision

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path  # noqa: TC003 - typer reads it
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ import typer
 from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
 from fairtransport.cli._errors import print_stderr
 from fairtransport.cli._limits import EXCEEDED
+from fairtransport.cli._paths import check_paths, standard_output
 from fairtransport.cli._stream_report import make_reporter
 
 if TYPE_CHECKING:
@@ -138,12 +139,6 @@ def run_stream(
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
     from fairtransport.stream.loop import RunOptions, StreamRun, TooManyRejectedError  # noqa: PLC0415
 
-    schema = input_schema_for(
-        load(model, verify=verify),
-        sensitive=_split(sensitive),
-        score=score,
-        features=None if features is None else _split(features),
-    )
     options = RunOptions(
         batch=batch,
         checkpoint_every=checkpoint_every,
@@ -157,7 +152,13 @@ def run_stream(
         freeze=freeze,
         force=force,
     )
-    _check_paths(file, options)
+    _check_paths(options, file, [model, *([Path(verify)] if verify else [])], store)
+    schema = input_schema_for(
+        load(model, verify=verify),
+        sensitive=_split(sensitive),
+        score=score,
+        features=None if features is None else _split(features),
+    )
     with contextlib.ExitStack() as stack:
         handle = stack.enter_context(_opened(file))
         stop = stack.enter_context(_stopping())
@@ -261,12 +262,13 @@ def _opened(file: Path | None) -> Iterator[int]:
         os.close(handle)
 
 
-def _check_paths(file: Path | None, options: RunOptions) -> None:
-    written = [path for path in (options.out, options.rejected) if path is not None]
-    if file is not None and any(path.exists() and path.samefile(file) for path in written):
-        raise ValueError("The input would be overwritten; choose another name for the output.")
-    if len({path.resolve() for path in written}) < len(written):
-        raise ValueError("--out and --rejected are the same file; name another one.")
+def _check_paths(options: RunOptions, file: Path | None, others: list[Path], store: Path | None) -> None:
+    """Raise if one of the files is another one, or belongs to the store."""
+    written, read = [path for path in (options.out, options.rejected) if path], [file] if file else []
+    check_paths([*written, *([] if options.out else standard_output())], inputs=[*read, *others])
+    if store is not None:
+        own = _place_for_rejected(store, None)
+        check_paths([path for path in (*written, *read) if path != own], folders=[store])
 
 
 def _split(names: list[str]) -> list[str]:
