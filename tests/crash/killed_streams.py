@@ -1,7 +1,11 @@
 """Forks children that run ``fairtransport stream --resume`` and are killed at random moments, until the input is done.
 
 Run as a program by the test: a process of one thread forks safely, and a child starts in no time. A child that comes to
-the end leaves everything to be compared with a run that was not killed; then it all begins again.
+the end leaves everything to be compared with a run that was not killed; then it all begins again. Kills often come
+while a child resumes from the kill before. What is in the output at a kill must stay there.
+
+With ``waiting``, the input grows meanwhile, and batches end by the clock. They are compared with a run in which they
+end at the same lines.
 """
 
 import json
@@ -17,6 +21,8 @@ import numpy as np
 
 import fairtransport as ft
 from fairtransport.cli.app import app
+from fairtransport.stream import read_journal
+from fairtransport.stream.input import LineSource
 
 BATCH, EVERY, LINES = 10, 2, 400
 COMPARED = ("out.jsonl", "store/journal.jsonl", "store/rejected.jsonl")
@@ -48,9 +54,9 @@ def make_rows(kind, path):
     path.write_text("\n".join(lines) + "\n")
 
 
-def run(kind, folder, model, rows):
+def run(kind, folder, model, rows, *more):
     """Run the command to its end."""
-    how = ["--features", "a,b"] if kind == "COT" else ["--score", "s"]
+    how = [*(["--features", "a,b"] if kind == "COT" else ["--score", "s"]), *more]
     files = [str(rows), "--model", str(model), "--store", str(folder / "store"), "--out", str(folder / "out.jsonl")]
     often = ["--batch", str(BATCH), "--checkpoint-every", str(EVERY)]
     app(["stream", *files, "--sensitive", "sex", "--resume", *how, *often], standalone_mode=False)
@@ -81,33 +87,100 @@ def contents(folder):
     return {**contents, **{path.name: path.read_bytes() for path in newest}}
 
 
+def killed(pid, seconds):
+    """Kill a child after so many seconds; return whether it still ran."""
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    return os.WIFSIGNALED(status), os.WEXITSTATUS(status)
+
+
+class Output:
+    """The output as readers see it, who rely on every byte."""
+
+    def __init__(self, folder):
+        self.path, self.given = folder / "out.jsonl", b""
+
+    def changed(self):
+        content = self.path.read_bytes() if self.path.exists() else b""
+        changed, self.given = not content.startswith(self.given), content
+        return ["given out, then changed"] * changed
+
+
+def growing(home, kind, model, n_kills, chance):
+    """Kill runs that wait for lines, two or three times in a row, while lines are added."""
+    make_rows(kind, home / "all.jsonl")
+    run(kind, prepared(home / "loaded"), model, home / "all.jsonl")  # so that everything is loaded when it forks
+    takes = seconds(kind, home / "timed", model, home / "all.jsonl")
+    lines = (home / "all.jsonl").read_bytes().splitlines(keepends=True)
+    kills, finished, sizes, wrong = 0, 0, set(), []
+    while kills < n_kills:
+        folder, rows = prepared(home / "killed"), home / "rows.jsonl"
+        output, n_lines = Output(folder), 0
+        while n_lines < LINES:
+            n_lines = min(LINES, n_lines + chance.randint(5, 60))
+            rows.write_bytes(b"".join(lines[:n_lines]))
+            for _ in range(chance.randint(1, 3)):
+                pid = forked(kind, folder, model, rows, "--follow", "--wait", "0.01")
+                ended, status = killed(pid, chance.uniform(0.0, takes))
+                kills, wrong = kills + ended, wrong + [f"exit status {status}"] * (not ended) + output.changed()
+        run(kind, folder, model, rows, "--wait", "0.01")
+        wrong += output.changed()
+        batches = [entry["lines"] for entry in read_journal(folder / "store")]
+        sizes |= set(batches)
+        again = prepared(home / "again")
+        run_with(batches, kind, again, model, rows)
+        wrong += [name for name, content in contents(again).items() if contents(folder).get(name) != content]
+        finished += 1
+        for used in (folder, again):
+            shutil.rmtree(used)
+    return {"kills": kills, "finished": finished, "sizes": len(sizes), "wrong": wrong}
+
+
+def run_with(sizes, *arguments):
+    """Run the command with batches of these sizes."""
+    real, left = LineSource.take, list(sizes)
+    LineSource.take = lambda self, n_lines, **_: real(self, left.pop(0) if left else n_lines)
+    try:
+        run(*arguments)
+    finally:
+        LineSource.take = real
+
+
+def prepared(folder):
+    folder.mkdir()
+    return folder
+
+
 def main():
     home, kind, n_kills = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     model, rows, chance = home / "m.ft", home / "rows.jsonl", random.Random(0)  # noqa: S311 - moments, not secrets
     make_model(kind, model)
+    if kind == "waiting":
+        print(json.dumps(growing(home, kind, model, n_kills, chance)))  # noqa: T201
+        return
     make_rows(kind, rows)
-    whole = home / "whole"
-    whole.mkdir()
+    whole = prepared(home / "whole")
     run(kind, whole, model, rows)  # in this process, so that everything is loaded when it forks
     expected = contents(whole)
     takes = seconds(kind, home / "timed", model, rows)
-    kills, finished, inside, wrong = 0, 0, 0, []
-    killed = home / "killed"
+    kills, finished, inside, wrong, unfinished = 0, 0, 0, [], 0
     while kills < n_kills or not finished:
-        killed.mkdir(exist_ok=True)
-        pid = forked(kind, killed, model, rows)
-        time.sleep(chance.uniform(0.0, takes / 2))
-        os.kill(pid, signal.SIGKILL)
-        status = os.waitpid(pid, 0)[1]
-        if os.WIFSIGNALED(status):
-            kills += 1
-            inside += any((killed / "store").glob(".checkpoint-*.part")) if (killed / "store").exists() else 0
+        folder = home / "killed"
+        if not folder.exists():
+            output = Output(prepared(folder))
+        most = takes / 2 * (1 + unfinished / 20)  # a machine that has become slow needs more time to resume
+        ended, status = killed(forked(kind, folder, model, rows), chance.uniform(0.0, most))
+        wrong += output.changed()
+        if ended:
+            kills, unfinished = kills + 1, unfinished + 1
+            inside += any((folder / "store").glob(".checkpoint-*.part")) if (folder / "store").exists() else 0
             continue
-        found = contents(killed)
-        wrong += [f"exit status {os.WEXITSTATUS(status)}"] * (os.WEXITSTATUS(status) != 0)
+        found = contents(folder)
+        wrong += [f"exit status {status}"] * (status != 0)
         wrong += [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
-        finished += 1
-        shutil.rmtree(killed)
+        finished, unfinished = finished + 1, 0
+        shutil.rmtree(folder)
     result = {"kills": kills, "finished": finished, "inside": inside, "wrong": wrong}
     print(json.dumps({**result, "lines": expected["out.jsonl"].count(b"\n")}))  # noqa: T201
 

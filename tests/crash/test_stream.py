@@ -13,10 +13,9 @@ pytestmark = pytest.mark.trust
 KILLS = 200
 
 
-@pytest.mark.parametrize("kind", ["COT", "repair"])
-def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
+def result_of(tmp_path, kind, n_kills):
     script = Path(__file__).with_name("killed_streams.py")
-    command = [sys.executable, str(script), str(tmp_path), kind, str(KILLS)]
+    command = [sys.executable, str(script), str(tmp_path), kind, str(n_kills)]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **threads}, timeout=600
@@ -24,7 +23,20 @@ def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["wrong"] == []
-    assert result["kills"] >= KILLS
+    assert result["kills"] >= n_kills
+    return result
+
+
+@pytest.mark.parametrize("kind", ["COT", "repair"])
+def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
+    result = result_of(tmp_path, kind, KILLS)
     assert result["finished"] >= 5  # every one of them equal to the run that was not killed
     assert result["inside"] >= 5  # some kills came between the first byte of a checkpoint and its name
     assert result["lines"] == 396  # 400, less those that are not JSON
+
+
+def test_batches_that_end_by_the_clock_stay_as_they_were(tmp_path):
+    """Kills in a row, also while a run resumes, change nothing that was given out."""
+    result = result_of(tmp_path, "waiting", 60)
+    assert result["finished"] >= 2
+    assert result["sizes"] >= 5  # of batches: the clock did end them
