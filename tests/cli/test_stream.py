@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from fairtransport.stream._line_file import LineFile
 from fairtransport.stream._store import Store
 
 CANARY = "CANARY"
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 ROWS = 230
 
 
@@ -345,6 +348,15 @@ def test_the_page_gets_snapshots_and_is_closed(stream, here, monkeypatch):
     assert "page: http://127.0.0.1:8010/" in result.stderr
 
 
+def test_a_page_that_cannot_be_served_does_not_stop_the_stream(stream, here):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = stream("rows.jsonl", "--out", "out.jsonl", "--page", port)
+    assert result.exit_code == 0, result.output
+    assert f"warning: there is no page. Port {port} is in use by another program" in result.stderr
+    assert len(read(here / "out.jsonl")) == ROWS
+
+
 def test_freezing_and_reports(stream, here):
     result = stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--freeze", "--report", 0)
     assert result.exit_code == 0, result.output
@@ -365,7 +377,7 @@ def start(models, here, *arguments, stdin=None, model="cot.ft"):
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=ONE_THREAD,
     )
 
 
@@ -478,3 +490,32 @@ def test_waiting_no_longer_than_told_and_the_same_batches_after_a_kill(models, h
     process.communicate(timeout=120)
     assert (here / "out.jsonl").read_bytes() == before
     assert [entry["lines"] for entry in read_journal(here / "st")] == [30, 15]
+
+
+@pytest.mark.trust
+def test_hundreds_of_connections_to_the_page_do_not_end_the_stream(models, here):
+    """With 64 file descriptors, and 300 clients that never complete a request."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "from fairtransport.cli import main; main()\n"
+    )
+    options = ["--sensitive", "sex", "--store", "st", "--out", "out.jsonl", "--page", "0", "--checkpoint-every", "1"]
+    command = [sys.executable, "-c", code, "stream", "--model", str(models / "cot.ft"), "--batch", "10", *options]
+    process = subprocess.Popen(command, cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ONE_THREAD)
+    said = process.stderr.readline().decode()
+    port = int(re.fullmatch(r"page: http://127.0.0.1:(\d+)/\n", said)[1])
+    links = []
+    lines = (here / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    for index in range(0, ROWS, 10):
+        for _ in range(13):
+            links.append(socket.socket())
+            links[-1].setblocking(False)
+            links[-1].connect_ex(("127.0.0.1", port))
+        process.stdin.write(b"".join(lines[index : index + 10]))
+        process.stdin.flush()
+        wait_for(lambda index=index: count(here / "out.jsonl") == index + 10)
+    _, told = process.communicate(timeout=120)
+    for link in links:
+        link.close()
+    assert process.returncode == 0, told
+    assert len(read_journal(here / "st")) == ROWS // 10

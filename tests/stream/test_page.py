@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import http.client
 import json
 import re
@@ -259,3 +261,107 @@ def test_nonsense_and_silence_do_no_harm(page, capfd):
             link.sendall(request)
     assert ask(page)[0].status == 200
     assert capfd.readouterr() == ("", "")
+
+
+# ------------------------------------------------------------------------------------------------- slow connections
+
+
+def connect(page, content=b""):
+    link = socket.create_connection(("127.0.0.1", page.port), timeout=10)
+    link.sendall(content)
+    return link
+
+
+def until(condition):
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+def ended(link):
+    """Return whether the server has closed the connection."""
+    link.settimeout(10)
+    try:
+        return link.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_slow_connections_are_limited_and_leave_room_for_others(monkeypatch):
+    with serve_page(lambda: NOW) as page:
+        before = threading.active_count()
+        links = []
+        for _ in range(150):
+            links.append(connect(page, b"GET / HT"))
+            assert threading.active_count() <= before + 33
+        until(lambda: len(page._server._deadlines) <= 32)
+        answers = []
+        for _ in range(100):  # a reload or two, while the others hold on
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                answers.append(ask(page)[0].status)
+                break
+            time.sleep(0.05)
+        assert answers == [200]
+        for link in links:
+            link.close()
+        until(lambda: not page._server._deadlines)
+
+
+def test_a_request_that_takes_too_long_is_ended(monkeypatch):
+    """A byte now and then does not prolong it; a page that is served is not ended."""
+    monkeypatch.setattr("fairtransport.stream.live_page._server._REQUEST_SECONDS", 0.5)
+    with serve_page(lambda: NOW) as page:
+        viewer = connect(page, f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode())
+        slow, silent, stop = connect(page), connect(page), threading.Event()
+
+        def dribble():
+            with contextlib.suppress(OSError):
+                while not stop.wait(0.05):
+                    slow.sendall(b"G")
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        assert ended(slow)
+        assert ended(silent)
+        stop.set()
+        thread.join()
+        until(lambda: len(page._server._deadlines) == 1)  # the viewer, who is long past half a second
+        assert viewer.recv(12) == b"HTTP/1.0 200"
+        for link in (viewer, slow, silent):
+            link.close()
+
+
+def test_a_body_is_not_read(page):
+    link = connect(page, b"POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n")
+    assert link.recv(12) == b"HTTP/1.0 405"
+    link.close()
+
+
+def test_without_file_descriptors_the_server_waits(monkeypatch):
+    with serve_page(lambda: NOW) as page:
+        real, failures = page._server.socket.accept, []
+
+        def accept():
+            if len(failures) < 3:
+                failures.append(1)
+                raise OSError(errno.EMFILE, "Too many open files")
+            return real()
+
+        monkeypatch.setattr(page._server, "socket", Delegate(page._server.socket, accept=accept))
+        assert ask(page)[0].status == 200
+        assert len(failures) == 3
+
+
+class Delegate:
+    def __init__(self, target, **replaced):
+        self.__dict__.update(target=target, **replaced)
+
+    def __getattr__(self, name):
+        return getattr(self.target, name)
+
+
+def test_few_file_descriptors_are_shared(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (40, 40))
+    with serve_page(lambda: NOW) as page:
+        assert page._server._limit == 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
-from fairtransport.cli._errors import print_stderr
+from fairtransport.cli._errors import describe, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._paths import check_paths, standard_output
 from fairtransport.cli._stream_report import make_reporter
@@ -241,13 +241,20 @@ def _adjuster(
 
 @contextlib.contextmanager
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
+    """Serve the page; whatever happens to it, the stream goes on."""
     serve_page = importlib.import_module("fairtransport.stream.live_page").serve_page
-    handle = serve_page(adjuster.snapshot, port)
-    print_stderr(f"page: {handle.url}")
+    try:
+        page = serve_page(adjuster.snapshot, port)
+    except OSError as error:
+        print_stderr(f"warning: there is no page. {describe(error)}")
+        yield
+        return
+    print_stderr(f"page: {page.url}")
     try:
         yield
     finally:
-        handle.close()
+        with contextlib.suppress(Exception):
+            page.close()
 
 
 @contextlib.contextmanager

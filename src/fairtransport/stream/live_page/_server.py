@@ -4,12 +4,20 @@ A browser loads ``/`` once and receives every change through ``/events`` (server
 anything: only GET and HEAD are answered, and only the method, the path and the ``Host`` of a request are read. The
 ``Host`` must be this machine's; otherwise a web site whose name resolves to 127.0.0.1 could read the page (DNS
 rebinding).
+
+The stream must not suffer from its page. The number of connections is limited, and with it that of threads and file
+descriptors; a request must be complete within ten seconds, and so must each reading of what is sent; bodies of requests
+are not read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import math
+import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -24,6 +32,8 @@ __all__ = ["LivePage", "serve_page"]
 
 _ADDRESS = "127.0.0.1"
 _MAX_VIEWERS = 16  # open pages; each needs a thread
+_MAX_CONNECTIONS = 32  # of viewers and of other requests
+_REQUEST_SECONDS = 10.0  # for a request, from the connection to its last header
 _INTERVAL = 1.0  # seconds between two snapshots
 _KEEP_ALIVE = 5.0  # seconds without a change after which an event is sent nevertheless
 _CLOSE_TIMEOUT = 2.0  # seconds to send the last event to open pages
@@ -132,7 +142,7 @@ class LivePage:
 
 
 class _Server(ThreadingHTTPServer):
-    """HTTP server with the data of the page and the number of its viewers."""
+    """HTTP server with the data of the page, a limited number of connections, and the number of its viewers."""
 
     daemon_threads = True
     request_queue_size = 32
@@ -148,6 +158,59 @@ class _Server(ThreadingHTTPServer):
         self.message = ""
         self.viewers = 0
         self.changed = threading.Condition()
+        self._limit = _connection_limit()
+        self._deadlines: dict[socket.socket, float] = {}  # of open connections; infinite once a request is complete
+        self._mutex = threading.Lock()
+
+    # ---------------------------------------------------------------- connections
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; without file descriptors, wait instead of trying again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(0.1)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request in a thread, unless there are too many connections."""
+        with self._mutex:
+            admitted = len(self._deadlines) < self._limit
+            if admitted:
+                self._deadlines[request] = time.monotonic() + _REQUEST_SECONDS
+            else:  # make room for the next one
+                self._disconnect(min(self._deadlines, key=self._deadlines.__getitem__))
+        if admitted:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def request_complete(self, request: socket.socket) -> None:
+        """Note that all of a request was received."""
+        with self._mutex:
+            if request in self._deadlines:
+                self._deadlines[request] = math.inf
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with self._mutex:
+            self._deadlines.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Disconnect those whose request takes too long; called ten times per second."""
+        with self._mutex:
+            for request, deadline in self._deadlines.items():
+                if deadline < time.monotonic():
+                    self._disconnect(request)
+
+    def _disconnect(self, request: socket.socket) -> None:
+        """Let the thread of a connection that waits for its request see the end of it."""
+        if self._deadlines[request] < math.inf:
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    # ---------------------------------------------------------------- viewers
 
     def enter(self) -> bool:
         """Count one more viewer; return False if there are too many."""
@@ -177,13 +240,19 @@ class _Handler(BaseHTTPRequestHandler):
     """Handler of one request."""
 
     server: _Server
-    timeout = 10  # seconds for a request, or for a page that does not read
+    timeout = 10  # seconds for a page that does not read
     _routes: ClassVar[dict[str, str]] = {"/events": "_events", "/snapshot.json": "_snapshot"}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):  # any other HTTP method
             return self._not_allowed
         raise AttributeError(name)
+
+    def parse_request(self) -> bool:
+        """Read the headers; a body is never read."""
+        is_valid = super().parse_request()
+        self.server.request_complete(self.connection)
+        return is_valid
 
     def do_GET(self) -> None:
         """Respond with a file of the page, the snapshot or the events."""
@@ -267,3 +336,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Do nothing: standard error belongs to the stream."""
+
+
+def _connection_limit() -> int:
+    """Return the number of connections that leaves the stream most of the file descriptors of this process."""
+    try:
+        import resource  # noqa: PLC0415 - not available on Windows
+    except ImportError:  # pragma: no cover
+        return _MAX_CONNECTIONS
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MAX_CONNECTIONS if most == resource.RLIM_INFINITY else max(2, min(_MAX_CONNECTIONS, most // 4))
