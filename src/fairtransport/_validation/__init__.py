@@ -27,14 +27,13 @@ __all__ = [
     "check_weights",
 ]
 
+# Kinds of dtypes that NumPy converts to floats: by dropping the imaginary part, or by counting time units.
+_NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations"}
+
 
 def check_vector(values: ArrayLike, *, name: str) -> NDArray[np.float64]:
     """Return ``values`` as a finite, non-empty float64 vector."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must contain numbers; it could not be read as an array of floats.") from None
-    array = check_column(array, name=name)
+    array = check_column(_as_floats(values, name), name=name)
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one value is needed.")
     bad = int(array.size - np.count_nonzero(np.isfinite(array)))
@@ -48,6 +47,23 @@ OTHER_RANGES = (
     "Give the range of possible scores with range=(low, high), such as range=(1, 10) for deciles or range=(0, 100) for "
     "percentages; if these are logits, apply the logistic function first."
 )
+
+
+def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return an array of floats, and raise for what NumPy would convert to numbers that mean something else."""
+    try:
+        given = np.asanyarray(values)
+        # Of objects, a library may know better which number they are; missing ones are NaN.
+        unusable = _NOT_REAL.get(given.dtype.kind)
+        array = np.asarray(values if given.dtype.kind == "O" else given, dtype=None if unusable else np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must contain numbers; it could not be read as an array of floats.") from None
+    if unusable:
+        raise TypeError(f"{name} must contain real numbers; it has {unusable}.")
+    n_masked = int(np.count_nonzero(given.mask)) if isinstance(given, np.ma.MaskedArray) else 0
+    if n_masked:
+        raise ValueError(f"{name} has {n_masked} masked values; remove or impute them first.")
+    return array
 
 
 def check_column(array: NDArray[Any], *, name: str) -> NDArray[Any]:
@@ -98,8 +114,13 @@ def check_choice(value: Any, allowed: Collection[str], *, name: str) -> str:
     """Return ``value`` if it is one of the ``allowed`` strings."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        raise ValueError(f"{name} must be one of {words}; got {value!r}.")
+        raise ValueError(f"{name} must be one of {words}; got {_say(value)}.")
     return value
+
+
+def _say(value: Any) -> str:
+    """Return a parameter as it was given, or only its type where it may be data in the wrong place."""
+    return repr(value) if value is None or isinstance(value, (str, bool, int, float)) else type(value).__name__
 
 
 def check_count(value: Any, *, name: str, least: int = 1) -> int:

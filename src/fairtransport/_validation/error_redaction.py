@@ -50,6 +50,7 @@ _SAFE_PARTS = (
     r"[\w.<>]+\(\) (got an unexpected keyword argument|got multiple values for argument) '\w+'",
     r"[\w.<>]+\(\) missing \d+ required [\w-]+ arguments?: [\w', ]+",
     r"[\w.<>]+\(\) takes [\w ]+ positional arguments? but \d+ (was|were) given",
+    r"'[\w.]+' object has no attribute '\w+'",
     r"operands could not be broadcast together with shapes [\d(), ]+",
     r"setting an array element with a sequence",
 )
@@ -83,8 +84,8 @@ _TYPES = (
     NotImplementedError, OSError, OverflowError, RuntimeError, TypeError, ValueError, ZeroDivisionError,
 )  # fmt: skip
 
-# Errors that have names of files and modules, sizes, or the text of a warning, which would be printed anyway.
-_HARMLESS = (ImportError, MemoryError, RecursionError, Warning)
+# Errors that have names of files, modules and variables, sizes, or the text of a warning, which is printed anyway.
+_HARMLESS = (ImportError, MemoryError, NameError, RecursionError, Warning)
 
 
 def redact_public_errors(namespace: dict[str, Any]) -> None:
@@ -221,7 +222,15 @@ def _is_safe(error: BaseException) -> bool:
     if trace is None or not _is_own_module(trace.tb_frame.f_globals.get("__name__")):
         return False
     # An error of compiled code, as from `float(text)`, has the frame of its caller, at an instruction that is no raise.
-    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE and not _repeats(error)
+
+
+def _repeats(error: BaseException) -> bool:
+    """Return whether an error's message has in it that of an unsafe error, in whose handler it was raised."""
+    behind = error.__cause__ or error.__context__
+    if behind is None or isinstance(behind, LookupError) or _is_safe(behind):  # a KeyError is only its key
+        return False
+    return bool(str(behind)) and str(behind) in str(error)
 
 
 def _safe_message(error: BaseException | None, arguments: dict[str, Any]) -> str | None:

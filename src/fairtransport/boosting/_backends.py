@@ -8,10 +8,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
+from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
 from fairtransport._validation import check_real
 
@@ -23,6 +25,23 @@ if TYPE_CHECKING:
     from fairtransport.boosting._early_stopping import EarlyStopping
 
 __all__ = ["Library", "TrainingRun", "ValidationRows", "default_estimator", "library_of"]
+
+# What LightGBM reads from Arrow's format.
+_ARROW_NUMBERS = frozenset(
+    {
+        nw.Boolean,
+        nw.Float32,
+        nw.Float64,
+        nw.Int8,
+        nw.Int16,
+        nw.Int32,
+        nw.Int64,
+        nw.UInt8,
+        nw.UInt16,
+        nw.UInt32,
+        nw.UInt64,
+    }
+)
 
 _DEFAULT_ROUNDS, _DEFAULT_COLSAMPLE = 200, 0.5
 
@@ -127,6 +146,9 @@ class Library(ABC):
         n_rounds = estimator.get_params().get("n_estimators")
         return 100 if n_rounds is None else int(n_rounds)
 
+    def check_features(self, X: Any) -> None:  # noqa: B027 - most libraries check them
+        """Raise TypeError for features that the library cannot read and does not refuse."""
+
     def absorb_class_weights(
         self,
         estimator: Any,
@@ -165,6 +187,23 @@ class LightGBM(Library):
     small_tree_params = {"num_leaves": 15}  # noqa: RUF012 - constant
     neutral_params = {"objective": None, "class_weight": None}  # noqa: RUF012 - constant
     logistic_params = {"objective": "binary"}  # noqa: RUF012 - constant
+
+    def check_features(self, X: Any) -> None:
+        """Raise TypeError for a table in Arrow's format with columns other than numbers.
+
+        LightGBM throws in a thread of its own where it meets one, which ends the process.
+        """
+        table = nw.from_native(X, pass_through=True, allow_series=True)
+        if not isinstance(table, nw.DataFrame):
+            if isinstance(table, nw.Series) or type(X).__module__.partition(".")[0] in {"polars", "pyarrow"}:
+                raise TypeError(f"X must be a table or a matrix; got {type(X).__name__}.")
+        elif not table.implementation.is_pandas():
+            others = [name for name, dtype in table.schema.items() if dtype not in _ARROW_NUMBERS]
+            if others:
+                raise TypeError(
+                    f"X has {say_columns(others)}, which LightGBM cannot read from this kind of table; encode text as "
+                    "numbers first, or pass a pandas DataFrame with categories."
+                )
 
     def absorb_class_weights(
         self,
@@ -221,6 +260,7 @@ class LightGBM(Library):
 
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
         """Return the raw score."""
+        self.check_features(X)
         return np.asarray(estimator.predict(X, raw_score=True), dtype=np.float64)
 
 

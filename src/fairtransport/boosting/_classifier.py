@@ -240,11 +240,14 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             X, y, sensitive_features, sample_weight, repair=self.repair_amount > 0.0, grouping=self.grouping,
             missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
         )  # fmt: skip
+        library.check_features(X)
         if not compares_each_other(self.target):  # an invalid target raises before anything is trained
             fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
         rows.weights = library.absorb_class_weights(estimator, classes, rows.labels, rows.weights)
         spec = rows.groups.to_spec()
         eval_rows = check_eval_set(eval_set, rows.groups, classes)
+        if eval_rows is not None:
+            library.check_features(eval_rows.X)
         if eval_rows is None and self.n_iter_no_change is not None:
             rows, eval_rows = self._split(rows, int(seeds[1]))
         with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly

@@ -202,6 +202,8 @@ class QuantileMap:
 
     def move(self, points: NDArray[np.float64], amount: float = 1.0) -> None:
         """Replace finite points by (1 - amount) * point + amount * image, in place."""
+        if not isinstance(points, np.ndarray) or points.dtype != np.float64 or points.ndim != 1:
+            raise TypeError("points must be a vector of float64, which is changed in place.")
         map_points(points, self._index, amount)
 
     def prepare(self) -> Self:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._progress import progress
+from fairtransport._validation import check_count
 from fairtransport._warnings import warn_caller
 from fairtransport.linear.solvers._monitor import History, Monitor
 from fairtransport.transport.fourier import draw_features
@@ -163,6 +164,8 @@ class Trainer:
 
     def advance(self, n_updates: int, *, average_from: int = 0) -> None:
         """Do ``n_updates`` updates; iterates from update ``average_from`` on are averaged."""
+        n_updates = check_count(n_updates, name="n_updates", least=0)
+        average_from = check_count(average_from, name="average_from", least=0)
         objective, steps = self.objective, self.steps
         updates.run_updates(
             self.done,
