@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +145,56 @@ def test_standard_input_and_output(here, raw_people):
     done = CliRunner().invoke(app, [*arguments, "--format", "jsonl"], input=lines)
     written = [json.loads(line)["person"] for line in done.stdout.splitlines()]
     assert written == raw_people(5, seed=1)["person"].to_list()
+
+
+# Signals as a system sends them: at a logout, at a shutdown, for lack of memory.
+SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_a_signal_leaves_nothing_of_standard_input_behind(here, sent):
+    temporary = here / "temporary"
+    temporary.mkdir()
+    process = start(["blind.ft", "-", "--out", "scored.csv"], temporary, stdin=subprocess.PIPE)
+    rows = Path("new.csv").read_bytes()
+    process.stdin.write(rows + rows * (2**20 // len(rows)))  # more than a pipe holds: the command has read most of it
+    process.stdin.flush()
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode in {128 + sent, -sent}
+    assert told in {b"stopped\n", b""}
+    assert list(temporary.rglob("*")) == []
+    assert not Path("scored.csv").exists()
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("sent", SIGNALS[:2])
+def test_a_signal_while_scoring_leaves_nothing_unfinished_behind(here, sent):
+    """The command asks for the signal itself, once it has written rows."""
+    temporary = here / "temporary"
+    temporary.mkdir()
+    code = (
+        "import os, sys, fairtransport.tabular.file_scoring as scoring\n"
+        "from fairtransport.cli import main\n"
+        "real = scoring.score_file\n"
+        "def score_file(*arguments, on_progress, **options):\n"
+        f"    return real(*arguments, on_progress=lambda *_: os.kill(os.getpid(), {int(sent)}), **options)\n"
+        "scoring.score_file = score_file\n"
+        "main()\n"
+    )
+    before = sorted(path.name for path in here.iterdir())
+    process = start(["blind.ft", "new.csv", "--out", "scored.csv"], temporary, program=["-c", code])
+    _, told = process.communicate(timeout=120)
+    assert (process.returncode, told) == (128 + sent, b"stopped\n")
+    assert list(temporary.rglob("*")) == []
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def start(arguments, temporary, *, program=("-m", "fairtransport.cli"), stdin=None):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
+    command = [sys.executable, *program, "score", *arguments]
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from fairtransport._text import one_line
 from fairtransport._validation.error_redaction import redacted
+from fairtransport.cli._signals import Terminated, termination_as_exception
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,10 +99,14 @@ class GuardedGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with termination_as_exception():
+                return super().invoke(ctx)
         except _UsageError as error:
             error.exit_code = USAGE_ERROR
             raise
+        except Terminated as signal:
+            print_stderr("stopped")
+            raise typer.Exit(128 + signal.number) from None
         except KeyboardInterrupt:
             print_stderr("stopped")
             raise typer.Exit(130) from None

@@ -83,7 +83,9 @@ def run_score(
     scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
     if threshold is not None:
         scoring["decision"] = decision
-    with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files, reading) as paths:
+    if "-" in files:
+        reading["format"] = reading["format"] or "csv"  # which no name tells
+    with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files) as paths:
         counts = _score(
             _load(model, verify, reading["decimal"]), paths, written, sensitive, reading=reading, scoring=scoring
         )
@@ -135,19 +137,30 @@ def _score(
 
 
 @contextlib.contextmanager
-def _with_stdin(files: list[str], reading: dict[str, Any]) -> Iterator[list[str]]:
+def _with_stdin(files: list[str]) -> Iterator[list[str]]:
     """Yield the files, with standard input copied to one, because the head of a file is read before its rows."""
     if "-" not in files:
         yield files
         return
-    with tempfile.TemporaryDirectory(prefix="fairtransport-") as folder:
-        path = Path(folder) / f"standard-input.{reading['format'] or 'csv'}"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+    with _nameless_file() as (file, path):
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
         try:
-            yield [str(path) if name == "-" else name for name in files]
+            yield [path if name == "-" else name for name in files]
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from error
+            raise ValueError(str(error).replace(path, "standard input")) from error
+
+
+@contextlib.contextmanager
+def _nameless_file() -> Iterator[tuple[Any, str]]:
+    """Yield an open file and a path to it; it has no name in any folder, so that no signal can leave it behind."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():  # not Linux: a file that is removed at the end, and after SIGTERM and SIGHUP
+        with tempfile.NamedTemporaryFile(prefix="fairtransport-") as file:
+            yield file, file.name
+        return
+    with tempfile.TemporaryFile() as file:
+        yield file, str(descriptors / str(file.fileno()))
 
 
 def _show(counts: dict[str, int], warnings: list[str], out: Path | None, json_output: JsonOutput) -> None:
