@@ -67,13 +67,18 @@ def has_names(table, names):
     return {*names} <= {*open_table(table).names}
 
 
+def coarser(request, step):
+    """Clusters take seconds for what others do in milliseconds: they try fewer names."""
+    return max(step, 20) if request.node.get_closest_marker("engines") else step
+
+
 SHIFTS = [(0, 10), *(pytest.param(shift, 5, marks=pytest.mark.trust) for shift in (1, 3))]
 
 
 @pytest.mark.parametrize(("shift", "step"), SHIFTS)
-def test_counts_are_those_of_the_named_columns(to_table, shift, step):
+def test_counts_are_those_of_the_named_columns(request, to_table, shift, step):
     n_refused = 0
-    for start in range(0, len(NASTY), step):
+    for start in range(0, len(NASTY), coarser(request, step)):
         names = dict(zip(ROLES, np.roll((NASTY + NASTY)[start : start + len(ROLES)], shift).tolist(), strict=True))
         table = to_table(renamed(names))
         if has_names(table, names.values()):
@@ -95,8 +100,8 @@ def test_audits_are_those_of_the_named_columns(to_table):
 
 
 @pytest.mark.parametrize("step", [20, pytest.param(3, marks=pytest.mark.trust)])
-def test_repairs_are_those_of_the_named_columns(to_table, step):
-    columns = tame_columns()
+def test_repairs_are_those_of_the_named_columns(request, to_table, step):
+    columns, step = tame_columns(), coarser(request, step)
     repair = ft.QuantileRepair(min_group_size=1)
     expected = repair.fit_transform(columns["score"], sensitive_features=columns["sensitive_features"])
     for score, group in zip(NASTY[::step], NASTY[7::step], strict=False):
