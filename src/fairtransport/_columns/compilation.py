@@ -26,6 +26,11 @@ _TEMPORARY = (
 _NOT_CACHED = "Compiled code cannot be cached ({reason}), so every start compiles it again."
 
 _log = logging.getLogger("fairtransport")
+# Older versions of numba have these names with an underscore.
+_PREFIX = "" if hasattr(caching, "InTreeCacheLocator") else "_"
+_UserProvided: Any = getattr(caching, f"{_PREFIX}UserProvidedCacheLocator")
+_UserWide: Any = getattr(caching, f"{_PREFIX}UserWideCacheLocator")
+_InTree: Any = getattr(caching, f"{_PREFIX}InTreeCacheLocator")
 _notified: list[str] = []
 
 
@@ -76,7 +81,7 @@ class _NoCache(caching.NullCache):
         _notify(_NOT_CACHED.format(reason="no safe folder is writable"))
 
 
-class _GivenFolder(caching.UserProvidedCacheLocator):
+class _GivenFolder(_UserProvided):
     """The folder that ``NUMBA_CACHE_DIR`` names; one that was filled before may be read-only."""
 
     def ensure_cache_path(self) -> None:
@@ -87,7 +92,7 @@ class _GivenFolder(caching.UserProvidedCacheLocator):
                 raise
 
 
-class _UserFolder(caching.UserWideCacheLocator):
+class _UserFolder(_UserWide):
     """The user's cache folder, unless another user could write to it.
 
     Without a home folder, numba's path begins with a literal ``~`` and is relative to the working directory.
@@ -101,7 +106,7 @@ class _UserFolder(caching.UserWideCacheLocator):
         _check_private(folder)
 
 
-class _TemporaryFolder(caching.UserWideCacheLocator):
+class _TemporaryFolder(_UserWide):
     """A private folder among the temporary files."""
 
     def __init__(self, py_func: Any, py_file: Any) -> None:
@@ -115,7 +120,7 @@ class _TemporaryFolder(caching.UserWideCacheLocator):
 
 
 class _SafeCacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = (_GivenFolder, caching.InTreeCacheLocator, _UserFolder, _TemporaryFolder)
+    _locator_classes = (_GivenFolder, _InTree, _UserFolder, _TemporaryFolder)
 
 
 class _SafeCache(caching.FunctionCache):
