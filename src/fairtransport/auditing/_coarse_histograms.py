@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.transport.line import Sample
 
-__all__ = ["MAX_NODES", "CoarseHistograms", "coarsen", "degrees_of_freedom"]
+__all__ = ["MAX_NODES", "CoarseHistograms", "VariancePrecision", "coarsen", "variance_precision"]
 
 MAX_NODES = 128
 _DEGREES = 3.0  # of freedom of a variance, times its relative variance; by simulation
+_MIN_DEGREES = 4.0
+_MAX_LEVERAGE = 0.5  # of a row, for groups of one or two rows
 _MANY_DEGREES = 2000  # of freedom: no need for Student's t
 
 
@@ -39,9 +41,8 @@ class CoarseHistograms:
         Sum of squared weights; None where every weight is 1.
     members : array of bool of shape (n_groups, n_cells), or None
         Which cells belong to each group; None where every group is one cell.
-    degrees_of_freedom : array of shape (n_groups,)
-        Of the variance of each group's mean score: few where rows are few, or a few rows with large weights or extreme
-        scores have most of it.
+    precision : VariancePrecision
+        Of the variance of each group's mean score.
 
     Notes
     -----
@@ -56,7 +57,7 @@ class CoarseHistograms:
     masses: NDArray[np.float64]
     squares: NDArray[np.float64] | None
     members: NDArray[np.bool_] | None
-    degrees_of_freedom: NDArray[np.float64]
+    precision: VariancePrecision
 
     @property
     def group_shares(self) -> NDArray[np.float64]:
@@ -163,14 +164,14 @@ class CoarseHistograms:
     ) -> NDArray[np.float64]:
         """Scale the deviations of each group's replicates for the errors of small samples.
 
-        The variance of n rows around the truth is n / (n - 1) times that around their mean. It is itself estimated,
-        with d degrees of freedom: divided by the root of a chi-square variable over d, normal noise has Student's t
-        distribution.
+        The variance of rows around the truth is larger than that around their mean, by a factor. It is itself
+        estimated, with d degrees of freedom: divided by the root of a chi-square variable over d, normal noise has
+        Student's t distribution.
         """
-        sizes, degrees = np.maximum(self.effective_sizes, 4.0), np.maximum(self.degrees_of_freedom, 4.0)
+        factors, degrees = self.precision
         known = degrees > _MANY_DEGREES
         draws = rng.chisquare(np.where(known, 1.0, degrees), size=(drawn.shape[1], degrees.size)).T / degrees[:, None]
-        scales = np.sqrt(sizes / (sizes - 1))[:, None] / np.sqrt(np.where(known[:, None], 1.0, draws))
+        scales = np.sqrt(factors)[:, None] / np.sqrt(np.where(known[:, None], 1.0, draws))
         drawn[:-1] = source[:-1] + scales[:, :, None] * (drawn[:-1] - source[:-1])
         return drawn
 
@@ -226,26 +227,57 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHi
         masses=merge(histograms.masses.sum(axis=0)),
         squares=None if histograms.squares is None else merge(histograms.squares.sum(axis=0)),
         members=histograms.members,
-        degrees_of_freedom=degrees_of_freedom(histograms),
+        precision=variance_precision(histograms),
     )
 
 
-def degrees_of_freedom(histograms: GroupHistograms) -> NDArray[np.float64]:
-    r"""Return the degrees of freedom of the variance of each group's mean score (Satterthwaite), at most its size.
+class VariancePrecision(NamedTuple):
+    """How precisely the variance of each group's mean score is known.
 
-    With weights w, scores s and :math:`a_i = w_i^2 (s_i - m)^2`, the variance is the sum of the :math:`a_i`. Over n
-    rows its own relative variance is :math:`v = \sum a_i^2 / (\sum a_i)^2 - 1 / n`, that of a chi-square variable with
-    2 / v degrees of freedom. Here they are 3 / v, with which tests are exact in simulations: the rows that make the
-    variance large also move the mean. Rows of one bin are taken to have equal weights.
+    Parameters
+    ----------
+    factors : array of shape (n_groups,)
+        Factors of the variances that remove their downward bias.
+    degrees_of_freedom : array of shape (n_groups,)
+        Few where rows are few, or where a few rows with large weights or extreme scores have most of the variance.
+    """
+
+    factors: NDArray[np.float64]
+    degrees_of_freedom: NDArray[np.float64]
+
+
+def variance_precision(histograms: GroupHistograms) -> VariancePrecision:
+    r"""Return how precisely the variance of each group's mean score is known.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+
+    Returns
+    -------
+    VariancePrecision
+
+    Notes
+    -----
+    With weights w of sum W, scores s, their mean m and :math:`a_i = w_i^2 (s_i - m)^2 / W^2`, the variance is the sum
+    of the :math:`a_i`. A row with a large weight pulls the mean towards itself; the jackknife therefore divides its
+    :math:`a_i` by :math:`(1 - w_i / W)^2`. Over n rows the relative variance of the sum is
+    :math:`v = \sum a_i^2 / (\sum a_i)^2 - 1 / n`, that of a chi-square variable with 2 / v degrees of freedom
+    (Satterthwaite). Here they are 3 / v, at most the effective size, with which tests are exact in simulations. Rows of
+    one bin are taken to have equal weights.
     """
     masses, squares = histograms.by_group, histograms.squares_by_class.sum(axis=0)
     nodes = np.linspace(0.0, 1.0, masses.shape[1])
-    totals = masses.sum(axis=1, keepdims=True)
-    means = np.divide(masses @ nodes[:, None], totals, out=np.zeros_like(totals), where=totals > 0)
-    deviations = (nodes - means) ** 2
-    fourth = np.divide(squares**3, masses**2, out=np.zeros_like(masses), where=masses > 0)
-    sums, sums_of_squares = (squares * deviations).sum(axis=1), (fourth * deviations**2).sum(axis=1)
-    ratios = np.divide(sums_of_squares, sums**2, out=np.zeros_like(sums), where=sums > 0)
-    excess = ratios - 1 / np.maximum(histograms.group_rows, 1)
+    totals = np.maximum(masses.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    row_weights = np.divide(squares, masses, out=np.zeros_like(masses), where=masses > 0)
+    deviations = (nodes - masses @ nodes[:, None] / totals) ** 2
+    parts = squares * deviations
+    sums, sums_of_squares = parts.sum(axis=1), (parts * row_weights**2 * deviations).sum(axis=1)
+    corrected = (parts / (1 - np.minimum(row_weights / totals, _MAX_LEVERAGE)) ** 2).sum(axis=1)
+    unknown = np.full_like(sums, 1 / (1 - _MAX_LEVERAGE) ** 2)
+    factors = np.divide(corrected, sums, out=unknown, where=sums > 0)
+    excess = np.divide(sums_of_squares, sums**2, out=np.zeros_like(sums), where=sums > 0)
+    excess -= 1 / np.maximum(histograms.group_rows, 1)
     sizes = histograms.effective_sizes
-    return np.minimum(sizes, np.divide(_DEGREES, excess, out=np.full_like(sizes, np.inf), where=excess > 0))
+    degrees = np.minimum(sizes, np.divide(_DEGREES, excess, out=np.full_like(sizes, np.inf), where=excess > 0))
+    return VariancePrecision(factors, np.maximum(degrees, _MIN_DEGREES))

@@ -201,7 +201,7 @@ class _Component:
 
 
 def confidence_distributions(
-    strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator
+    strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator, *, significant: bool = True
 ) -> dict[str, ConfidenceDistribution]:
     """Solve bootstrap replicates for the true disparities behind the observed ones.
 
@@ -211,6 +211,8 @@ def confidence_distributions(
         Disparities are summed over strata, by weight.
     n_replicates : int
     rng : numpy.random.Generator
+    significant : bool, default True
+        Whether the lower limits are needed: whether the test of no difference rejects.
 
     Returns
     -------
@@ -242,8 +244,9 @@ def confidence_distributions(
             if any(term.smooth_direction is not term.direction for term in terms):
                 smooth = [replace(term, direction=term.smooth_direction) for term in terms]
                 upper = np.maximum(upper, _solve(smooth, noise, largest))
-                sparse = [replace(term, direction=term.sparse_direction) for term in terms]
-                lower = np.minimum(lower, _solve(sparse, noise, observed))
+                if significant:
+                    sparse = [replace(term, direction=term.sparse_direction) for term in terms]
+                    lower = np.minimum(lower, _solve(sparse, noise, observed))
             parts[name].append(ConfidenceDistribution(values, lower, upper))
     n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
     return {

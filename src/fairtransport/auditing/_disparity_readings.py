@@ -66,7 +66,9 @@ def disparity_readings(
     """
     readings = {}
     kinds = {norm.name: norm.kind for norm in strata[0].norms}
-    for name, distribution in confidence_distributions(strata, options.n_bootstrap, rng).items():
+    significant = p_value <= 1 - options.confidence or "fixed" in kinds.values()
+    distributions = confidence_distributions(strata, options.n_bootstrap, rng, significant=significant)
+    for name, distribution in distributions.items():
         floor = floors[name]
         value = float(sum(stratum.weight * value[name] for stratum, value in zip(strata, values, strict=True)))
         binning_error = value - floor.observed
@@ -117,7 +119,8 @@ def pair_estimate(
     coarse = coarsen(histograms)
     norm = DisparityNorm(METRICS[2], "pairs")
     stratum = Stratum(coarse, (norm,), noise_factor=noise_factor)
-    distribution = confidence_distributions([stratum], options.n_bootstrap, rng)[norm.name]
+    significant = p_value <= 1 - options.confidence
+    distribution = confidence_distributions([stratum], options.n_bootstrap, rng, significant=significant)[norm.name]
     observed = float(norm.total(coarse.curves(), coarse.widths)[0])
     return _estimate(distribution, p_value, distance - observed, options.confidence)
 

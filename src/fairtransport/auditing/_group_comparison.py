@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtransport.auditing._coarse_histograms import degrees_of_freedom
+from fairtransport.auditing._coarse_histograms import variance_precision
 from fairtransport.auditing._disparity_norms import METRICS
 from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum, pair_estimate
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
@@ -170,12 +170,13 @@ def mean_difference(
     pair = [one, other]
     nodes = np.arange(histograms.grid.n_nodes) / histograms.grid.n_bins
     masses, squares = histograms.by_group[pair], histograms.squares_by_class[:, pair].sum(axis=0)
-    totals, sizes = masses.sum(axis=1), np.maximum(histograms.effective_sizes[pair], 4.0)
+    totals = masses.sum(axis=1)
     means = masses @ nodes / totals
-    variances = (squares * (nodes - means[:, None]) ** 2).sum(axis=1) / totals**2 * sizes / (sizes - 1)
-    degrees = np.maximum(degrees_of_freedom(histograms)[pair], 4.0)
+    factors, degrees = (array[pair] for array in variance_precision(histograms))
+    variances = factors * (squares * (nodes - means[:, None]) ** 2).sum(axis=1) / totals**2
     variance = float(variances.sum())
-    welch = variance**2 / float(np.sum(variances**2 / degrees)) if variance > 0 else 4.0
+    # Half of the degrees of freedom: skewed weights make a mean less certain than its variance tells.
+    welch = variance**2 / float(np.sum(variances**2 / (degrees / 2))) if variance > 0 else 4.0
     value = float(means[0] - means[1])
     half = factor * float(stdtrit(welch, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half))

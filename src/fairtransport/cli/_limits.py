@@ -91,12 +91,13 @@ class Limit:
                 )
             return max(errors, key=lambda each: each[1] if surely else each[0])
         if self.name == "rate_difference":
-            estimate = max((at.difference for at in audit.thresholds), key=lambda one: one.value)
+            differences = (at.difference for at in audit.thresholds)
+            estimate = max(differences, key=lambda one: one.low if surely else one.value)
         elif self.name == "rate_ratio":
             judged = [at.ratio for at in audit.thresholds if at.four_fifths is not None]
             if not judged:  # no one is selected, so that all rates are equal
                 return 1.0, 1.0, 1.0
-            estimate = min(judged, key=lambda one: one.value)
+            estimate = min(judged, key=lambda one: one.high if surely else one.value)
         elif self.name == "mean_distance":
             estimate = audit.mean_pairwise_distance
         elif self.name == "largest_distance" and audit.farthest.estimate is not None:

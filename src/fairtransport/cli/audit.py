@@ -121,6 +121,14 @@ def run_audit(
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="X", help="Level of the confidence intervals.")
     ] = 0.95,
+    materiality: Annotated[
+        float,
+        typer.Option(
+            "--materiality",
+            metavar="X",
+            help="Smallest distance between two groups that matters, as a share of the range of scores.",
+        ),
+    ] = 0.02,
     replicates: Annotated[
         int,
         typer.Option(
@@ -142,9 +150,11 @@ def run_audit(
 
     \b
     Metrics that can have a limit:
-      spdd        strong pairwise demographic disparity: distance between pairs
-      sdd         strong demographic disparity: distance to everyone's scores
-      wass1       Wasserstein-1 distance to the target
+      mean        mean distance between two groups
+      largest     widest distance between two groups that is established
+      spdd        strong pairwise demographic disparity: sum over all pairs
+      sdd         strong demographic disparity: sum of distances to everyone
+      wass1       sum of Wasserstein-1 distances to the target
       difference  largest difference of selection rates
       ratio       smallest ratio of selection rates
     and with --label:
@@ -183,6 +193,7 @@ def run_audit(
         "n_bootstrap": replicates,
         "n_permutations": replicates,
         "min_judged_rows": 30,
+        "materiality": materiality,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
         "favourable": favourable,
