@@ -71,7 +71,7 @@ _REWORDED = {
     ),
     r"Cannot clone object|is not an estimator instance": "estimator must be an instance of a scikit-learn estimator.",
     r"cannot be used to seed": "random_state must be None, a whole number from 0 to 4294967295 or a RandomState.",
-    r"Expected `cv` as an integer": "cv must be a number of folds, a splitter or a list of splits.",
+    r"Expected `?cv`? as an integer": "cv must be a number of folds, a splitter or a list of splits.",
 }
 _COLUMN = re.compile(r"\] in column (\d+) during")
 
