@@ -260,6 +260,18 @@ def test_wrong_parameters_are_refused_in_partial_fit(name):
                     model.set_params(**{parameter: wrong}).partial_fit(X, y, sensitive_features=group)
 
 
+@every
+def test_classes_in_partial_fit_are_compared(name):
+    """As scikit-learn's convention has it; the first call, a fit, needs both classes anyway."""
+    X, y, group = people(60)
+    model = CLASSIFIERS[name]()
+    for classes in ([0, 1], None, np.array([1, 0])):
+        model.partial_fit(X, y, classes, sensitive_features=group)
+    for fitted in (model, CLASSIFIERS[name]()):
+        with pytest.raises(ValueError, match="classes must be the two classes"):
+            fitted.partial_fit(X, y, classes=[0, 2], sensitive_features=group)
+
+
 # ----------------------------------------------------------------------------------------------- tables coming out
 
 

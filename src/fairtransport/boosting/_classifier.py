@@ -19,7 +19,7 @@ from fairtransport.boosting._early_stopping import EarlyStopping
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._objective import KINDS, TransportObjective, make_distance, measure_unit
 from fairtransport.boosting._target import fixed_target
-from fairtransport.boosting._training_data import TrainingData, check_eval_set, check_training_data
+from fairtransport.boosting._training_data import TrainingData, check_eval_set, check_shape, check_training_data
 from fairtransport.criteria import EACH_OTHER, compares_each_other, demographic_parity
 from fairtransport.groups import Groups
 from fairtransport.repair.quantile import QuantileRepair
@@ -390,6 +390,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         ndarray of shape (n,)
         """
         check_is_fitted(self)
+        check_shape(X, self.n_features_in_)
         return library_of(self.estimator_).margins(self.estimator_, X)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["TrainingData", "check_eval_set", "check_training_data"]
+__all__ = ["TrainingData", "check_eval_set", "check_shape", "check_training_data"]
 
 
 @dataclass(eq=False)
@@ -51,6 +51,23 @@ class TrainingData:
         return TrainingData(take_rows(self.X, rows), self.labels[rows], self.groups.select(rows), weights)
 
 
+def check_shape(X: Any, n_features: int | None = None) -> None:
+    """Raise ValueError, in scikit-learn's words, for an array that is no table of the expected number of columns.
+
+    XGBoost's own messages are those of failed checks of its C++ code.
+    """
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple):
+        return
+    owner = "TransportBoostingClassifier"
+    if len(shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(shape)}D array instead. Reshape your data: one row per sample.")
+    if shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required by {owner}.")
+    if n_features is not None and shape[1] != n_features:
+        raise ValueError(f"X has {shape[1]} features, but {owner} is expecting {n_features} features as input.")
+
+
 def check_training_data(
     X: Any,
     y: ArrayLike,
@@ -68,6 +85,7 @@ def check_training_data(
             "TransportBoostingClassifier needs sensitive_features: the column or columns that define groups."
         )
     labels, classes = two_classes(y, "TransportBoostingClassifier")
+    check_shape(X)
     size = n_rows(X)
     check_length(labels, size=size, name="y")
     weights = check_weights(sample_weight, size=size)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import encode_batch_groups
+from fairtransport._sklearn.streaming import check_classes, encode_batch_groups
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import MAX_PAIRED_GROUPS
@@ -213,6 +213,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         self,
         X: Any,
         y: Any = None,
+        classes: ArrayLike | None = None,
         *,
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
@@ -227,6 +228,9 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         y : array-like of shape (n_samples,), optional
             Labels, where they are known: they teach the model that the anchor holds to (see Notes). With
             ``parity_weight=inf`` there is no anchor, and labels are checked but not used.
+        classes : array-like of shape (2,), optional
+            The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
+            only compared.
         sensitive_features : array-like, Series or frame
             The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is adopted: see
             ``new_groups``.
@@ -262,8 +266,10 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
         if not hasattr(self, "coef_"):
             if y is not None:
+                check_classes(classes, two_classes(y, type(self).__name__)[1])
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
             return self._start_without_labels(X, sensitive_features, sample_weight, options)
+        check_classes(classes, self.classes_)
         X = self._features(X)
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
         groups = encode_batch_groups(self.groups_, sensitive_features, self.new_groups)

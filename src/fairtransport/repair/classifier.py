@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, positive_scores
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import check_stream_parameters
+from fairtransport._sklearn.streaming import check_classes, check_stream_parameters
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair._small_groups import check_small_groups
@@ -227,7 +227,13 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         )
 
     def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: ArrayLike | None = None,
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Update the repair with one batch of a stream; the classifier stays the same, and no labels are needed.
 
@@ -237,6 +243,9 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             Whatever the classifier accepts; one or more rows.
         y : array-like of shape (n,), optional
             Used only in the first call, where nothing was fitted before.
+        classes : array-like of shape (2,), optional
+            The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
+            only compared.
         sensitive_features : column, table or Groups
             The columns of ``fit``; see `QuantileRepair.partial_fit`.
         sample_weight : array-like of shape (n,), optional
@@ -256,12 +265,15 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                         f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
                         "partial_fit, call fit before it, or give a fitted classifier as estimator."
                     )
+                check_classes(classes, two_classes(y, type(self).__name__)[1])
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            check_classes(classes, np.asarray(self.estimator.classes_))
             scores, repair = model_scores(self.estimator, X), self._new_repair()
             repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
             self.repair_, self.estimator_ = repair, self.estimator
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
+        check_classes(classes, self.classes_)
         scores = model_scores(self.estimator_, X)
         self.repair_.set_params(stream_half_life=self.stream_half_life, new_groups=self.new_groups)
         self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
