@@ -94,9 +94,11 @@ def main():
     parser.add_argument("--replicates", type=int, default=199, help="bootstrap replicates and permutations")
     parser.add_argument("--worlds", nargs="*", default=None, help="parts of the names of worlds; all when omitted")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "coverage.json")
+    parser.add_argument("--resume", action="store_true", help="keep the worlds that the stored result has")
     options = parser.parse_args()
     chosen = [w for w in worlds() if options.worlds is None or any(part in w.name for part in options.worlds)]
-    results = {}
+    results = json.loads(options.out.read_text())["worlds"] if options.resume and options.out.exists() else {}
+    chosen = [world for world in chosen if world.name not in results]
     for world in chosen:
         started = time.perf_counter()
         result = simulate(world, options.audits, n_replicates=options.replicates)

@@ -53,6 +53,8 @@ def fuzz_one(name: str, options: list[str]) -> None:
     def one_case(data: bytes) -> None:
         attempt(target, data)
 
+    for seed in (b"", *target.seeds()):  # what is compiled at the first use takes longer than a case may
+        one_case(seed)
     FINDINGS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(target.seeds()):
