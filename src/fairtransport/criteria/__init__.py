@@ -6,17 +6,31 @@ Learners depend on `fairtransport.penalties.Comparisons` only, not on the criter
 from __future__ import annotations
 
 from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.criteria._criterion import (
+    CRITERIA,
+    STRATUM_WEIGHTS,
+    ComparedStrata,
+    ComparedStratum,
+    needs_labels,
+    resolve_criterion,
+)
 from fairtransport.criteria._demographic_parity import MAX_PAIRED_GROUPS, demographic_parity, pairs_of_groups
 from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
 from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
 
 __all__ = [
+    "CRITERIA",
     "EACH_OTHER",
     "MAX_PAIRED_GROUPS",
+    "STRATUM_WEIGHTS",
+    "ComparedStrata",
+    "ComparedStratum",
     "chance_distances",
     "compares_each_other",
     "demographic_parity",
+    "needs_labels",
     "pairs_of_groups",
+    "resolve_criterion",
     "resolve_group_target",
     "weigh_by_reliability",
 ]

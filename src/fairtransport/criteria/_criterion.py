@@ -1,0 +1,241 @@
+"""Criteria with labels or strata, resolved for the rows of a table: where groups are compared, and with what weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._validation import check_choice, check_length
+from fairtransport.criteria._demographic_parity import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.penalties.comparisons import Comparisons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
+
+__all__ = ["CRITERIA", "STRATUM_WEIGHTS", "ComparedStrata", "ComparedStratum", "needs_labels", "resolve_criterion"]
+
+#: Criteria by name.
+CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
+#: How strata, or labels, are weighted.
+STRATUM_WEIGHTS = ("equal", "share")
+
+
+def needs_labels(criterion: str) -> bool:
+    """Return whether a criterion compares people with the same label.
+
+    Examples
+    --------
+    >>> needs_labels("equalized_odds"), needs_labels("demographic_parity")
+    (True, False)
+    """
+    return criterion != "demographic_parity"
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedStratum:
+    """The rows within which groups are compared with each other.
+
+    Attributes
+    ----------
+    label : int or None
+        0 or 1 where only rows with this label are compared; None where labels do not matter.
+    stratum : int or None
+        Index of the stratum; None without strata.
+    groups : tuple of int
+        Groups with rows here, at least two.
+    rows : tuple of ndarray
+        Rows of each of these groups.
+    weight : float
+        Weight of each pair of groups here. Weights of all strata sum to 1.
+    """
+
+    label: int | None
+    stratum: int | None
+    groups: tuple[int, ...]
+    rows: tuple[NDArray[np.int64], ...]
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedStrata:
+    """A criterion, resolved for the rows of a table.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the table.
+    compared : tuple of ComparedStratum
+        For demographic parity one, with all rows.
+    set_aside : tuple of (label, stratum)
+        Those in which fewer than two groups have rows.
+    n_set_aside : int
+        Rows of these.
+    row_weights : ndarray of shape (n_rows,) or None
+    """
+
+    n_rows: int
+    compared: tuple[ComparedStratum, ...]
+    set_aside: tuple[tuple[int | None, int | None], ...] = ()
+    n_set_aside: int = 0
+    row_weights: NDArray[np.float64] | None = None
+
+    def comparisons(self, targets: Sequence[NDArray[np.float64]] | None = None) -> Comparisons:
+        """Return the pairs of cells: of groups within each stratum or, with targets, of each group and its target.
+
+        Parameters
+        ----------
+        targets : sequence of ndarray, optional
+            Scores of a fixed distribution for each stratum.
+
+        Returns
+        -------
+        Comparisons
+            Each pair has the weight of its stratum; see `weigh_by_reliability`.
+        """
+        cells: list[NDArray[np.int64]] = []
+        names: list[int | None] = []
+        pairs: list[tuple[int, int]] = []
+        weights: list[float] = []
+        to_target: list[tuple[int, int]] = []
+        for number, stratum in enumerate(self.compared):
+            # Sums of floating-point numbers depend on their order, which must not depend on the groups' names.
+            order = sorted(range(len(stratum.groups)), key=lambda k: (stratum.rows[k].size, int(stratum.rows[k][0])))
+            first, n = len(cells), len(order)
+            cells += [stratum.rows[k] for k in order]
+            names += [stratum.groups[k] for k in order]
+            if targets is None:
+                pairs += [(first + one, first + other) for one, other in pairs_of_groups(n)]
+                if n > MAX_PAIRED_GROUPS:
+                    cells.append(np.unique(np.concatenate(stratum.rows)))
+                    names.append(None)
+            else:
+                to_target += [(first + k, number) for k in range(n)]
+            n_pairs = len(pairs) + len(to_target) - len(weights)
+            weights += [stratum.weight] * n_pairs
+        if targets is not None:
+            pairs = [(cell, len(cells) + number) for cell, number in to_target]
+        return Comparisons.of_cells(
+            self.n_rows,
+            cells,
+            pairs,
+            weights=weights,
+            targets=() if targets is None else targets,
+            row_weights=self.row_weights,
+            names=names,
+        )
+
+
+def resolve_criterion(
+    criterion: str,
+    groups: Groups,
+    *,
+    labels: ArrayLike | None = None,
+    strata: Strata | None = None,
+    row_weights: NDArray[np.float64] | None = None,
+    stratum_weight: str | None = None,
+) -> ComparedStrata:
+    """Return where a criterion compares groups.
+
+    Parameters
+    ----------
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
+        All rows, rows with the same label, or rows with the positive label are compared.
+    groups : Groups
+        Groups may overlap.
+    labels : array-like of shape (n_rows,), optional
+        0 or 1; needed unless the criterion is demographic parity.
+    strata : Strata, optional
+        Rows are compared only within strata (conditional parity).
+    row_weights : ndarray of shape (n_rows,), optional
+    stratum_weight : {"equal", "share"}, optional
+        Whether each stratum counts the same or by its share of the rows. By default labels count the same, or the
+        rarer one would hardly count, and strata by share.
+
+    Returns
+    -------
+    ComparedStrata
+        Strata in which fewer than two groups have rows are set aside.
+
+    Examples
+    --------
+    >>> from fairtransport.groups import make_groups
+    >>> groups = make_groups(["a", "b", "a", "b", "b"])
+    >>> odds = resolve_criterion("equalized_odds", groups, labels=[0, 0, 1, 1, 1])
+    >>> [(part.label, part.weight) for part in odds.compared]
+    [(0, 0.5), (1, 0.5)]
+    >>> odds.comparisons().pairs.tolist()
+    [[0, 1], [2, 3]]
+    """
+    check_choice(criterion, CRITERIA, name="criterion")
+    if stratum_weight is not None:
+        check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    masses = np.ones(groups.n_rows) if row_weights is None else row_weights
+    if strata is not None:
+        check_length(range(strata.n_rows), size=groups.n_rows, name="strata")
+    by_label = _label_masks(criterion, groups.n_rows, labels)
+    found: list[tuple[int | None, int | None, tuple[int, ...], tuple[Any, ...], float]] = []
+    set_aside: list[tuple[int | None, int | None]] = []
+    n_set_aside = 0
+    for label, of_label in by_label:
+        for stratum in [None] if strata is None else range(len(strata)):
+            inside = of_label.copy() if strata is None else of_label & (strata.codes == stratum)
+            inside &= masses > 0.0
+            rows = [members[inside[members]] for members in groups.rows]
+            present = tuple(number for number, members in enumerate(rows) if members.size)
+            if len(present) < 2:
+                n_inside = int(np.count_nonzero(inside))
+                if n_inside:
+                    set_aside.append((label, stratum))
+                    n_set_aside += n_inside
+                continue
+            mass = float(masses[inside].sum())
+            found.append((label, stratum, present, tuple(rows[number] for number in present), mass))
+    if not found:
+        where = "no stratum" if strata is not None else "no label"
+        raise ValueError(
+            f"There is nothing to compare: {where} has rows of two groups."
+            if strata is not None or needs_labels(criterion)
+            else "There is nothing to compare: fewer than two groups have rows with weight."
+        )
+    weights = _stratum_weights([(label, mass) for label, _, _, _, mass in found], strata is not None, stratum_weight)
+    compared = tuple(
+        ComparedStratum(label, stratum, present, rows, float(weight))
+        for (label, stratum, present, rows, _), weight in zip(found, weights, strict=True)
+    )
+    return ComparedStrata(groups.n_rows, compared, tuple(set_aside), n_set_aside, row_weights)
+
+
+def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[tuple[int | None, NDArray[np.bool_]]]:
+    """Return the labels within which rows are compared, and the rows of each."""
+    if not needs_labels(criterion):
+        return [(None, np.ones(n_rows, dtype=bool))]
+    if labels is None:
+        raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs labels.")
+    values = np.asarray(labels)
+    check_length(values, size=n_rows, name="labels")
+    if not np.isin(values, (0, 1)).all():
+        raise ValueError("labels must be 0 or 1.")
+    used = (0, 1) if criterion == "equalized_odds" else (1,)
+    return [(label, values == label) for label in used]
+
+
+def _stratum_weights(
+    strata: list[tuple[int | None, float]], has_strata: bool, stratum_weight: str | None
+) -> NDArray[np.float64]:
+    """Return the weight of each (label, mass), which sum to 1."""
+    masses = np.array([mass for _, mass in strata])
+    if stratum_weight == "equal":
+        weights = np.ones(len(strata))
+    elif stratum_weight == "share" or (has_strata and strata[0][0] is None):
+        weights = masses
+    else:  # labels count the same; the strata of a label by share
+        of_label = np.array([-1 if label is None else label for label, _ in strata])
+        weights = masses / np.array([masses[of_label == label].sum() for label in of_label])
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,259 @@
+"""Strata: people who are alike in what may explain a difference, so that groups are compared within them.
+
+Columns with many different numbers are cut at quantiles; all other columns are used as they are. Error messages never
+contain a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import narwhals as nw
+import numpy as np
+
+from fairtransport._columns import read_columns, say_columns
+from fairtransport._validation import check_count
+from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.groups import Groups, make_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["MIN_STRATUM_ROWS", "Strata", "make_strata"]
+
+#: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
+MIN_STRATUM_ROWS = 30
+_MOST_VALUES = 12  # different numbers of a column that is not cut
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Strata:
+    """The strata of the rows of a table, as returned by :func:`make_strata`.
+
+    Parameters
+    ----------
+    cells : Groups
+        The combinations of the columns' values that occur; of columns that are cut, of the numbers of their ranges.
+    cuts : tuple of (ndarray or None)
+        For each column the ascending points at which it is cut, or None where its values are used as they are.
+
+    Examples
+    --------
+    >>> strata = make_strata({"education": ["a", "b", "a"], "children": [0, 1, 0]})
+    >>> strata.names, strata.codes.tolist()
+    (('a, 0', 'b, 1'), [0, 1, 0])
+    """
+
+    cells: Groups
+    cuts: tuple[NDArray[np.float64] | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __repr__(self) -> str:  # may appear in logs, so without values
+        return f"<Strata: {len(self)} of {say_columns(self.columns)}>"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.cells.n_rows
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of each stratum, such as ``"Bachelors, 40 to 45"``."""
+        if all(points is None for points in self.cuts):
+            return self.cells.names
+        ranges = [None if points is None else _range_names(points) for points in self.cuts]
+        several = len(self.columns) > 1
+        texts = []
+        for label in self.cells.labels:
+            values: tuple[Any, ...] = label if several else (label,)  # type: ignore[assignment]
+            shown = [
+                "missing" if value is None else str(value) if names is None else names[int(value)]
+                for value, names in zip(values, ranges, strict=True)
+            ]
+            texts.append(", ".join(shown))
+        return tuple(texts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.cells.columns
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Index of each row's stratum; ``len(self)`` for a stratum that was not seen in training."""
+        return self.cells.codes
+
+    @property
+    def rows(self) -> tuple[NDArray[np.int64], ...]:
+        """Row indices of each stratum, ascending."""
+        return self.cells.rows
+
+    def encode(self, strata: Any) -> Strata:
+        """Return the same strata for new rows; rows of another stratum have the code ``len(self)``.
+
+        Examples
+        --------
+        >>> make_strata(["a", "b"]).encode(["b", "c"]).codes.tolist()
+        [1, 2]
+        """
+        columns = _matched(_read(strata), self.columns)
+        new = make_groups(_cut(columns, self.cuts), missing="group", max_groups=10**9)
+        index = {label: number for number, label in enumerate(self.cells.labels)}
+        table = np.array([*(index.get(label, len(self)) for label in new.labels), len(self)], dtype=np.int64)
+        return replace(self, cells=replace(self.cells, memberships=(table[new.memberships[0]],)))
+
+    def select(self, rows: Any) -> Strata:
+        """Return the strata of some rows."""
+        return replace(self, cells=self.cells.select(rows))
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return the strata without rows, as JSON-compatible values."""
+        return {
+            "cells": self.cells.to_spec(),
+            "cuts": [None if cuts is None else cuts.tolist() for cuts in self.cuts],
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Self:
+        """Return the strata of a spec, with no rows."""
+        cells = Groups.from_spec(spec["cells"])
+        cuts = tuple(None if points is None else np.asarray(points, dtype=np.float64) for points in spec["cuts"])
+        if len(cuts) != len(cells.columns):
+            raise ValueError(f"The strata have {len(cells.columns)} columns, but cut points for {len(cuts)}.")
+        if any(c is not None and not (c.ndim == 1 and np.isfinite(c).all() and (np.diff(c) > 0).all()) for c in cuts):
+            raise ValueError("Cut points of strata must be finite and ascend.")
+        return cls(cells, cuts)
+
+
+def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> Strata:
+    r"""Turn one or more columns into strata.
+
+    Parameters
+    ----------
+    strata : column or table
+        As ``sensitive_features`` in :func:`fairtransport.groups.make_groups`. Several columns are crossed; missing
+        values are a value of their own. A :class:`Strata` is returned unchanged.
+    n_groups : int, default=2
+        Number of groups that are compared within each stratum.
+    max_strata : int, default=1000
+        Largest number of strata. More usually mean that a column is an identifier.
+
+    Returns
+    -------
+    Strata
+
+    Notes
+    -----
+    A column of numbers with more than 12 different values is cut at its quantiles: n rows into about
+    :math:`n^{1/3}` ranges, which balances what differs within a range against the noise of small samples, and into
+    fewer where ranges would have less than 30 rows for each group on average. Several such columns share that number.
+
+    Examples
+    --------
+    >>> make_strata(np.arange(1000.0)).names[:2]
+    ('below 99.9', '99.9 to 199.8')
+    """
+    if isinstance(strata, Strata):
+        return strata
+    check_count(max_strata, name="max_strata")
+    columns = _read(strata)
+    numbers = {name: _continuous(column) for name, column in columns.items()}
+    continuous = [values for values in numbers.values() if values is not None]
+    n_ranges = 0
+    if continuous:
+        n_rows = len(continuous[0])
+        others = {name: column for name, column in columns.items() if numbers[name] is None}
+        n_others = len(_crossed(others, max_strata)) if others else 1
+        total = min(n_rows ** (1 / 3), n_rows / (MIN_STRATUM_ROWS * max(2, n_groups) * n_others))
+        n_ranges = max(2, round(max(total, 2.0) ** (1 / len(continuous))))
+    cuts = tuple(None if values is None else _quantiles(values, n_ranges) for values in numbers.values())
+    return Strata(_crossed(_cut(columns, cuts), max_strata), cuts)
+
+
+def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:
+    try:
+        return make_groups(columns, missing="group", max_groups=max_strata)
+    except (TypeError, ValueError) as error:
+        text = str(error).replace("sensitive_features", "strata").replace(" groups", " strata")
+        raise type(error)(text.replace("max_groups", "max_strata")) from None
+
+
+def _read(strata: Any) -> dict[str, Any]:
+    try:
+        columns = read_columns(strata)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("sensitive_features", "strata")) from None
+    renamed = {name.replace("sensitive_feature_", "stratum_"): column for name, column in columns.items()}
+    return renamed if len(renamed) == len(columns) else columns
+
+
+def _matched(columns: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return columns in the order of names: by name where all have one, otherwise by position."""
+    if set(names) <= set(columns):
+        return {name: columns[name] for name in names}
+    nameless = any(name.startswith("stratum_") for name in (*names, *columns))
+    if nameless and len(columns) == len(names):
+        return dict(zip(names, columns.values(), strict=True))
+    raise ValueError(f"strata must have {say_columns(names)}; it has {say_columns(columns)}.")
+
+
+def _numbers(column: Any) -> NDArray[np.float64] | None:
+    """Return a column of numbers as floats, NaN where missing; None for columns of other types."""
+    native = nw.to_native(column, pass_through=True)
+    try:
+        if isinstance(native, np.ndarray):
+            if native.dtype.kind not in "iuf":
+                return None
+            return native.astype(np.float64)
+        series = nw.from_native(column, series_only=True, pass_through=False)
+        if not series.dtype.is_numeric():
+            return None
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _continuous(column: Any) -> NDArray[np.float64] | None:
+    """Return the numbers of a column with many different ones; None for all other columns."""
+    values = _numbers(column)
+    if values is None or np.unique(values[np.isfinite(values)]).size <= _MOST_VALUES:
+        return None
+    return values
+
+
+def _quantiles(values: NDArray[np.float64], n_ranges: int) -> NDArray[np.float64]:
+    finite = values[np.isfinite(values)]
+    points = np.unique(np.quantile(finite, np.arange(1, n_ranges) / n_ranges))
+    return np.asarray(points[(points > finite.min()) & (points <= finite.max())])
+
+
+def _cut(columns: Mapping[str, Any], cuts: tuple[NDArray[np.float64] | None, ...]) -> dict[str, Any]:
+    """Return the columns with the number of the range in the place of values that are cut; NaN where missing."""
+    result = {}
+    for (name, column), points in zip(columns.items(), cuts, strict=True):
+        if points is None:
+            result[name] = column
+            continue
+        values = _numbers(column)
+        if values is None:
+            raise TypeError(f"Column {name!r} of strata must contain numbers, as in fit.")
+        result[name] = np.where(np.isnan(values), np.nan, np.searchsorted(points, values, side="right"))
+    return result
+
+
+def _range_names(points: NDArray[np.float64]) -> list[str]:
+    """Return the names of the ranges between cut points."""
+    bounds = [f"{point:.6g}" for point in points]
+    if not bounds:
+        return ["any"]
+    return [f"below {bounds[0]}", *(f"{low} to {high}" for low, high in pairwise(bounds)), f"{bounds[-1]} or more"]
+
+
+redact_public_errors(globals())
