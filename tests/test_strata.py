@@ -66,3 +66,19 @@ def test_errors_name_strata_and_columns_but_no_value():
         make_strata(people()).encode(people().assign(hours="x"))
     with pytest.raises(ValueError, match="cut points"):
         Strata.from_spec({**make_strata(people()).to_spec(), "cuts": [None]})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cuts": [None, [3.0, 1.0]]},
+        {"cuts": [None, [[30.0, 40.0]]]},
+        {"cuts": [None, [float("nan")]]},
+        {"cuts": [None, [40.0]]},  # there are more ranges among the strata
+        {"cells": None},
+        {"cells": {}},
+    ],
+)
+def test_forged_specs_are_refused(change):
+    with pytest.raises(ValueError, match=r"[Ss]trata|spec of groups"):
+        Strata.from_spec({**make_strata(people()).to_spec(), **change})

@@ -122,13 +122,20 @@ class Strata:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Return the strata of a spec, with no rows."""
-        cells = Groups.from_spec(spec["cells"])
-        cuts = tuple(None if points is None else np.asarray(points, dtype=np.float64) for points in spec["cuts"])
-        if len(cuts) != len(cells.columns):
+        """Return the strata of a spec, with no rows; ValueError for a spec that `to_spec` does not return."""
+        try:
+            cells = Groups.from_spec(spec["cells"])
+            cuts = tuple(None if points is None else np.asarray(points, dtype=np.float64) for points in spec["cuts"])
+        except (KeyError, TypeError):
+            raise ValueError("A spec of strata has cells and, for each column, cuts.") from None
+        if cells.grouping != "crossed" or len(cuts) != len(cells.columns):
             raise ValueError(f"The strata have {len(cells.columns)} columns, but cut points for {len(cuts)}.")
         if any(c is not None and not (c.ndim == 1 and np.isfinite(c).all() and (np.diff(c) > 0).all()) for c in cuts):
             raise ValueError("Cut points of strata must be finite and ascend.")
+        for column, points in enumerate(cuts):
+            values = {label[column] if len(cuts) > 1 else label for label in cells.labels}  # type: ignore[index]
+            if points is not None and not values <= {None, *range(points.size + 1)}:
+                raise ValueError("Strata of a column that is cut must be numbers of its ranges.")
         return cls(cells, cuts)
 
 

@@ -99,7 +99,7 @@ def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups)
     X, y, group = table(n_groups, 3000, seed=n_groups)
     curves = []
     for most in (10**6, 0):
-        monkeypatch.setattr("fairtransport.criteria._demographic_parity.MAX_PAIRED_GROUPS", most)
+        monkeypatch.setattr("fairtransport.criteria._pairs.MAX_PAIRED_GROUPS", most)
         points = []
         for weight in (0.3, 1.0, 1.3, 1.7, 2.5):
             scores = method(parity_weight=weight).fit(X, y, sensitive_features=group).predict_proba(X)[:, 1]

@@ -11,11 +11,12 @@ from fairtransport.criteria._criterion import (
     STRATUM_WEIGHTS,
     ComparedStrata,
     ComparedStratum,
+    demographic_parity,
     needs_labels,
     resolve_criterion,
 )
-from fairtransport.criteria._demographic_parity import MAX_PAIRED_GROUPS, demographic_parity, pairs_of_groups
-from fairtransport.criteria._reliability import chance_distances, weigh_by_reliability
+from fairtransport.criteria._pairs import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.criteria._reliability import chance_distances, chance_spreads, weigh_by_reliability
 from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ComparedStrata",
     "ComparedStratum",
     "chance_distances",
+    "chance_spreads",
     "compares_each_other",
     "demographic_parity",
     "needs_labels",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_length
-from fairtransport.criteria._demographic_parity import MAX_PAIRED_GROUPS, pairs_of_groups
+from fairtransport.criteria._pairs import pairs_of_groups
 from fairtransport.penalties.comparisons import Comparisons
 
 if TYPE_CHECKING:
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
-__all__ = ["CRITERIA", "STRATUM_WEIGHTS", "ComparedStrata", "ComparedStratum", "needs_labels", "resolve_criterion"]
+__all__ = [
+    "CRITERIA",
+    "STRATUM_WEIGHTS",
+    "ComparedStrata",
+    "ComparedStratum",
+    "demographic_parity",
+    "needs_labels",
+    "resolve_criterion",
+]
 
 #: Criteria by name.
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
@@ -86,6 +94,12 @@ class ComparedStrata:
     n_set_aside: int = 0
     row_weights: NDArray[np.float64] | None = None
 
+    @property
+    def share_set_aside(self) -> float:
+        """Share of the rows that the criterion is about in which nothing is compared."""
+        n_compared = sum(np.unique(np.concatenate(stratum.rows)).size for stratum in self.compared)
+        return self.n_set_aside / (n_compared + self.n_set_aside)
+
     def comparisons(self, targets: Sequence[NDArray[np.float64]] | None = None) -> Comparisons:
         """Return the pairs of cells: of groups within each stratum or, with targets, of each group and its target.
 
@@ -101,35 +115,48 @@ class ComparedStrata:
         """
         cells: list[NDArray[np.int64]] = []
         names: list[int | None] = []
+        strata: list[int] = []
         pairs: list[tuple[int, int]] = []
         weights: list[float] = []
-        to_target: list[tuple[int, int]] = []
+        n_targets = 0 if targets is None else len(targets)
         for number, stratum in enumerate(self.compared):
             # Sums of floating-point numbers depend on their order, which must not depend on the groups' names.
             order = sorted(range(len(stratum.groups)), key=lambda k: (stratum.rows[k].size, int(stratum.rows[k][0])))
             first, n = len(cells), len(order)
             cells += [stratum.rows[k] for k in order]
             names += [stratum.groups[k] for k in order]
-            if targets is None:
-                pairs += [(first + one, first + other) for one, other in pairs_of_groups(n)]
-                if n > MAX_PAIRED_GROUPS:
-                    cells.append(np.unique(np.concatenate(stratum.rows)))
-                    names.append(None)
+            if n_targets:  # targets come before the first cell until the number of cells is known
+                new = [(first + k, number - n_targets) for k in range(n)]
             else:
-                to_target += [(first + k, number) for k in range(n)]
-            n_pairs = len(pairs) + len(to_target) - len(weights)
-            weights += [stratum.weight] * n_pairs
-        if targets is not None:
-            pairs = [(cell, len(cells) + number) for cell, number in to_target]
+                new = [(first + one, first + other) for one, other in pairs_of_groups(n)]
+            if any(other == first + n for _, other in new):  # everyone
+                cells.append(np.unique(np.concatenate(stratum.rows)))
+                names.append(None)
+            strata += [number] * (len(cells) - first)
+            pairs += new
+            weights += [stratum.weight] * len(new)
+        is_one = self.compared[0].label is None and self.compared[0].stratum is None
         return Comparisons.of_cells(
             self.n_rows,
             cells,
-            pairs,
+            [(one, other if other >= 0 else len(cells) + n_targets + other) for one, other in pairs],
             weights=weights,
             targets=() if targets is None else targets,
             row_weights=self.row_weights,
             names=names,
+            strata=() if is_one else strata,
+            families=None if is_one else self._families(pairs, names, strata),
         )
+
+    def _families(self, pairs: list[tuple[int, int]], names: list[int | None], strata: list[int]) -> NDArray[np.int64]:
+        """Return the same number for pairs of the same groups, with the same label, in different strata."""
+        numbers: dict[tuple[Any, ...], int] = {}
+        families = []
+        for one, other in pairs:
+            compared = {names[one], None if other < 0 else names[other]}
+            key = (self.compared[strata[one]].label, frozenset(compared))
+            families.append(numbers.setdefault(key, len(numbers)))
+        return np.array(families, dtype=np.int64)
 
 
 def resolve_criterion(
@@ -210,6 +237,35 @@ def resolve_criterion(
         for (label, stratum, present, rows, _), weight in zip(found, weights, strict=True)
     )
     return ComparedStrata(groups.n_rows, compared, tuple(set_aside), n_set_aside, row_weights)
+
+
+def demographic_parity(
+    groups: Groups, *, target: NDArray[np.float64] | None = None, row_weights: NDArray[np.float64] | None = None
+) -> Comparisons:
+    """Return the comparisons of strong demographic parity for the rows of a table.
+
+    Parameters
+    ----------
+    groups : Groups
+        Groups without rows, or whose rows have no weight, are left out. Groups may overlap.
+    target : ndarray, optional
+        Scores of a fixed distribution that every group is compared with, as in the paper; by default groups are
+        compared with each other; see `pairs_of_groups`.
+    row_weights : ndarray of shape (n_rows,), optional
+
+    Returns
+    -------
+    Comparisons
+        All pairs have weight 1; see `weigh_by_reliability`.
+
+    Examples
+    --------
+    >>> from fairtransport.groups import make_groups
+    >>> demographic_parity(make_groups(["a", "b", "c", "a"])).pairs.tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
+    return resolved.comparisons(None if target is None else (target,))
 
 
 def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[tuple[int | None, NDArray[np.bool_]]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fairtransport.penalties.comparisons import Comparisons
 
-__all__ = ["chance_distances", "weigh_by_reliability"]
+__all__ = ["chance_distances", "chance_spreads", "weigh_by_reliability"]
 
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _BEYOND_CHANCE = 2.0  # times the mean distance under chance, which about one in thirty such pairs exceeds
@@ -21,11 +21,12 @@ _SLICES = 256
 
 
 def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
-    r"""Return the mean Wasserstein-1 distance of each pair if both samples came from the distribution of all rows.
+    r"""Return the mean Wasserstein-1 distance of each pair if both samples came from one distribution.
 
     Notes
     -----
-    With F the distribution function of all scores, the distance of two samples of sizes n and m is on average about
+    With F the distribution function of all scores, or of those of the pair's stratum, the distance
+    of two samples of sizes n and m is on average about
     :math:`\sqrt{2/\pi}\,\sqrt{1/n + 1/m} \int \sqrt{F (1 - F)}`.
 
     Examples
@@ -36,11 +37,27 @@ def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> N
     >>> chance_distances(np.linspace(0.0, 1.0, 1000), pairs).round(3).tolist()
     [0.02]
     """
+    return np.asarray(_MEAN_ABSOLUTE * chance_spreads(scores, comparisons) * comparisons.sampling_errors())
+
+
+def chance_spreads(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+    r"""Return :math:`\int \sqrt{F (1 - F)}` for each pair, F the distribution function of the rows of its stratum."""
+    if not comparisons.strata:
+        return np.full(len(comparisons.pairs), _spread(scores, comparisons.row_weights))
+    strata = np.array(comparisons.strata)
+    spreads = np.zeros(strata.max() + 1)
+    for stratum in range(spreads.size):
+        rows = np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+        weights = None if comparisons.row_weights is None else comparisons.row_weights[rows]
+        spreads[stratum] = _spread(scores[rows], weights)
+    return np.asarray(spreads[strata[comparisons.pairs[:, 0]]])
+
+
+def _spread(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> float:
     order = np.argsort(scores)
-    weights = np.ones(scores.size) if comparisons.row_weights is None else comparisons.row_weights[order]
+    weights = np.ones(scores.size) if row_weights is None else row_weights[order]
     height = np.cumsum(weights)[:-1] / weights.sum()
-    spread = float(np.sqrt(np.maximum(height * (1.0 - height), 0.0)) @ np.diff(scores[order]))
-    return np.asarray(_MEAN_ABSOLUTE * spread * comparisons.sampling_errors())
+    return float(np.sqrt(np.maximum(height * (1.0 - height), 0.0)) @ np.diff(scores[order]))
 
 
 def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) -> Comparisons:
@@ -64,6 +81,11 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     :math:`(1 - c_k / \max(d_k, d^*))_+`. A pair of large groups counts almost in full also where it agrees, so that
     training keeps it so. A group of three rows neither dominates the sum nor dilutes it.
 
+    What the pairs of a family (the same groups in many strata) show together is more precise than each of them. So
+    :math:`d_k` is their mean, by precision, and :math:`c_k` the mean under chance plus the norm of its terms, which
+    for one pair is twice its mean. Within a family, a stratum whose own :math:`c_k` exceeds
+    :math:`\max(d_k, d^*)` counts less in that proportion.
+
     Examples
     --------
     >>> from fairtransport.criteria import demographic_parity
@@ -75,9 +97,17 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     distances = exact.value_and_gradient(scores, comparisons.reweighted(np.ones(len(comparisons.pairs)))).distances
-    chance = _BEYOND_CHANCE * chance_distances(scores, comparisons)
-    largest = float((distances - chance).max(initial=0.0))
+    chance, errors = chance_distances(scores, comparisons), comparisons.sampling_errors()
+    precision = comparisons.weights / errors
+    families = np.arange(len(distances)) if comparisons.families is None else comparisons.families
+    observed, _ = comparisons.family_means(distances, precision)
+    expected, noise = comparisons.family_means(chance, precision)
+    limit = expected + (_BEYOND_CHANCE - 1.0) * noise
+    largest = float((observed - limit).max(initial=0.0))
     if largest <= 0.0:
         return comparisons.reweighted(np.zeros(len(comparisons.pairs)))
-    reliability = np.clip(1.0 - chance / np.maximum(distances, largest), 0.0, 1.0)
+    scale = np.maximum(observed, largest)
+    reliability = np.clip(1.0 - limit / scale, 0.0, 1.0)[families]
+    # A small stratum counts less where its own noise exceeds what the family shows.
+    reliability *= np.minimum(1.0, scale[families] / np.maximum(_BEYOND_CHANCE * chance, 1e-300))
     return comparisons.reweighted(comparisons.weights * reliability)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from fairtransport.criteria._criterion import ComparedStratum
     from fairtransport.groups import Groups
 
 __all__ = ["EACH_OTHER", "compares_each_other", "resolve_group_target"]
@@ -31,7 +33,11 @@ def compares_each_other(target: Any) -> bool:
 
 
 def resolve_group_target(
-    target: Any, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
+    target: Any,
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    stratum: ComparedStratum | None = None,
 ) -> Sample:
     """Return the distribution that a ``target`` names, for groups with these scores.
 
@@ -42,6 +48,8 @@ def resolve_group_target(
     scores : ndarray of shape (n_rows,)
     groups : Groups
     weights : ndarray of shape (n_rows,) or None
+    stratum : ComparedStratum, optional
+        Use only the rows of this stratum.
 
     Returns
     -------
@@ -49,7 +57,6 @@ def resolve_group_target(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from fairtransport.groups import make_groups
     >>> resolve_group_target("b", np.array([0.1, 0.5]), make_groups(["a", "b"]), None).values
     array([0.5])
@@ -58,11 +65,15 @@ def resolve_group_target(
     def sample(rows: Any) -> Sample:
         return Sample.from_values(scores[rows], None if weights is None else weights[rows])
 
+    rows_by_group, members = groups.rows, tuple(range(len(groups)))
+    everyone: Any = slice(None)
+    if stratum is not None and not (stratum.label is None and stratum.stratum is None):
+        rows_by_group, members, everyone = stratum.rows, stratum.groups, np.unique(np.concatenate(stratum.rows))
     return resolve_target(
         target,
-        [sample(rows) for rows in groups.rows],
-        [rows.size if weights is None else weights[rows].sum() for rows in groups.rows],
-        labels=groups.labels,
-        names=groups.names,
-        everyone=sample(slice(None)),
+        [sample(rows) for rows in rows_by_group],
+        [rows.size if weights is None else weights[rows].sum() for rows in rows_by_group],
+        labels=[groups.labels[group] for group in members],
+        names=[groups.names[group] for group in members],
+        everyone=sample(everyone),
     )

@@ -18,7 +18,7 @@ from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import check_classes, encode_batch_groups
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport._warnings import warn_caller
-from fairtransport.criteria import MAX_PAIRED_GROUPS
+from fairtransport.criteria import MAX_PAIRED_GROUPS, needs_labels
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import default_parity_weight, memory_from_batch, row_masses
 from fairtransport.linear.online.memory import Batch, widened_weights
@@ -37,6 +37,7 @@ from fairtransport.linear.training._result import FitResult, group_logits
 from fairtransport.linear.training._sgd import prepare_trainer, train_sgd
 from fairtransport.linear.training._spread_map import spread_logits, spread_points
 from fairtransport.linear.training.weight_path import empty_path
+from fairtransport.strata import Strata
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     groups_: Groups
     group_sizes_: NDArray[np.int64]
+    strata_: Strata | None
 
     @abstractmethod
     def _distance(self) -> TransportDistance:
@@ -69,8 +71,16 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Train the initial model, then move it towards strong demographic parity.
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train the initial model, then move it towards the criterion.
 
         Parameters
         ----------
@@ -80,6 +90,9 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
             Two classes; the larger label is class 1.
         sensitive_features : array-like, Series or frame
             One or more sensitive columns; several are crossed. They need not be among the features.
+        strata : array-like, Series or frame, optional
+            One or more columns within whose values groups are compared (conditional parity). Several are crossed, and
+            numbers are cut at quantiles; see `fairtransport.strata.make_strata`. They are not needed at prediction.
         sample_weight : array-like of shape (n_samples,), optional
             Weight k equals k copies of a row.
 
@@ -89,7 +102,9 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
             The fitted estimator.
         """
         options = self._options()
-        data = self._training_data(X, y, sensitive_features, sample_weight, options)
+        data = self._training_data(
+            X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
+        )
         result = train_lbfgs(data, options) if options.sgd is None else train_sgd(data, options, options.sgd)
         self._store(result, data.classes)
         return self
@@ -101,13 +116,14 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         parity_weights: Sequence[float],
         *,
         sensitive_features: Any,
+        strata: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> list[Self]:
         """Train with each of several weights, each fit started from the one before.
 
         Parameters
         ----------
-        X, y, sensitive_features, sample_weight
+        X, y, sensitive_features, strata, sample_weight
             As for ``fit``.
         parity_weights : sequence of float
             Ascending.
@@ -124,7 +140,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         options = template._options()  # noqa: SLF001
         if options.sgd is not None:
             raise ValueError("fit_path needs solver='lbfgs'.")
-        data, models = self._training_data(X, y, sensitive_features, sample_weight, options), []
+        data, models = (
+            self._training_data(
+                X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
+            ),
+            [],
+        )
         for result in train_lbfgs_path(data, options, weights):
             model = copy(self).set_params(parity_weight=result.parity_weight, max_disparity=None)
             model._store(result, data.classes)  # noqa: SLF001
@@ -132,13 +153,19 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         return models
 
     def make_trainer(
-        self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Trainer:
         """Do everything that ``fit`` with ``solver="sgd"`` does before the first update, to follow every step.
 
         Parameters
         ----------
-        X, y, sensitive_features, sample_weight
+        X, y, sensitive_features, strata, sample_weight
             As for ``fit``.
 
         Returns
@@ -150,9 +177,12 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         options = self._options()
         if options.sgd is None:
             raise ValueError("make_trainer is for solver='sgd', which moves in small steps.")
-        data = self._training_data(X, y, sensitive_features, sample_weight, options)
+        data = self._training_data(
+            X, y, options=options, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight
+        )
         prepared = prepare_trainer(data, options, options.sgd)
         self._store_start(prepared.initial, data.classes, data.groups, prepared.target)
+        self.strata_ = None if data.strata is None else Strata.from_spec(data.strata.to_spec())
         return prepared.trainer
 
     def at(
@@ -263,6 +293,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         process or through `fairtransport.save` and `fairtransport.load`.
         """
         options = self._options()
+        if needs_labels(options.criterion) or vars(self).get("strata_") is not None:
+            raise ValueError("partial_fit is for demographic parity of all rows.")
         n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
         if not hasattr(self, "coef_"):
             if y is not None:
@@ -448,19 +480,16 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _options(self) -> TrainingOptions:
         return TrainingOptions.validated(self.get_params(deep=False), self._distance())
 
-    def _training_data(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, options: TrainingOptions
-    ) -> TrainingData:
+    def _training_data(self, X: Any, y: Any, *, options: TrainingOptions, **columns: Any) -> TrainingData:
         y, classes = two_classes(y, type(self).__name__)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return validate_training_data(
             X,
             y,
             classes=classes,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
             options=options,
             feature_names=getattr(self, "feature_names_in_", None),
+            **columns,
         )
 
     def _features(self, X: Any, *, reset: bool = False) -> Any:
@@ -469,6 +498,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _store(self, result: FitResult, classes: NDArray[Any]) -> None:
         """Store the result of a training, and emit its warnings."""
         self._store_start(result.initial, classes, result.groups, result.target, result.group_sizes)
+        self.strata_ = result.strata
         self._store_weights(result.theta, result.common)
         self.parity_weight_, self.n_iter_ = result.parity_weight, result.n_iter
         self.information_kept_, self.before_after_ = result.information_kept, result.before_after

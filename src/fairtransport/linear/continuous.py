@@ -1,4 +1,4 @@
-"""Strong demographic parity by continuous optimal transport (COT), the method of the paper."""
+"""Parity of score distributions by continuous optimal transport (COT), the method of the paper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ContinuousTransportClassifier"]
 
 
 class ContinuousTransportClassifier(LinearTransportClassifier):
-    r"""Logistic regression with strong demographic parity by continuous optimal transport (COT).
+    r"""Logistic regression with parity of whole score distributions, by continuous optimal transport (COT).
 
     Minimises the log-loss of a linear model, plus its ridge, plus ``parity_weight`` times the regularized transport
     distances between the groups' scores.
@@ -24,6 +24,12 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     estimator : estimator, optional
         Linear logistic model to start from, fitted or not. By default logistic regression on standardized columns, so
         that features need no scaling.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
+        ``strata`` in ``fit``, groups are compared within strata (conditional parity).
+    stratum_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
+        strata by share.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of the initial
         model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
@@ -31,8 +37,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
         ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
-        Take the smallest weight at which the strong pairwise demographic disparity (SPDD) of the training rows is at
-        most this, instead.
+        Take the smallest weight at which the criterion's disparity of the training rows is at most this, instead: the
+        strong pairwise demographic disparity (SPDD) or, with labels or strata, its weighted mean over them.
     amount : float, default=1.0
         Position between the scores of the initial model (0) and those of the trained one (1), as their weighted mean.
         It is used at prediction only, so it can be set after ``fit``.
@@ -42,8 +48,9 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed by the initial model: the
         equal-weight Wasserstein-1 barycenter of the groups (as in the paper), the Wasserstein-2 barycenter weighted by
-        group size, the scores of all rows, those of one group, or scores in an array. ``solver="sgd"`` needs a fixed
-        distribution and takes ``"each_other"`` as ``"barycenter"``.
+        group size, the scores of all rows, those of one group, or scores in an array. Each label or stratum that is
+        compared has its own. ``solver="sgd"`` needs a fixed distribution and takes ``"each_other"`` as
+        ``"barycenter"``.
     scale : {"standardized", "score"}, default="standardized"
         Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
         are. ``solver="sgd"`` always compares them as they are, as the paper does.
@@ -96,8 +103,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
     information_kept_ : float
         Share of the initial model's gain in log-loss over a constant that the trained model has.
     before_after_ : dict
-        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (SPDD) and
-        ``rank_disparity`` of the training rows, by the initial and by the trained model.
+        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's; SPDD for
+        demographic parity) and ``rank_disparity`` of the training rows, by the initial and by the trained model.
     path_ : dict of ndarray
         The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``log_loss``,
         ``information_kept``, ``theta`` and ``spread``. Metrics are out of fold where the model is flexible (weights
@@ -106,7 +113,7 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         The dual potentials of every group.
     target_ : ndarray of shape (4096,)
         Scores of equal mass that stand for the target; where groups are compared with each other, their
-        Wasserstein-2 barycenter at the initial model.
+        Wasserstein-2 barycenter at the initial model. With labels or strata, that of all rows.
     compared_with_ : {"each_other", "everyone", "target"}
         What each group is compared with. Of more than 20 groups, not all pairs are compared, but each group with
         everyone, which is zero for the same models and whose cost is linear in the number of groups.
@@ -114,6 +121,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         The groups seen, without their rows.
     group_sizes_ : ndarray of shape (n_groups,)
         How many rows each group had.
+    strata_ : Strata or None
+        The strata seen, without their rows.
     initial_estimator_ : estimator
         The initial model.
     history_ : dict of ndarray
@@ -180,6 +189,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         self,
         estimator: Any = None,
         *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
         parity_weight: float | str = "auto",
         max_disparity: float | None = None,
         amount: float = 1.0,
@@ -204,6 +215,8 @@ class ContinuousTransportClassifier(LinearTransportClassifier):
         verbose: bool = False,
     ) -> None:
         self.estimator = estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
         self.max_disparity = max_disparity
         self.amount = amount

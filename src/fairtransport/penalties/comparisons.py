@@ -38,6 +38,11 @@ class Comparisons:
         Weights of the rows.
     names : tuple
         Index of the group of each cell; None for a cell of all rows.
+    strata : tuple of int
+        Index of the stratum of each cell, within which groups are compared; empty where there is one with all rows.
+    families : ndarray of shape (n_pairs,) or None
+        Pairs with the same number compare the same groups in different strata, so that what they show together is
+        more precise than each; None: each pair is on its own.
 
     Examples
     --------
@@ -54,6 +59,8 @@ class Comparisons:
     targets: tuple[NDArray[np.float64], ...] = ()
     row_weights: NDArray[np.float64] | None = None
     names: tuple[int | None, ...] = ()
+    strata: tuple[int, ...] = ()
+    families: NDArray[np.int64] | None = None
 
     @classmethod
     def of_cells(
@@ -66,6 +73,8 @@ class Comparisons:
         targets: Sequence[NDArray[np.float64]] = (),
         row_weights: NDArray[np.float64] | None = None,
         names: Sequence[int | None] = (),
+        strata: Sequence[int] = (),
+        families: ArrayLike | None = None,
     ) -> Comparisons:
         """Return validated comparisons; pairs have weight 1 unless ``weights`` says otherwise."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
@@ -81,7 +90,17 @@ class Comparisons:
         n_empty = sum(cell.size == 0 for cell in rows)
         if n_empty:
             raise ValueError(f"{n_empty} of {len(rows)} cells have no rows to compare.")
-        return cls(n_rows, rows, ends, pair_weights, tuple(np.sort(t) for t in targets), row_weights, tuple(names))
+        return cls(
+            n_rows,
+            rows,
+            ends,
+            pair_weights,
+            tuple(np.sort(t) for t in targets),
+            row_weights,
+            tuple(names),
+            tuple(strata),
+            None if families is None else np.asarray(families, dtype=np.int64),
+        )
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
@@ -100,6 +119,20 @@ class Comparisons:
     def active(self) -> NDArray[np.int64]:
         """Indices of the pairs with positive weight."""
         return np.flatnonzero(self.weights > 0.0)
+
+    def family_means(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weighted mean of a value over the pairs of each family, and the norm of its terms.
+
+        Of independent errors with these standard deviations, the norm is the standard deviation of the mean.
+        """
+        if self.families is None:
+            return values, np.abs(values)
+        totals = np.bincount(self.families, weights)
+        terms = weights / np.maximum(totals, 1e-300)[self.families] * values
+        means, squares = (np.bincount(self.families, one).astype(np.float64) for one in (terms, terms**2))
+        return means, np.sqrt(squares)
 
     def sampling_errors(self) -> NDArray[np.float64]:
         """Return sqrt(1/n + 1/m) of each pair.

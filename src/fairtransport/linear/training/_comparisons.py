@@ -1,23 +1,26 @@
-"""Third stage of ``fit``: the fixed target, if there is one, and the pairs of groups that are compared."""
+"""Third stage of ``fit``: the fixed targets, if there are any, and the pairs of cells that the criterion compares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.criteria import demographic_parity, resolve_group_target, weigh_by_reliability
+import numpy as np
+
+from fairtransport.criteria import resolve_group_target, weigh_by_reliability
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from fairtransport.criteria import ComparedStrata
     from fairtransport.groups import Groups
     from fairtransport.linear.training._data import TrainingData
     from fairtransport.linear.training._options import TrainingOptions
     from fairtransport.penalties import Comparisons
 
-__all__ = ["GroupComparisons", "compare_groups", "stored_target"]
+__all__ = ["GroupComparisons", "compare_groups", "stored_target", "stratum_targets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,27 +29,41 @@ class GroupComparisons:
 
     Attributes
     ----------
-    penalised : Comparisons
-        Pairs of groups, or pairs of each group and the target, weighted by reliability.
+    strata : ComparedStrata
+        Where groups are compared: everywhere, among rows with the same label, or within strata.
+    criterion : Comparisons
+        Pairs of groups, with the weights of their strata.
     pairwise : Comparisons
-        Pairs of groups, weighted by reliability.
-    target : ndarray or None
-        Scores of equal mass of the fixed target; None where groups are compared with each other.
+        The same pairs, weighted by reliability as well.
+    penalised : Comparisons
+        These, or pairs of each group and the target of its stratum.
     """
 
-    penalised: Comparisons
+    strata: ComparedStrata
+    criterion: Comparisons
     pairwise: Comparisons
-    target: NDArray[np.float64] | None
+    penalised: Comparisons
+
+    @cached_property
+    def family_labels(self) -> NDArray[np.int64]:
+        """Label of each family of pairs; 0 where labels do not matter."""
+        pairs = self.pairwise
+        if pairs.families is None:
+            return np.zeros(len(pairs.pairs), dtype=np.int64)
+        first = np.unique(pairs.families, return_index=True)[1]
+        strata = (self.strata.compared[pairs.strata[cell]] for cell in pairs.pairs[first, 0])
+        return np.array([stratum.label or 0 for stratum in strata])
 
 
 def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: TrainingOptions) -> GroupComparisons:
-    """Return the comparisons of groups, weighted and with the target fixed by the initial model's scores."""
-    pairwise = weigh_by_reliability(demographic_parity(data.groups, row_weights=data.weights), scores)
+    """Return the comparisons of groups, weighted and with targets fixed by the initial model's scores."""
+    strata = data.resolve(options)
+    criterion = strata.comparisons()
+    pairwise = weigh_by_reliability(criterion, scores)
     if options.each_other:
-        return GroupComparisons(pairwise, pairwise, None)
-    target = stored_target(options.target, scores, data.groups, data.weights)
-    to_target = demographic_parity(data.groups, target=target, row_weights=data.weights)
-    return GroupComparisons(weigh_by_reliability(to_target, scores), pairwise, target)
+        return GroupComparisons(strata, criterion, pairwise, pairwise)
+    to_target = strata.comparisons(stratum_targets(options.target, scores, data, strata))
+    return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
 
 
 def stored_target(
@@ -70,3 +87,21 @@ def stored_target(
     """
     word = "barycenter_w2" if target is None else target
     return resolve_group_target(word, scores, groups, weights).equal_mass(TARGET_SIZE)
+
+
+def stratum_targets(
+    target: Any, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
+) -> list[NDArray[np.float64]]:
+    """Return the target of each compared stratum, from the scores of its rows, as scores of equal mass."""
+    try:
+        samples = [
+            resolve_group_target(target, scores, data.groups, data.weights, stratum) for stratum in strata.compared
+        ]
+    except ValueError:
+        if len(strata.compared) == 1:
+            raise
+        raise ValueError(
+            f"target must name a distribution in each of the {len(strata.compared)} strata that are compared, and "
+            "the group that it names has no rows in some of them; use 'barycenter'."
+        ) from None
+    return [sample.equal_mass(TARGET_SIZE) for sample in samples]

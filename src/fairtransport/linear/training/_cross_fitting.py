@@ -73,9 +73,9 @@ class _Fold:
 
 
 def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
-    """Return the position of each row within its group and label, whose remainders make stratified folds."""
-    columns = np.column_stack((*rows.groups.memberships, rows.positive))
-    strata = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+    """Return the position of each row within its group, label and stratum, whose remainders make stratified folds."""
+    columns = [*rows.groups.memberships, rows.positive, *(() if rows.strata is None else (rows.strata.codes,))]
+    strata = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(strata, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(strata))))[:-1]
     positions = np.empty(len(order), np.int64)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_weights
+from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import Groups, make_groups
 from fairtransport.linear.solvers.sgd_problem import as_copies
+from fairtransport.strata import make_strata
 from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.criteria import ComparedStrata
     from fairtransport.linear.training._options import TrainingOptions
+    from fairtransport.strata import Strata
 
-__all__ = ["TrainingData", "check_target", "make_training_groups", "validate_training_data"]
+__all__ = [
+    "TrainingData",
+    "check_target",
+    "make_training_groups",
+    "make_training_strata",
+    "validate_training_data",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +45,7 @@ class TrainingData:
     groups : Groups
     weights : ndarray or None
     feature_names : ndarray or None
+    strata : Strata or None
     """
 
     X: Any
@@ -43,6 +54,7 @@ class TrainingData:
     groups: Groups
     weights: NDArray[np.float64] | None = None
     feature_names: NDArray[Any] | None = None
+    strata: Strata | None = None
 
     @cached_property
     def positive(self) -> NDArray[np.float64]:
@@ -57,9 +69,25 @@ class TrainingData:
 
     def select(self, rows: NDArray[np.int64]) -> TrainingData:
         """Return some rows, in the order of their indices, which may repeat."""
-        weights = None if self.weights is None else self.weights[rows]
-        groups = self.groups.select(rows)
-        return TrainingData(self.X[rows], self.y[rows], self.classes, groups, weights, self.feature_names)
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            groups=self.groups.select(rows),
+            weights=None if self.weights is None else self.weights[rows],
+            strata=None if self.strata is None else self.strata.select(rows),
+        )
+
+    def resolve(self, options: TrainingOptions) -> ComparedStrata:
+        """Return where the criterion compares groups."""
+        return resolve_criterion(
+            options.criterion,
+            self.groups,
+            labels=self.positive,
+            strata=self.strata,
+            row_weights=self.weights,
+            stratum_weight=options.stratum_weight,
+        )
 
 
 def validate_training_data(
@@ -68,18 +96,19 @@ def validate_training_data(
     *,
     classes: NDArray[Any],
     sensitive_features: Any,
+    strata: Any,
     sample_weight: ArrayLike | None,
     options: TrainingOptions,
     feature_names: NDArray[Any] | None = None,
 ) -> TrainingData:
-    """Return the rows of one ``fit``, once groups, weights and target are known to work.
+    """Return the rows of one ``fit``, once groups, strata, weights and target are known to work.
 
     Parameters
     ----------
     X, y
         Features and labels that scikit-learn has validated.
     classes : ndarray of shape (2,)
-    sensitive_features, sample_weight
+    sensitive_features, strata, sample_weight
         As for ``fit``.
     options : TrainingOptions
     feature_names : ndarray, optional
@@ -95,11 +124,22 @@ def validate_training_data(
     groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
     check_target(groups, weights, options)
     groups.to_spec()  # raises for labels that a model file cannot store
-    data = TrainingData(X, y, classes, groups, weights, feature_names)
+    parts = make_training_strata(strata, groups)
+    data = TrainingData(X, y, classes, groups, weights, feature_names, parts)
+    data.resolve(options)  # raises where there is nothing to compare
     copies = as_copies(weights)
-    if copies is None:
-        return data
-    return TrainingData(X[copies], y[copies], classes, groups.select(copies), None, feature_names)
+    return data if copies is None else replace(data.select(copies), weights=None)
+
+
+def make_training_strata(strata: Any, groups: Groups) -> Strata | None:
+    """Return the strata of the rows, or None without any."""
+    if strata is None:
+        return None
+    made = make_strata(strata, n_groups=len(groups))
+    if made.n_rows != groups.n_rows:
+        raise ValueError(f"strata has {made.n_rows} rows, but X has {groups.n_rows}.")
+    made.to_spec()  # raises for values that a model file cannot store
+    return made
 
 
 def make_training_groups(

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.criteria import chance_spreads
 from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.penalties.discrete import DiscretePenalty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.penalties import Comparisons
+    from fairtransport.linear.training._comparisons import GroupComparisons
 
 __all__ = ["ScoreEvaluator", "ScoreMetrics", "metrics_before_and_after"]
 
-# Mean Wasserstein-1 distance of two samples of uniform ranks, times sqrt(1/n + 1/m): sqrt(2/pi) times pi/8.
-_CHANCE_RANKS = float(np.sqrt(2.0 / np.pi) * np.pi / 8.0)
+_MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
+_UNIFORM_SPREAD = np.pi / 8.0  # of uniform ranks: the integral of sqrt(u (1 - u))
 _IMMATERIAL = 0.003  # mean difference in rank below which there is nothing to reduce
 _SLICES = 256
 
@@ -31,12 +32,16 @@ class ScoreMetrics:
     Attributes
     ----------
     disparity : float
-        Strong pairwise demographic disparity (SPDD): the sum of Wasserstein-1 distances over pairs of groups.
+        Sum of the Wasserstein-1 distances of the criterion's pairs, weighted as it says; for demographic parity the
+        strong pairwise demographic disparity (SPDD).
     rank_disparity : float
         The same of pooled ranks.
-    excess : float
+    chance_ratio : float
         Mean over pairs of the distance between ranks divided by its mean under chance, weighted by reliability and
-        precision.
+        precision; of the label where it is largest.
+    excess : float
+        The same in units of the noise of one pair. Where groups are compared in k strata of equal size, what is
+        above or below 1 is multiplied by the square root of k.
     rank_distance : float
         Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
     log_loss : float
@@ -46,6 +51,7 @@ class ScoreMetrics:
 
     disparity: float
     rank_disparity: float
+    chance_ratio: float
     excess: float
     rank_distance: float
     log_loss: float
@@ -60,15 +66,15 @@ class ScoreEvaluator:
     ----------
     labels, shares : ndarray of shape (n_rows,)
         0 or 1, and weights that sum to 1.
-    comparisons : Comparisons
-        The pairs of groups, weighted by reliability.
+    comparisons : GroupComparisons
+        The criterion's pairs of groups, and their reliability.
     initial_scores : ndarray of shape (n_rows,)
         Scores of the initial model.
     """
 
     labels: NDArray[np.float64]
     shares: NDArray[np.float64]
-    comparisons: Comparisons
+    comparisons: GroupComparisons
     initial_scores: NDArray[np.float64]
 
     @cached_property
@@ -85,10 +91,6 @@ class ScoreEvaluator:
     def information(self) -> float:
         """Gain of the initial model over a constant, in log-loss; at least 1 % of the constant's loss."""
         return max(self.constant_loss - self.log_loss(self.initial_scores), 0.01 * self.constant_loss)
-
-    @cached_property
-    def _all_pairs(self) -> Comparisons:
-        return self.comparisons.reweighted(np.ones(len(self.comparisons.pairs)))
 
     @cached_property
     def _exact(self) -> DiscretePenalty:
@@ -111,24 +113,51 @@ class ScoreEvaluator:
 
     def evaluate(self, scores: NDArray[np.float64]) -> ScoreMetrics:
         """Return the metrics of scores of these rows."""
-        distances = self._distances(pooled_ranks(scores, self.comparisons.row_weights))
-        errors = self.comparisons.sampling_errors()
-        # A pair of large groups has a low noise floor of its own, which the sum of all floors would hide.
-        chance = np.maximum(_CHANCE_RANKS * errors, _IMMATERIAL)
-        weights = self.comparisons.weights if self.comparisons.weights.any() else self._all_pairs.weights
-        weights = weights / errors  # pairs that are estimated more precisely count more
+        criterion = self.comparisons.criterion
+        ranks = pooled_ranks(scores, criterion.row_weights)
+        distances, weights = self._distances(ranks), criterion.weights
         loss = self.log_loss(scores)
+        chance_ratio, excess = self._compare_with_chance(distances, ranks)
         return ScoreMetrics(
-            disparity=float(self._distances(scores).sum()),
-            rank_disparity=float(distances.sum()),
-            excess=float(np.average(distances / chance, weights=weights)),
-            rank_distance=float(np.average(distances, weights=weights)),
+            disparity=float((weights * self._distances(scores)).sum()),
+            rank_disparity=float((weights * distances).sum()),
+            chance_ratio=chance_ratio,
+            excess=excess,
+            rank_distance=float(np.average(distances, weights=self._precision)),
             log_loss=loss,
             information_kept=float((self.constant_loss - loss) / self.information),
         )
 
+    @cached_property
+    def _precision(self) -> NDArray[np.float64]:
+        """Weights of the pairs by reliability and precision."""
+        pairwise = self.comparisons.pairwise
+        chosen = pairwise if pairwise.weights.any() else self.comparisons.criterion
+        return np.asarray(chosen.weights / chosen.sampling_errors())
+
+    def _compare_with_chance(self, distances: NDArray[np.float64], ranks: NDArray[np.float64]) -> tuple[float, float]:
+        """Return ``chance_ratio`` and ``excess``."""
+        pairs, precision = self.comparisons.criterion, self._precision
+        # A pair of large groups has a low noise floor of its own, which the sum of all floors would hide.
+        spreads = chance_spreads(ranks, pairs) if pairs.strata else _UNIFORM_SPREAD
+        chance = np.maximum(_MEAN_ABSOLUTE * spreads * pairs.sampling_errors(), _IMMATERIAL)
+        ratios, _ = pairs.family_means(distances / chance, precision)
+        # The inverse of the norm of shares: the square root of the number of strata, if they are of equal size.
+        _, norms = pairs.family_means(np.ones(len(distances)), precision)
+        excesses = ratios + (ratios - 1.0) * (1.0 / np.maximum(norms, 1e-300) - 1.0)
+        totals = precision if pairs.families is None else np.bincount(pairs.families, precision)
+        labels = self.comparisons.family_labels
+        by_label = [
+            (np.average(ratios[inside], weights=totals[inside]), np.average(excesses[inside], weights=totals[inside]))
+            for inside in (labels == label for label in np.unique(labels))
+            if totals[inside].any()
+        ]
+        ratio, excess = max(by_label, key=lambda pair: float(pair[1]))
+        return float(ratio), float(excess)
+
     def _distances(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._exact.value_and_gradient(values, self._all_pairs).distances
+        pairs = self.comparisons.criterion
+        return self._exact.value_and_gradient(values, pairs.reweighted(np.ones(len(pairs.pairs)))).distances
 
 
 def metrics_before_and_after(evaluator: ScoreEvaluator, trained: NDArray[np.float64]) -> dict[str, tuple[float, float]]:

@@ -15,11 +15,12 @@ from fairtransport.linear.solvers._lbfgs import LbfgsResult
 from fairtransport.linear.training._comparisons import stored_target
 from fairtransport.linear.training._cross_fitting import CrossFit
 from fairtransport.linear.training._evaluation import metrics_before_and_after
-from fairtransport.linear.training._outcome import Notice, describe_lbfgs, within_chance
+from fairtransport.linear.training._outcome import Notice, describe_criterion, describe_lbfgs, within_chance
 from fairtransport.linear.training._problem import ParityProblem, build_problem
 from fairtransport.linear.training._result import FitResult, group_logits
 from fairtransport.linear.training._spread_map import spread_points
 from fairtransport.linear.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
+from fairtransport.strata import Strata
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class _PathRun:
             # Near a limit, the last iterations may cross it; the coarse fit is kept then.
             if rule.accepts(fine, coarse):
                 final = PathPoint(chosen.weight, result, chosen.metrics if problem.is_flexible else fine)
+                if not reached and rule.is_reached(final):
+                    reason, reached = rule.goal, True
         return _Trained(final, path, reason, reached)
 
     def _cross_fitted_path(self) -> WeightPath:
@@ -162,9 +165,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
-    target = problem.comparisons.target
-    if target is None:
-        target = stored_target(None, initial_scores, data.groups, data.weights)
+    target = stored_target(None if options.each_other else options.target, initial_scores, data.groups, data.weights)
     groups = Groups.from_spec(data.groups.to_spec())
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
@@ -172,6 +173,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         initial=problem.initial,
         groups=groups,
         group_sizes=data.groups.counts,
+        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
         theta=theta,
         common=common,
         parity_weight=weight,
@@ -196,7 +198,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
             has_intercept=problem.initial.has_intercept,
             options=options,
         ),
-        outcome=_outcome(trained, problem, figures),
+        outcome=describe_criterion(_outcome(trained, problem, figures), options.criterion, problem.comparisons.strata),
     )  # fmt: skip
 
 

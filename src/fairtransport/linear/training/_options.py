@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
-from fairtransport.criteria import compares_each_other, pairs_of_groups
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups
 from fairtransport.linear.solvers.settings import SgdSettings, sgd_settings
 from fairtransport.penalties.base import SCALES
 
@@ -34,6 +34,9 @@ class TrainingOptions:
         The initial model, fitted or not; None: logistic regression on standardized columns.
     distance : TransportDistance
         The distance that is penalised.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
+    stratum_weight : {"equal", "share"} or None
+        How labels and strata are weighted.
     parity_weight : float or None
         Weight of the penalty; None where it is chosen automatically.
     max_disparity : float or None
@@ -58,6 +61,8 @@ class TrainingOptions:
 
     estimator: Any
     distance: TransportDistance
+    criterion: str
+    stratum_weight: str | None
     parity_weight: float | None
     max_disparity: float | None
     target: Any
@@ -90,6 +95,9 @@ class TrainingOptions:
                 raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
             if sgd is not None:
                 raise ValueError("max_disparity needs the path of solver='lbfgs'.")
+        stratum_weight = parameters["stratum_weight"]
+        if stratum_weight is not None:
+            check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         check_real(parameters["amount"], name="amount", most=1.0)
         check_choice(parameters["spread"], SPREADS, name="spread")
         check_stream_parameters(parameters["half_life"], parameters["new_groups"])
@@ -99,6 +107,8 @@ class TrainingOptions:
         return cls(
             estimator=parameters["estimator"],
             distance=distance,
+            criterion=check_choice(parameters["criterion"], CRITERIA, name="criterion"),
+            stratum_weight=stratum_weight,
             parity_weight=None if isinstance(weight, str) else float(weight),
             max_disparity=None if max_disparity is None else float(max_disparity),
             target=target,

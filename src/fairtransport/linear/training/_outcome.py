@@ -11,14 +11,16 @@ from fairtransport._warnings import FairnessWarning
 from fairtransport.linear.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
+    from fairtransport.criteria import ComparedStrata
     from fairtransport.linear.training._evaluation import ScoreMetrics
 
-__all__ = ["Notice", "describe_lbfgs", "notices_of_losses", "within_chance"]
+__all__ = ["Notice", "criterion_text", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
 _LOWERED, _FOLLOWED = 0.25, 0.5  # a reduction of SPDD that matters, and the share of it that ranks should show
 _ABOVE_CHANCE = 1.3  # times the mean disparity under chance
+_MANY_SET_ASIDE = 1 / 3  # of the rows, which are compared with nobody
 
 Figures = dict[str, tuple[float, float]]
 
@@ -37,6 +39,38 @@ class Notice:
 
     text: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
+
+
+def criterion_text(criterion: str, *, has_strata: bool) -> str:
+    """Return the name of a criterion for texts.
+
+    Examples
+    --------
+    >>> criterion_text("equalized_odds", has_strata=True), criterion_text("demographic_parity", has_strata=True)
+    ('equalized odds within strata', 'conditional parity')
+    """
+    if criterion == "demographic_parity" and has_strata:
+        return "conditional parity"
+    return criterion.replace("_", " ") + (" within strata" if has_strata else "")
+
+
+def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) -> Notice:
+    """Add to an outcome which criterion was trained for, and what could not be compared."""
+    has_strata = strata.compared[0].stratum is not None
+    if criterion == "demographic_parity" and not has_strata:
+        return outcome
+    text, warnings = criterion_text(criterion, has_strata=has_strata), outcome.warnings
+    if has_strata:
+        aside = f", {len(strata.set_aside)} set aside" if strata.set_aside else ""
+        text += f" ({len(strata.compared)} strata{aside})"
+    if strata.share_set_aside > _MANY_SET_ASIDE:
+        message = (
+            f"{strata.share_set_aside:.0%} of the rows have only one group in their stratum and were set aside: "
+            f"nothing is compared in {len(strata.set_aside)} of {len(strata.set_aside) + len(strata.compared)} strata. "
+            "Use fewer or coarser strata."
+        )
+        warnings = (*warnings, (message, FairnessWarning))
+    return Notice(f"{text}: {outcome.text}", warnings)
 
 
 def within_chance(ending: str = "nothing was moved") -> str:
@@ -147,7 +181,7 @@ def _warnings_of_disparity(
     elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
         remaining = (
             f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
-            f"points, {metrics.excess:.1f} times what chance shows"
+            f"points, {metrics.chance_ratio:.1f} times what chance shows"
         )
     else:
         return []

@@ -33,6 +33,7 @@ __all__ = ["ParityProblem", "build_problem"]
 
 _COARSE_TOLERANCE = 20.0  # times that of the final fit
 _COARSE_ROWS = 200  # of a group for each column, and for 20 columns at least: enough to choose a weight
+_MIN_CELL_ROWS = 200  # of a group with the same label and stratum
 _FLEXIBLE = 20  # rows for each column below which metrics of the training rows are too good
 
 
@@ -135,21 +136,32 @@ class ParityProblem:
         )
 
     def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return evenly spaced rows of large groups, and shares with which the groups keep theirs."""
+        """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
         shares, groups = self.loss.shares[rows], self.rows.groups
         if groups.overlapping:
             return rows, shares / shares.sum()
-        codes, kept, masses = groups.codes[rows], [], []
+        codes, cells, kept, masses = groups.codes[rows], self._cells()[rows], [], []
         limit = _COARSE_ROWS * max(20, self.loss.n_columns)
         for code in range(len(groups) + 1):  # the last code marks rows of no group
             members = np.flatnonzero(codes == code)
-            some = members[np.arange(0, members.size, max(1, -(-members.size // limit)))]
-            kept.append(some)
-            masses.append(shares[some] * (shares[members].sum() / max(float(shares[some].sum()), 1e-300)))
+            step = max(1, -(-members.size // limit))
+            for cell in np.unique(cells[members]):
+                inside = members[cells[members] == cell]
+                some = inside[:: min(step, max(1, inside.size // _MIN_CELL_ROWS))]
+                kept.append(some)
+                masses.append(shares[some] * (shares[inside].sum() / max(float(shares[some].sum()), 1e-300)))
         chosen = np.concatenate(kept)
         order = np.argsort(chosen)
         weights = np.concatenate(masses)[order]
         return rows[chosen[order]], weights / weights.sum()
+
+    def _cells(self) -> NDArray[np.int64]:
+        """Return the number of each row's label and stratum, as far as the criterion knows them."""
+        numbers = np.zeros(len(self.loss.labels), dtype=np.int64)
+        for number, stratum in enumerate(self.comparisons.strata.compared):
+            for members in stratum.rows:
+                numbers[members] = number + 1
+        return numbers
 
     def loss_of(
         self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None
@@ -187,7 +199,7 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     scores = sigmoid(loss.logits(start))
     check_scores_vary(scores)
     comparisons = compare_groups(rows, scores, options)
-    evaluator = ScoreEvaluator(rows.positive, rows.shares, comparisons.pairwise, scores)
+    evaluator = ScoreEvaluator(rows.positive, rows.shares, comparisons, scores)
     penalty, penalised = options.distance.penalty(options.scale), comparisons.penalised
     value = penalty.value_and_gradient(scores, penalised).value if penalised.active.size else 0.0
     unit = evaluator.information / value if value > 0.0 else 0.0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairtransport.linear.online.memory import OnlineMemory
     from fairtransport.linear.training._initial_model import InitialModel
     from fairtransport.linear.training._outcome import Notice
+    from fairtransport.strata import Strata
 
 __all__ = ["FitResult", "group_logits"]
 
@@ -29,6 +30,8 @@ class FitResult:
     groups : Groups
         Without rows.
     group_sizes : ndarray of shape (n_groups,)
+    strata : Strata or None
+        Without rows.
     theta : ndarray of shape (n_models, n_columns + 1)
         Weights for the columns as given, the intercept last: shared ones, or those of each group.
     common : ndarray of shape (n_columns + 1,)
@@ -50,6 +53,7 @@ class FitResult:
     initial: InitialModel
     groups: Groups
     group_sizes: NDArray[np.int64]
+    strata: Strata | None
     theta: NDArray[np.float64]
     common: NDArray[np.float64]
     parity_weight: float

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairtransport.criteria import demographic_parity, weigh_by_reliability
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import memory_from_rows, parity_without_disparity
 from fairtransport.linear.solvers._sgd import Objective, Trainer
 from fairtransport.linear.solvers._step_sizes import automatic_steps, plain_steps
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
-from fairtransport.linear.training._comparisons import stored_target
+from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups, stored_target
 from fairtransport.linear.training._evaluation import ScoreEvaluator, metrics_before_and_after
 from fairtransport.linear.training._initial_model import InitialModel, check_scores_vary, prepare_initial_model
-from fairtransport.linear.training._outcome import Notice, notices_of_losses, within_chance
+from fairtransport.linear.training._outcome import Notice, describe_criterion, notices_of_losses, within_chance
 from fairtransport.linear.training._result import FitResult, group_logits
 from fairtransport.linear.training._spread_map import spread_points
 from fairtransport.linear.training.weight_path import empty_path
 from fairtransport.penalties import DiscretePenalty
+from fairtransport.strata import Strata
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ __all__ = ["PreparedTrainer", "prepare_trainer", "train_sgd"]
 
 @dataclass(frozen=True, eq=False)
 class PreparedTrainer:
-    """A trainer before its first update, with the initial model and the target that it was made from."""
+    """A trainer before its first update, with the initial model and the comparisons that it was made from."""
 
     trainer: Trainer
     initial: InitialModel
     initial_scores: NDArray[np.float64]
+    comparisons: GroupComparisons
     target: NDArray[np.float64]
 
 
@@ -51,12 +52,13 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     scores = initial.scores(data.X)
     check_scores_vary(scores)
     target = stored_target(options.target, scores, data.groups, data.weights)
+    comparisons = compare_groups(data, scores, options)
     problem = TrainingProblem.build(data.X, data.positive, data.groups, target, data.weights)
     dual = options.distance.dual_problem(settings, rng)
     dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
     without_loss = np.isinf(options.sgd_weight)  # as in the paper
     objective = Objective(
-        parity=1.0 if without_loss else options.sgd_weight * _unit(data, scores, target),
+        parity=1.0 if without_loss else options.sgd_weight * _unit(data, scores, comparisons),
         anchor=0.0 if without_loss else 1.0,
         ridge=initial.ridge,
         dual=dual,
@@ -84,7 +86,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
         seed=int(rng.integers(2**62)),
         budget=settings.n_updates,
     )
-    return PreparedTrainer(trainer, initial, scores, target)
+    return PreparedTrainer(trainer, initial, scores, comparisons, target)
 
 
 def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> FitResult:
@@ -99,8 +101,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
     )
     common = run.theta.mean(axis=0)
     scores = sigmoid(group_logits(data.X, run.theta, common, data.groups))
-    pairwise = weigh_by_reliability(demographic_parity(data.groups, row_weights=data.weights), initial_scores)
-    evaluator = ScoreEvaluator(data.positive, data.shares, pairwise, initial_scores)
+    evaluator = ScoreEvaluator(data.positive, data.shares, prepared.comparisons, initial_scores)
     metrics, figures = evaluator.evaluate(scores), metrics_before_and_after(evaluator, scores)
     losses = notices_of_losses(metrics.information_kept, figures, metrics.excess)
     outcome = f"{run.outcome}; {losses.text}" if losses.text else run.outcome
@@ -113,6 +114,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         initial=prepared.initial,
         groups=groups,
         group_sizes=data.groups.counts,
+        strata=None if data.strata is None else Strata.from_spec(data.strata.to_spec()),
         theta=run.theta,
         common=common,
         parity_weight=weight,
@@ -132,15 +134,17 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
             has_intercept=prepared.initial.has_intercept,
             options=options,
         ),
-        outcome=Notice(outcome, losses.warnings),
+        outcome=describe_criterion(
+            Notice(outcome, losses.warnings), options.criterion, prepared.comparisons.strata
+        ),
     )  # fmt: skip
 
 
-def _unit(data: TrainingData, scores: NDArray[np.float64], target: NDArray[np.float64]) -> float:
+def _unit(data: TrainingData, scores: NDArray[np.float64], comparisons: GroupComparisons) -> float:
     """Return the factor of the sum of distances to the target at weight 1."""
-    comparisons = demographic_parity(data.groups, target=target, row_weights=data.weights)
-    weighted = weigh_by_reliability(comparisons, scores)
+    weighted = comparisons.penalised
     information = ScoreEvaluator(data.positive, data.shares, comparisons, scores).information
-    terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, comparisons)
+    plain = weighted.reweighted(np.ones(len(weighted.pairs)))
+    terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, plain)
     reliable = float(weighted.weights @ terms.distances)
     return information * reliable / terms.value**2 if terms.value > 0.0 else 0.0

@@ -106,18 +106,18 @@ class AutomaticWeight:
     def choose(self, path: WeightPath) -> tuple[PathPoint, str, bool]:
         """Return the chosen point of the path, the reason for it, and whether the goal was reached."""
         last = path.at(0.0)
-        if self._is_reached(last):
-            return last, f"{self._goal} without any weight", True
+        if self.is_reached(last):
+            return last, f"{self.goal} without any weight", True
         for weight in PATH_WEIGHTS:
             point = path.at(weight)
             if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:
                 largest = self._largest_informative(path, last, point)
-                if self._is_reached(largest):
-                    return self._bisect(path, last, largest), self._goal, True
+                if self.is_reached(largest):
+                    return self._bisect(path, last, largest), self.goal, True
                 share = f"{max(largest.metrics.information_kept, 0.0):.0%} of the initial model's information is left"
                 return largest, f"{share}, and more weight would leave less than half", False
-            if self._is_reached(point):
-                return self._bisect(path, last, point), self._goal, True
+            if self.is_reached(point):
+                return self._bisect(path, last, point), self.goal, True
             if self._has_stalled(path):
                 break
             last = point
@@ -135,7 +135,8 @@ class AutomaticWeight:
         return metrics.information_kept >= min(MIN_INFORMATION, before.information_kept)
 
     @property
-    def _goal(self) -> str:
+    def goal(self) -> str:
+        """What was to be reached, in words."""
         if self.max_disparity is None:
             return "the rank disparity is at its noise floor"
         return f"the disparity is at most {self.max_disparity:g}"
@@ -143,7 +144,8 @@ class AutomaticWeight:
     def _disparity(self, point: PathPoint) -> float:
         return point.metrics.excess if self.max_disparity is None else point.metrics.disparity
 
-    def _is_reached(self, point: PathPoint) -> bool:
+    def is_reached(self, point: PathPoint) -> bool:
+        """Whether a point is at the noise floor, or within the limit."""
         return self._disparity(point) <= (_NOISE_FLOOR if self.max_disparity is None else self.max_disparity)
 
     def _has_stalled(self, path: WeightPath) -> bool:
@@ -176,7 +178,7 @@ class AutomaticWeight:
             if low.metrics.information_kept - high.metrics.information_kept < _NO_GAIN:
                 break
             middle = path.at(_geometric_mean(low, high))
-            low, high = (low, middle) if self._is_reached(middle) else (middle, high)
+            low, high = (low, middle) if self.is_reached(middle) else (middle, high)
         return high
 
     def _largest_informative(self, path: WeightPath, low: PathPoint, high: PathPoint) -> PathPoint:

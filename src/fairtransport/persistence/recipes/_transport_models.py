@@ -36,6 +36,7 @@ from fairtransport.persistence.recipes._checks import (
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
+from fairtransport.strata import Strata
 from fairtransport.transport.fourier import FourierFeatures
 
 __all__ = ["RECIPES", "VALUE_TYPES"]
@@ -137,12 +138,14 @@ _ATTRIBUTES = {
     "parity_weight_": lambda value: isinstance(value, float) and value >= 0.0,
     "path_": _is_path,
     "spread_": number_array(2),
+    "strata_": any_of(is_none, instance_of(Strata)),
     "target_": number_array(1),
 }
 _AMOUNT = number_in(0.0, 1e300)
 _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
+    "criterion": is_word,
     "estimator": any_of(is_none, is_estimator),
     "group_specific": is_bool,
     "half_life": _AMOUNT,
@@ -153,6 +156,7 @@ _PARAMS = {
     "scale": is_word,
     "solver": any_of(is_word, instance_of(SgdSettings)),
     "spread": is_word,
+    "stratum_weight": any_of(is_none, is_word),
     "tol": _AMOUNT,
 }
 _CONTINUOUS_PARAMS = {
@@ -237,6 +241,9 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 VALUE_TYPES = (
     ValueType(
         "groups", Groups, lambda groups: {"spec": groups.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])
+    ),
+    ValueType(
+        "strata", Strata, lambda strata: {"spec": strata.to_spec()}, lambda parts: Strata.from_spec(parts["spec"])
     ),
     ValueType("sketches", Sketches, attributes_of(*_field_names(Sketches)), _sketches_from_parts),
     ValueType("adjustment", OnlineMemory, attributes_of(*_field_names(OnlineMemory)), _memory_from_parts),
