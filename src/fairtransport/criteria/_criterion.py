@@ -24,6 +24,7 @@ __all__ = [
     "STRATUM_WEIGHTS",
     "ComparedStrata",
     "ComparedStratum",
+    "criterion_text",
     "demographic_parity",
     "needs_labels",
     "resolve_criterion",
@@ -44,6 +45,19 @@ def needs_labels(criterion: str) -> bool:
     (True, False)
     """
     return criterion != "demographic_parity"
+
+
+def criterion_text(criterion: str, *, has_strata: bool) -> str:
+    """Return the name of a criterion for texts.
+
+    Examples
+    --------
+    >>> criterion_text("equalized_odds", has_strata=True), criterion_text("demographic_parity", has_strata=True)
+    ('equalized odds within strata', 'conditional parity')
+    """
+    if criterion == "demographic_parity" and has_strata:
+        return "conditional parity"
+    return criterion.replace("_", " ") + (" within strata" if has_strata else "")
 
 
 @dataclass(frozen=True, eq=False)

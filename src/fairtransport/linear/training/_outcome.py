@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._warnings import FairnessWarning
+from fairtransport.criteria import criterion_text
 from fairtransport.linear.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
     from fairtransport.criteria import ComparedStrata
     from fairtransport.linear.training._evaluation import ScoreMetrics
 
-__all__ = ["Notice", "criterion_text", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
+__all__ = ["Notice", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
@@ -39,19 +40,6 @@ class Notice:
 
     text: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
-
-
-def criterion_text(criterion: str, *, has_strata: bool) -> str:
-    """Return the name of a criterion for texts.
-
-    Examples
-    --------
-    >>> criterion_text("equalized_odds", has_strata=True), criterion_text("demographic_parity", has_strata=True)
-    ('equalized odds within strata', 'conditional parity')
-    """
-    if criterion == "demographic_parity" and has_strata:
-        return "conditional parity"
-    return criterion.replace("_", " ") + (" within strata" if has_strata else "")
 
 
 def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) -> Notice:
