@@ -319,7 +319,7 @@ def test_invalid_eval_set(data):
     def fit(eval_set):
         TransportBoostingClassifier(LIGHT).fit(data.X, data.y, sensitive_features=data.group, eval_set=eval_set)
 
-    with pytest.raises(ValueError, match="a tuple of three"):
+    with pytest.raises(ValueError, match="a tuple: X, y and sensitive_features"):
         fit((data.X, data.y))
     with pytest.raises(ValueError, match="other class labels"):
         fit((data.X, data.y + 1, data.group))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fairtransport.boosting._early_stopping import EarlyStopping
+from fairtransport.criteria import demographic_parity, resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -10,12 +11,11 @@ GROUPS = make_groups(["a", "a", "b", "b", "b", "a"])
 MARGINS = np.array([-1.0, 0.5, 0.2, 1.5, -0.3, 0.0])
 
 
-def make_stopping(**options):
+def make_stopping(target=None, **options):
     return EarlyStopping(
         LABELS,
-        GROUPS,
-        None,
-        **{"target": None, "penalty_weight": 2.0, "first_round": 1, "n_iter_no_change": 2, **options},
+        demographic_parity(GROUPS, target=target),
+        **{"penalty_weight": 2.0, "first_round": 1, "n_iter_no_change": 2, **options},
     )
 
 
@@ -33,12 +33,22 @@ def test_the_objective_is_loss_plus_distances():
     assert make_stopping(penalty_weight=0.0).record(MARGINS) == pytest.approx(loss)
 
 
+@pytest.mark.parametrize("stratum_weight", [None, "share"])
+def test_the_disparity_of_equalized_odds_is_within_labels(stratum_weight):
+    scores = 1 / (1 + np.exp(-MARGINS))
+    pairs = resolve_criterion("equalized_odds", GROUPS, labels=LABELS, stratum_weight=stratum_weight).comparisons()
+    stopping = EarlyStopping(LABELS, pairs, penalty_weight=2.0, first_round=1, n_iter_no_change=2)
+    stopping.record(MARGINS)
+    rows = [np.flatnonzero(label == LABELS) for label in (0, 1)]
+    within = [strong_pairwise_disparity(scores[of], sensitive_features=GROUPS.select(of)) for of in rows]
+    shares = (1 - LABELS.mean(), LABELS.mean()) if stratum_weight == "share" else (0.5, 0.5)
+    assert stopping.history()["disparity"][0] == pytest.approx(np.dot(shares, within))
+
+
 def test_weights():
     weighted = EarlyStopping(
         LABELS,
-        GROUPS,
-        np.array([1.0, 1, 1, 1, 1, 0]),
-        target=None,
+        demographic_parity(GROUPS, row_weights=np.array([1.0, 1, 1, 1, 1, 0])),
         penalty_weight=0.0,
         first_round=1,
         n_iter_no_change=None,

@@ -12,10 +12,10 @@ LIGHT = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_job
 XG = xgboost.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
 
 
-def probabilities_of(trees, X, groups, weights=None):
-    return estimate_group_probabilities(
-        library_of(trees), trees, TrainingData(X, np.zeros(len(X), int), groups, weights), 0
-    )
+def probabilities_of(trees, X, groups, weights=None, *, criterion="demographic_parity", labels=None, strata=None):
+    rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, groups, weights, strata)
+    compared = rows.compare(criterion, None)
+    return estimate_group_probabilities(library_of(trees), trees, rows, compared, 0)
 
 
 @pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])

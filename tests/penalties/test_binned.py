@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from fairtransport.criteria import demographic_parity, weigh_by_reliability
+from fairtransport.criteria import demographic_parity, resolve_criterion, weigh_by_reliability
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 from fairtransport.penalties.binned import BinnedPenalty
+from fairtransport.strata import make_strata
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
 from fairtransport.transport.kernels.binned import count_masses
@@ -73,6 +74,25 @@ def test_tables_agree_with_rows(kind, against):
     assert tables.value == pytest.approx(rows.value, rel=0.02, abs=3 / CELLS)
     slopes = slope_of_rows(tables, scores, codes)
     assert np.corrcoef(slopes, rows.gradient)[0, 1] > 0.98
+    assert np.abs(slopes - rows.gradient).sum() < 0.1 * np.abs(rows.gradient).sum()
+
+
+@pytest.mark.parametrize("n_groups", [2, 24], ids=["each other", "everyone"])
+@pytest.mark.parametrize("kind", ["discrete", "l2, scores"])
+def test_tables_of_strata_agree_with_rows(kind, n_groups):
+    """Groups within labels, and rows that no stratum compares."""
+    scores, codes = scored(4000, n_groups)
+    labels = (np.random.default_rng(1).random(4000) < 0.3).astype(int)
+    scores = 0.5 * (scores + 0.8 * labels)
+    strata = make_strata(np.arange(4000) % 2)
+    resolved = resolve_criterion("equalized_odds", make_groups(codes), labels=labels, strata=strata)
+    pairs = weigh_by_reliability(resolved.comparisons(), scores)
+    stratum = 2 * labels + strata.codes
+    masses = masses_of(scores, (stratum * n_groups + codes).astype(np.uint8), 4 * n_groups)
+    tables = BinnedPenalty(PENALTIES[kind](), pairs, n_groups, CELLS).read(masses)
+    rows = PENALTIES[kind]().value_and_gradient(scores, pairs)
+    assert tables.value == pytest.approx(rows.value, rel=0.02, abs=3 / CELLS)
+    slopes = slope_of_rows(tables, scores, stratum * n_groups + codes)
     assert np.abs(slopes - rows.gradient).sum() < 0.1 * np.abs(rows.gradient).sum()
 
 

@@ -36,10 +36,12 @@ def test_counting_splits_each_weight_between_two_edges(weighted):
 def test_counting_of_rows_that_belong_to_several_groups(weighted):
     scores, _, weights, _ = rows()
     shares = np.random.default_rng(1).dirichlet(np.ones(3), len(scores)).astype(np.float32)
-    masses = np.zeros((CELLS + 1, 3))
-    count_shared(scores, shares, weights if weighted else NONE, masses)
-    plain = binned.edge_masses(scores, shares, weights if weighted else np.ones(len(scores)), CELLS)
-    np.testing.assert_allclose(masses.T, plain, rtol=1e-6, atol=1e-9)
+    strata = np.random.default_rng(2).integers(2, size=len(scores)).astype(np.uint8)
+    masses = np.zeros((2, CELLS + 1, 3))
+    count_shared(scores, shares, strata, weights if weighted else NONE, masses)
+    in_strata = np.hstack([shares * (strata == stratum)[:, None] for stratum in (0, 1)])
+    plain = binned.edge_masses(scores, in_strata, weights if weighted else np.ones(len(scores)), CELLS)
+    np.testing.assert_allclose(masses.transpose(0, 2, 1).reshape(6, -1), plain, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -48,13 +50,15 @@ def test_derivatives_are_those_of_the_cell_of_each_score(weighted):
     rng = np.random.default_rng(2)
     first, second = rng.normal(size=(3, CELLS)), rng.random((3, CELLS))
     dirichlet = rng.dirichlet(np.ones(3), len(scores)).astype(np.float32)
+    strata = (np.arange(len(scores)) % 2).astype(np.uint8)  # the penalty acts in the first stratum only
+    by_stratum = [np.stack((table.T, np.zeros_like(table.T))) for table in (first, second)]
     for kernel, member, shares, table in (
-        (logit_derivatives, codes, np.eye(3)[codes], (first, second)),
-        (logit_derivatives_shared, dirichlet, dirichlet, (first.T.copy(), second.T.copy())),
+        (logit_derivatives, (codes,), np.eye(3)[codes], (first, second)),
+        (logit_derivatives_shared, (dirichlet, strata), dirichlet * (strata == 0)[:, None], by_stratum),
     ):
         gradient, curvature = np.empty((2, len(scores)))
         used = weights if weighted else NONE
-        kernel(scores, labels, member, used, CellDerivatives(*table), gradient, curvature)
+        kernel(scores, labels, *member, used, CellDerivatives(*table), gradient, curvature)
         used = weights if weighted else np.ones(len(scores))
         expected = binned.logit_derivatives(scores, labels, shares, used, first=first, second=second)
         np.testing.assert_allclose(gradient, expected[0], atol=1e-12)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import config
 
+from fairtransport._columns import short_type
 from fairtransport.transport.binned import CELLS
 from fairtransport.transport.kernels.binned import (
     CellDerivatives,
@@ -22,49 +23,68 @@ from fairtransport.transport.kernels.logistic import logistic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
 
-__all__ = ["GroupedRows", "check_group_probabilities"]
+__all__ = ["GroupedRows", "hard_probabilities"]
 
 _CHUNK = 1 << 17  # smallest number of rows for a thread
 
 
 class GroupedRows:
-    """Rows with their groups: one code each, or probabilities of all groups.
+    """Rows with their groups and strata: one code each, or probabilities of all groups of their stratum.
 
     Parameters
     ----------
     groups : Groups
     probabilities : ndarray of shape (n_rows, n_groups), optional
         Probability of each group for each row; by default 1 for the row's groups and 0 for the others.
+    strata : ndarray of int, optional
+        Stratum of each row, ``n_strata`` for rows that are not compared; by default all rows are in one.
+    n_strata : int, default=1
+
+    Attributes
+    ----------
+    n_cells_of_rows : int
+        Groups times strata.
     """
 
-    def __init__(self, groups: Groups, probabilities: NDArray[Any] | None = None) -> None:
-        self.n_rows, self.n_groups = groups.n_rows, len(groups)
-        self.codes = groups.memberships[0]
+    def __init__(
+        self,
+        groups: Groups,
+        probabilities: NDArray[Any] | None = None,
+        *,
+        strata: NDArray[np.int64] | None = None,
+        n_strata: int = 1,
+    ) -> None:
+        self.n_rows, self.n_groups, self.n_strata = groups.n_rows, len(groups), n_strata
+        self.n_cells_of_rows = n_strata * self.n_groups
+        self.strata = np.zeros(self.n_rows, np.uint8) if strata is None else strata.astype(short_type(n_strata))
         if probabilities is None and groups.overlapping:
-            probabilities = np.zeros((self.n_rows, self.n_groups), dtype=np.float32)
-            for codes in groups.memberships:
-                probabilities[np.arange(self.n_rows), codes] = 1.0
+            probabilities = hard_probabilities(groups)
         self.probabilities = None if probabilities is None else np.ascontiguousarray(probabilities, dtype=np.float32)
+        self.codes = groups.memberships[0]
+        if strata is not None:
+            codes = self.n_groups * strata + self.codes
+            outside = (self.codes == self.n_groups) | (strata == n_strata)
+            self.codes = np.where(outside, self.n_cells_of_rows, codes).astype(short_type(self.n_cells_of_rows))
 
     def scores_and_masses(
         self, margins: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores of margins, and every group's mass on the edges of the cells."""
+        """Return the scores of margins, and the mass of each group of each stratum on the edges of the cells."""
         scores = np.empty_like(margins)
 
         def count(part: slice) -> NDArray[np.float64]:
             logistic(margins[part], scores[part])
             if self.probabilities is None:
-                masses = np.zeros((self.n_groups + 1, CELLS + 1))  # the last row is for rows in no group
+                masses = np.zeros((self.n_cells_of_rows + 1, CELLS + 1))  # the last row is for rows that are in no cell
                 count_masses(scores[part], self.codes[part], weights[part], masses)
                 return masses[:-1]
-            masses = np.zeros((CELLS + 1, self.n_groups))
-            count_shared(scores[part], self.probabilities[part], weights[part], masses)
-            return np.ascontiguousarray(masses.T)
+            masses = np.zeros((self.n_strata + 1, CELLS + 1, self.n_groups))
+            count_shared(scores[part], self.probabilities[part], self.strata[part], weights[part], masses)
+            return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, CELLS + 1)
 
         return scores, np.sum(self._in_threads(count), axis=0)
 
@@ -80,21 +100,22 @@ class GroupedRows:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and curvature of log-loss plus penalty with respect to the margins.
 
-        ``slopes`` and ``bends``, of shape (n_groups, n_cells), are the first and second derivative of the penalty with
-        respect to a score in each cell.
+        ``slopes`` and ``bends``, of shape (n_strata * n_groups, n_cells), are the first and second derivative of the
+        penalty with respect to a score in each cell. The penalty does not act on rows in no group or stratum.
         """
         gradient, curvature = np.empty((2, self.n_rows), dtype)
-        if self.probabilities is None:  # the penalty does not act on rows in no group
-            slopes, bends = (np.vstack((table, np.zeros(CELLS))) for table in (slopes, bends))
-        else:
-            slopes, bends = (np.ascontiguousarray(table.T) for table in (slopes, bends))
+        tables = (np.vstack((table, np.zeros((self.n_groups, CELLS)))) for table in (slopes, bends))
+        if self.probabilities is not None:
+            tables = (table.reshape(-1, self.n_groups, CELLS).transpose(0, 2, 1).copy() for table in tables)
+        in_cells = CellDerivatives(*tables)
 
         def write(part: slice) -> None:
-            outputs = weights[part], CellDerivatives(slopes, bends), gradient[part], curvature[part]
+            outputs = weights[part], in_cells, gradient[part], curvature[part]
             if self.probabilities is None:
                 logit_derivatives(scores[part], labels[part], self.codes[part], *outputs)
             else:
-                logit_derivatives_shared(scores[part], labels[part], self.probabilities[part], *outputs)
+                shares = self.probabilities[part], self.strata[part]
+                logit_derivatives_shared(scores[part], labels[part], *shares, *outputs)
 
         self._in_threads(write)
         return gradient, curvature
@@ -108,16 +129,9 @@ class GroupedRows:
             return list(pool.map(task, parts))
 
 
-def check_group_probabilities(probabilities: ArrayLike, groups: Groups) -> NDArray[np.float32]:
-    """Return the probabilities of the groups as an array; raise ValueError if they are invalid."""
-    array = np.asarray(probabilities, dtype=np.float32)
-    if array.shape != (groups.n_rows, len(groups)):
-        raise ValueError(
-            f"group_probabilities must have shape ({groups.n_rows}, {len(groups)}), rows and groups; it has shape "
-            f"{array.shape}."
-        )
-    if not (np.isfinite(array).all() and array.min() >= 0.0 and array.max() <= 1.0 + 1e-6):
-        raise ValueError("group_probabilities must be numbers from 0 to 1, one for each row and group.")
-    if not array.sum(axis=0).all():
-        raise ValueError("group_probabilities has a group with probability 0 in all rows; each group needs rows.")
-    return array
+def hard_probabilities(groups: Groups) -> NDArray[np.float32]:
+    """Return 1 for each row's groups and 0 for the others, of shape (n_rows, n_groups)."""
+    table = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
+    for codes in groups.memberships:
+        table[np.arange(groups.n_rows), codes] = 1.0
+    return table[:, :-1]

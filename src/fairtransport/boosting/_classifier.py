@@ -1,4 +1,4 @@
-"""A LightGBM or XGBoost classifier, trained towards strong demographic parity."""
+"""A LightGBM or XGBoost classifier, trained towards demographic parity, equalized odds or conditional parity."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.folds import make_folds
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.boosting._backends import Library, TrainingRun, ValidationRows, default_estimator, library_of
+from fairtransport.boosting._compared_rows import ComparedRows, Targets, check_target
 from fairtransport.boosting._early_stopping import EarlyStopping
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
 from fairtransport.boosting._objective import KINDS, TransportObjective, make_distance, measure_unit
-from fairtransport.boosting._target import fixed_target
 from fairtransport.boosting._training_data import TrainingData, check_eval_set, check_shape, check_training_data
-from fairtransport.criteria import EACH_OTHER, compares_each_other, demographic_parity
+from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, criterion_text
 from fairtransport.groups import Groups
 from fairtransport.repair.quantile import QuantileRepair
+from fairtransport.strata import Strata
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _REPAIR_TARGET = "barycenter_w2"
 
 
 class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    r"""Boosted trees with strong demographic parity: LightGBM or XGBoost with a transport penalty.
+    r"""Boosted trees whose scores have the same distribution for all groups: LightGBM or XGBoost with a penalty.
 
     Minimises the log-loss plus ``parity_weight`` times the transport distances between the groups' scores.
 
@@ -48,13 +49,19 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM with
         200 rounds, each on a random half of the columns. Features may be whatever it accepts: data frames, categorical
         columns, missing values.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
+        ``strata`` in ``fit``, groups are compared within strata (conditional parity).
+    stratum_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
+        strata by share.
     parity_weight : float, default=3.0
         Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of a plain
         model counts as much as its whole gain in log-loss over a constant. 0 is no parity, the library's own model.
     repair_amount : float, default=0.0
         Apply `QuantileRepair` to the scores, towards the Wasserstein-2 barycenter weighted by group size: 1 is the
         full repair, a number between 0 and 1 that part of the way, 0 no repair. Above 0 the group is needed at
-        prediction.
+        prediction. It is a repair towards demographic parity, so it cannot be combined with another criterion.
     kind : {"continuous", "discrete"}, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
         distance between sorted scores (discrete optimal transport, DOT).
@@ -64,8 +71,8 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         group's scores, or given scores.
     smooth_groups : bool, default=True
         Let a row count for each group with the probability of the group given the row's features, which two small
-        models estimate by cross-fitting. If the group is not among the features, this prevents overfitting to the
-        groups of the training rows.
+        models estimate by cross-fitting; two for each label if the criterion compares rows with the same label. If the
+        group is not among the features, this prevents overfitting to the groups of the training rows.
     n_iter_no_change : int, optional
         Stop when log-loss plus penalty on validation rows has not improved for this many rounds, and keep the best
         round. Rounds before the penalty has its full weight do not count. By default all rounds are run.
@@ -94,13 +101,15 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         The repair of the scores, if ``repair_amount`` is above 0.
     groups_ : Groups
         The groups seen, without their rows.
+    strata_ : Strata or None
+        The strata seen, without their rows.
     unit_ : float
         Factor of the sum of distances at ``parity_weight`` 1.
     n_iter_ : int
         Number of rounds of the fitted model.
     history_ : dict of ndarray
-        ``round``, ``disparity`` (sum of Wasserstein-1 distances) and ``loss`` (log-loss) on the validation rows; empty
-        without any.
+        ``round``, ``disparity`` (sum over pairs of Wasserstein-1 distances, weighted over labels and strata) and
+        ``loss`` (log-loss) on the validation rows; empty without any.
     outcome_ : str
         What happened, in words.
     classes_, n_features_in_, feature_names_in_
@@ -118,7 +127,8 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
     .. math:: \frac{1}{n} \sum_i \mathrm{logloss}(z_i, y_i) + w u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
 
-    T a transport distance ([1]_, Eq. 4), :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
+    T a transport distance ([1]_, Eq. 4) between the scores of two groups, or of their rows within each label or
+    stratum, :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
     `ContinuousTransportClassifier`. A plain model of 50 rounds is trained first to measure u. Then the booster is
     trained from the start with `TransportObjective`, whose weight w increases over the first three quarters of the
     rounds.
@@ -156,6 +166,8 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         self,
         estimator: Any = None,
         *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
         parity_weight: float = 3.0,
         repair_amount: float = 0.0,
         kind: str = "continuous",
@@ -175,6 +187,8 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
         self.repair_amount = repair_amount
         self.kind = kind
@@ -211,10 +225,11 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         y: ArrayLike,
         *,
         sensitive_features: Any,
+        strata: Any = None,
         sample_weight: ArrayLike | None = None,
-        eval_set: tuple[Any, Any, Any] | None = None,
+        eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Train towards strong demographic parity.
+        """Train towards the criterion.
 
         Parameters
         ----------
@@ -224,51 +239,56 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             Two classes; the larger label is class 1.
         sensitive_features : column, table or Groups
             One or more sensitive columns; several are crossed. They need not be among the features.
+        strata : column, table or Strata, optional
+            One or more columns within whose values groups are compared (conditional parity). Several are crossed, and
+            numbers are cut at quantiles; see `fairtransport.strata.make_strata`. They are not needed at prediction.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the log-loss and for the groups' distributions.
-        eval_set : (X, y, sensitive_features), optional
-            Validation rows for ``history_`` and for early stopping.
+        eval_set : (X, y, sensitive_features) or (X, y, sensitive_features, strata), optional
+            Validation rows for ``history_`` and for early stopping; with strata if there are any.
 
         Returns
         -------
         self
         """
-        self._check_parameters()
+        self._check_parameters(strata)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
         library, estimator = self._unfitted(int(seeds[0]))
         rows, classes = check_training_data(
-            X, y, sensitive_features, sample_weight, repair=self.repair_amount > 0.0, grouping=self.grouping,
-            missing=self.missing, small_groups=self.small_groups, min_group_size=self.min_group_size,
+            X, y, sensitive_features, sample_weight, strata=strata, repair=self.repair_amount > 0.0,
+            grouping=self.grouping, missing=self.missing, small_groups=self.small_groups,
+            min_group_size=self.min_group_size,
         )  # fmt: skip
         library.check_features(X)
-        if not compares_each_other(self.target):  # an invalid target raises before anything is trained
-            fixed_target(self.target, np.full(len(rows.labels), 0.5), rows.groups, rows.weights)
+        check_target(self.target, rows.groups)
         rows.weights = library.absorb_class_weights(estimator, classes, rows.labels, rows.weights)
-        spec = rows.groups.to_spec()
-        eval_rows = check_eval_set(eval_set, rows.groups, classes)
+        groups = Groups.from_spec(rows.groups.to_spec())
+        known_strata = None if rows.strata is None else Strata.from_spec(rows.strata.to_spec())
+        eval_rows = check_eval_set(eval_set, rows, classes)
         if eval_rows is not None:
             library.check_features(eval_rows.X)
         if eval_rows is None and self.n_iter_no_change is not None:
             rows, eval_rows = self._split(rows, int(seeds[1]))
         with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
-            unit, comparisons, target = self._measure_unit(library, estimator, rows)
+            compared = rows.compare(self.criterion, self.stratum_weight)
+            unit, comparisons, targets = self._measure_unit(library, estimator, rows, compared)
             n_rounds = library.n_rounds(estimator)
             probabilities = None
             if self.smooth_groups and unit > 0.0:
-                probabilities = estimate_group_probabilities(library, estimator, rows, int(seeds[2]))
+                probabilities = estimate_group_probabilities(library, estimator, rows, compared, int(seeds[2]))
             objective = self._objective(rows, n_rounds, unit, comparisons, group_probabilities=probabilities)
-            validation = self._validation_rows(eval_rows, unit, target, objective.ramp)
+            validation = self._validation_rows(eval_rows, unit, targets, objective.ramp)
             run = TrainingRun(rows.X, rows.labels, rows.weights, rows.positive_rate, objective, validation)
             plain = unit == 0.0 and validation is None
             model = library.fit_plain(estimator, run) if plain else library.fit_objective(estimator, run)
             repair = (
                 self._fit_repair(sigmoid(library.margins(model, rows.X)), rows) if self.repair_amount > 0.0 else None
             )
-        self.estimator_, self.classes_, self.groups_, self.unit_ = model, classes, Groups.from_spec(spec), unit
-        self.repair_ = repair
+        self.estimator_, self.classes_, self.groups_, self.unit_ = model, classes, groups, unit
+        self.strata_, self.repair_ = known_strata, repair
         stopping = None if validation is None else validation.stopping
         self.history_ = {} if stopping is None else stopping.history()
-        self._describe_outcome(n_rounds, stopping)
+        self._describe_outcome(n_rounds, stopping, compared)
         return self
 
     def _unfitted(self, seed: int) -> tuple[Library, Any]:
@@ -288,15 +308,13 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         return rows.select(fold.training), rows.select(fold.held_out)
 
     def _validation_rows(
-        self, rows: TrainingData | None, unit: float, target: NDArray[np.float64] | None, ramp: int
+        self, rows: TrainingData | None, unit: float, targets: Targets | None, ramp: int
     ) -> ValidationRows | None:
         if rows is None:
             return None
         stopping = EarlyStopping(
             rows.labels,
-            rows.groups,
-            rows.weights,
-            target=target,
+            rows.compare(self.criterion, self.stratum_weight).comparisons(targets),
             penalty_weight=self.parity_weight * unit,
             first_round=ramp,
             n_iter_no_change=self.n_iter_no_change,
@@ -313,22 +331,18 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         return repair.fit(scores, sensitive_features=rows.groups, sample_weight=rows.weights)
 
     def _measure_unit(
-        self, library: Library, estimator: Any, rows: TrainingData
-    ) -> tuple[float, Comparisons, NDArray[np.float64] | None]:
-        """Train a plain model, and return the unit, the comparisons weighed by reliability and the fixed target."""
+        self, library: Library, estimator: Any, rows: TrainingData, compared: ComparedRows
+    ) -> tuple[float, Comparisons, Targets | None]:
+        """Train a plain model, and return the unit, the comparisons weighed by reliability and the fixed targets."""
         if self.parity_weight == 0.0:
-            return 0.0, demographic_parity(rows.groups, row_weights=rows.weights), None
+            return 0.0, compared.comparisons(), None
         model = library.auxiliary_model(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
         model.fit(rows.X, rows.labels, sample_weight=rows.weights)
         scores = sigmoid(library.margins(model, rows.X))
-        target = None
-        if not compares_each_other(self.target):
-            target = fixed_target(self.target, scores, rows.groups, rows.weights)
+        targets = compared.fixed_targets(self.target, scores)
         distance = make_distance(self.kind, **self._dual_options)
-        unit, comparisons = measure_unit(
-            distance, rows.labels, scores, groups=rows.groups, weights=rows.weights, target=target
-        )
-        return unit, comparisons, target
+        unit, comparisons = measure_unit(distance, rows.labels, scores, compared.comparisons(targets))
+        return unit, comparisons, targets
 
     @property
     def _dual_options(self) -> dict[str, Any]:
@@ -346,6 +360,9 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
     ) -> TransportObjective:
         return TransportObjective(
             rows.groups,
+            criterion=self.criterion,
+            strata=rows.strata,
+            stratum_weight=self.stratum_weight,
             parity_weight=float(self.parity_weight),
             kind=self.kind,
             ramp=max(1, round(_RAMP * n_rounds)),
@@ -355,7 +372,7 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             **self._dual_options,
         )
 
-    def _describe_outcome(self, n_rounds: int, stopping: EarlyStopping | None) -> None:
+    def _describe_outcome(self, n_rounds: int, stopping: EarlyStopping | None, compared: ComparedRows) -> None:
         best = None if stopping is None else stopping.stopped_at()
         self.n_iter_ = n_rounds if best is None else best
         self.outcome_ = f"ran all {n_rounds} rounds"
@@ -363,14 +380,29 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
             self.outcome_ = f"stopped after {len(stopping.records)} of {n_rounds} rounds; round {best} was best"
         if self.unit_ == 0.0 < self.parity_weight:
             self.outcome_ = f"the groups of a plain model differ no more than by chance; {self.outcome_}"
+        if self.strata_ is None and self.criterion == "demographic_parity":
+            return
+        resolved, text = compared.resolved, criterion_text(self.criterion, has_strata=self.strata_ is not None)
+        if self.strata_ is not None:
+            aside = f", {len(resolved.set_aside)} set aside" if resolved.set_aside else ""
+            text += f" ({len(resolved.compared)} strata{aside})"
+        self.outcome_ = f"{text}: {self.outcome_}"
 
     # ---------------------------------------------------------------- checks
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, strata: Any) -> None:
+        check_choice(self.criterion, CRITERIA, name="criterion")
+        if self.stratum_weight is not None:
+            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
         check_real(self.parity_weight, name="parity_weight")
         check_choice(self.kind, KINDS, name="kind")
         check_flag(self.smooth_groups, name="smooth_groups")
         check_real(self.repair_amount, name="repair_amount", most=1.0)
+        if self.repair_amount > 0.0 and (strata is not None or self.criterion != "demographic_parity"):
+            raise ValueError(
+                "repair_amount repairs scores towards demographic parity, which undoes another criterion or "
+                "conditional parity. Use repair_amount=0, or QuantileRepairClassifier with that criterion."
+            )
         if self.n_iter_no_change is not None:
             check_count(self.n_iter_no_change, name="n_iter_no_change")
         check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)

@@ -12,7 +12,7 @@ from fairtransport.transport.line import Sample, wasserstein
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.groups import Groups
+    from fairtransport.penalties import Comparisons
 
 __all__ = ["EarlyStopping"]
 
@@ -24,14 +24,10 @@ class EarlyStopping:
     ----------
     labels : ndarray of int
         Labels of the validation rows, 0 and 1.
-    groups : Groups
-        Their groups.
-    weights : ndarray, optional
-        Their weights.
-    target : ndarray or None
-        Scores that groups are compared with; None for each other.
+    comparisons : Comparisons
+        The pairs of their cells that are compared, and their weights.
     penalty_weight : float
-        Factor of the sum of Wasserstein-1 distances.
+        Factor of the weighted sum of Wasserstein-1 distances.
     first_round : int
         Round from which on the objective counts, because the penalty has its full weight.
     n_iter_no_change : int or None
@@ -48,16 +44,14 @@ class EarlyStopping:
     def __init__(
         self,
         labels: NDArray[np.int64],
-        groups: Groups,
-        weights: NDArray[np.float64] | None,
+        comparisons: Comparisons,
         *,
-        target: NDArray[np.float64] | None,
         penalty_weight: float,
         first_round: int,
         n_iter_no_change: int | None,
     ) -> None:
-        self.labels, self.groups, self.weights = labels, groups, weights
-        self.target = None if target is None else Sample.from_values(target)
+        self.labels, self.comparisons = labels, comparisons
+        self._targets = [Sample.from_values(target) for target in comparisons.targets]
         self.penalty_weight, self.first_round, self.n_iter_no_change = penalty_weight, first_round, n_iter_no_change
         self.records: list[tuple[float, float]] = []
         self.best, self._lowest = 0, np.inf
@@ -65,7 +59,7 @@ class EarlyStopping:
     def record(self, margins: NDArray[np.float64]) -> float:
         """Record a round and return the objective at these margins."""
         z = np.ascontiguousarray(margins, dtype=np.float64).ravel()
-        loss = float(np.average(np.logaddexp(0.0, z) - self.labels * z, weights=self.weights))
+        loss = float(np.average(np.logaddexp(0.0, z) - self.labels * z, weights=self.comparisons.row_weights))
         disparity = self._disparity(z) if self.penalty_weight > 0.0 else 0.0
         self.records.append((disparity, loss))
         total = loss + self.penalty_weight * disparity
@@ -81,12 +75,15 @@ class EarlyStopping:
         return self.best
 
     def _disparity(self, margins: NDArray[np.float64]) -> float:
-        scores, weights = np.empty_like(margins), self.weights
+        scores, weights = np.empty_like(margins), self.comparisons.row_weights
         logistic(margins, scores)
-        samples = [Sample.from_values(scores[r], None if weights is None else weights[r]) for r in self.groups.rows]
-        if self.target is not None:
-            return sum(wasserstein(sample, self.target) for sample in samples)
-        return sum(wasserstein(first, second) for a, first in enumerate(samples) for second in samples[a + 1 :])
+        samples = [
+            Sample.from_values(scores[rows], None if weights is None else weights[rows])
+            for rows in self.comparisons.cells
+        ]
+        samples += self._targets
+        distances = [wasserstein(samples[one], samples[other]) for one, other in self.comparisons.pairs]
+        return float(self.comparisons.weights @ distances)
 
     def history(self) -> dict[str, NDArray[np.float64]]:
         """Return the records as columns."""

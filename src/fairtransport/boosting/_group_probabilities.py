@@ -1,4 +1,7 @@
-"""Probabilities of the groups given the features, by cross-fitting: no model predicts rows that it was trained on."""
+"""Probabilities of the groups given the features, by cross-fitting: no model predicts rows that it was trained on.
+
+Where groups are compared within labels or strata, the probabilities are given these, too.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,27 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from fairtransport._sklearn.estimator_calls import take_rows
+from fairtransport.boosting._binned_rows import hard_probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.boosting._backends import Library
+    from fairtransport.boosting._compared_rows import ComparedRows
     from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.groups import Groups
 
-__all__ = ["estimate_group_probabilities"]
+__all__ = ["check_group_probabilities", "check_probabilities_within", "estimate_group_probabilities"]
 
 _FOLDS = 2
 _ROUNDS, _LEARNING_RATE = 30, 0.15
+_LEAST, _SCALINGS = 1e-6, 30  # lowest probability before scaling, and rounds of scaling
 
 
 def estimate_group_probabilities(
-    library: Library, estimator: Any, rows: TrainingData, seed: int
+    library: Library, estimator: Any, rows: TrainingData, compared: ComparedRows, seed: int
 ) -> NDArray[np.float32]:
-    """Estimate the probability of each group given a row's features.
+    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum.
 
     Parameters
     ----------
@@ -34,6 +41,9 @@ def estimate_group_probabilities(
         Its settings are used, with fewer rounds and smaller trees.
     rows : TrainingData
         If groups overlap, each sensitive column has its own models.
+    compared : ComparedRows
+        Where groups are compared. Each label has its own models, because the group may depend on the label given the
+        features. Strata have a factor for each group, such that the probabilities sum to its rows in the stratum.
     seed : int
         Of the split into two halves; a model trained on one predicts the other.
 
@@ -41,7 +51,24 @@ def estimate_group_probabilities(
     -------
     ndarray of shape (n_rows, n_groups)
     """
+    parts = compared.resolved.compared
+    labels = sorted({part.label for part in parts if part.label is not None})
+    if not labels:
+        probabilities = _cross_fitted(library, estimator, rows, seed)
+    else:
+        probabilities = np.zeros((rows.groups.n_rows, len(rows.groups)), dtype=np.float32)
+        for label in labels:
+            of_label = np.flatnonzero(rows.labels == label)
+            probabilities[of_label] = _cross_fitted(library, estimator, rows.select(of_label), seed)
+    if labels or parts[0].stratum is not None:
+        _match_totals(probabilities, rows, compared)
+    return probabilities
+
+
+def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: int) -> NDArray[np.float32]:
     groups, weights = rows.groups, rows.weights
+    if groups.counts.max() < _FOLDS:  # too few rows for two halves
+        return hard_probabilities(groups)
     probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
     halves = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     for codes in groups.memberships:
@@ -60,3 +87,53 @@ def estimate_group_probabilities(
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
             probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))
     return probabilities[:, :-1]
+
+
+def _match_totals(probabilities: NDArray[np.float32], rows: TrainingData, compared: ComparedRows) -> None:
+    """Scale the probabilities of each group in each stratum, such that they sum to the group's rows there.
+
+    The probabilities of a row sum to 1 for each sensitive column. Alternately scaling columns and rows is iterative
+    proportional fitting.
+    """
+    groups = rows.groups
+    weights = np.ones(groups.n_rows) if rows.weights is None else rows.weights
+    of_columns = [set(np.unique(codes).tolist()) - {len(groups)} for codes in groups.memberships]
+    for number, part in enumerate(compared.resolved.compared):
+        inside = np.flatnonzero((compared.stratum == number) & (weights > 0.0))
+        old, mass = probabilities[inside].astype(np.float64), weights[inside, None]
+        probabilities[inside] = 0.0
+        for of_column in of_columns:
+            present = np.array([group for group in part.groups if group in of_column], dtype=np.int64)
+            totals = [float(weights[part.rows[part.groups.index(group)]].sum()) for group in present.tolist()]
+            in_no_group = float(mass.sum()) - sum(totals)
+            table = np.column_stack((old[:, present], 1.0 - old[:, list(of_column)].sum(axis=1)))
+            table = np.maximum(table, _LEAST) * np.append(np.ones(len(present)), in_no_group > 0.0)
+            for _ in range(_SCALINGS):
+                table *= np.append(totals, in_no_group) / np.maximum((mass * table).sum(axis=0), 1e-300)
+                table /= table.sum(axis=1, keepdims=True)
+            probabilities[np.ix_(inside, present)] = table[:, :-1]
+
+
+def check_group_probabilities(probabilities: ArrayLike, groups: Groups) -> NDArray[np.float32]:
+    """Return the probabilities of the groups as an array; raise ValueError if they are invalid."""
+    array = np.asarray(probabilities, dtype=np.float32)
+    if array.shape != (groups.n_rows, len(groups)):
+        raise ValueError(
+            f"group_probabilities must have shape ({groups.n_rows}, {len(groups)}), rows and groups; it has shape "
+            f"{array.shape}."
+        )
+    if not (np.isfinite(array).all() and array.min() >= 0.0 and array.max() <= 1.0 + 1e-6):
+        raise ValueError("group_probabilities must be numbers from 0 to 1, one for each row and group.")
+    if not array.sum(axis=0).all():
+        raise ValueError("group_probabilities has a group with probability 0 in all rows; each group needs rows.")
+    return array
+
+
+def check_probabilities_within(probabilities: NDArray[np.float32], compared: ComparedRows) -> None:
+    """Raise ValueError where a group that is compared in a stratum has no probability there."""
+    for number, part in enumerate(compared.resolved.compared):
+        if not probabilities[compared.stratum == number].sum(axis=0)[list(part.groups)].all():
+            raise ValueError(
+                "group_probabilities has a group with probability 0 in all rows of a label or stratum in which it has "
+                "rows; each needs some."
+            )

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
-from fairtransport.boosting._binned_rows import GroupedRows, check_group_probabilities
-from fairtransport.boosting._target import fixed_target
-from fairtransport.criteria import EACH_OTHER, compares_each_other, demographic_parity, weigh_by_reliability
-from fairtransport.groups import Groups, make_groups
+from fairtransport.boosting._binned_rows import GroupedRows
+from fairtransport.boosting._compared_rows import ComparedRows, check_target, compare_rows
+from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
+from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
+from fairtransport.groups import make_groups
 from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty, TransportPenalty
 from fairtransport.penalties.binned import BinnedPenalty
 from fairtransport.penalties.unit import information_of_features
+from fairtransport.strata import make_strata
 from fairtransport.transport.binned import CELLS
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
@@ -71,18 +73,12 @@ def make_distance(
 
 
 def measure_unit(
-    distance: TransportPenalty,
-    labels: NDArray[Any],
-    scores: NDArray[np.float64],
-    *,
-    groups: Groups,
-    weights: NDArray[np.float64] | None,
-    target: NDArray[np.float64] | None,
+    distance: TransportPenalty, labels: NDArray[Any], scores: NDArray[np.float64], comparisons: Comparisons
 ) -> tuple[float, Comparisons]:
     """Return the factor of the penalty at ``parity_weight`` 1, and the comparisons weighed by reliability."""
-    comparisons = weigh_by_reliability(demographic_parity(groups, target=target, row_weights=weights), scores)
+    comparisons = weigh_by_reliability(comparisons, scores)
     value = distance.value_and_gradient(scores, comparisons).value if comparisons.active.size else 0.0
-    information = information_of_features(labels, scores, weights)
+    information = information_of_features(labels, scores, comparisons.row_weights)
     return information / value if value > 0.0 else 0.0, comparisons
 
 
@@ -93,6 +89,14 @@ class TransportObjective:
     ----------
     sensitive_features : column, table or Groups
         The groups of the training rows, in their order. Several columns are crossed.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Which rows of the groups are compared: all, those with the same label, or those with label 1.
+    strata : column, table or Strata, optional
+        Columns of the training rows. Groups are compared only within strata (conditional parity), see
+        `fairtransport.strata.make_strata`.
+    stratum_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
+        strata by share.
     parity_weight : float, default=3.0
         Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of the model
         after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity.
@@ -109,13 +113,14 @@ class TransportObjective:
         Rounds over which the weight of the penalty increases linearly to ``parity_weight``. With the full weight from
         the first round on, trees learn little from the labels.
     group_probabilities : array-like of shape (n_rows, n_groups), optional
-        Probability of each group for each row, for instance given the features; by default 1 for the row's group. See
-        Notes.
+        Probability of each group for each row, for instance given the features; by default 1 for the row's group. If
+        groups are compared within labels or strata, it must be given these, too: the probability of the group among
+        rows with these features and this label. See Notes.
     unit : float, optional
         Factor of the penalty at ``parity_weight`` 1, in log-loss per unit of distance; then nothing is measured and
         there is no ``warmup``. Requires ``comparisons``.
     comparisons : Comparisons, optional
-        The pairs of groups that are compared, with their weights; by default demographic parity, weighed by
+        The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
         Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. The defaults of ``strength``, 0.4, and
@@ -146,10 +151,12 @@ class TransportObjective:
               \qquad \Omega = \sum_i \omega_i,
 
     T a transport distance ([1]_, Eq. 4) of scores that are counted in 1,024 cells (`fairtransport.penalties.binned`),
-    over all pairs of groups. u is the unit of the linear estimators (`ContinuousTransportClassifier`).
+    over all pairs of groups, within each label or stratum if the criterion says so: then :math:`S_a` are the scores of
+    a group's rows with that label, and each pair has the weight of the label. u is the unit of the linear estimators
+    (`ContinuousTransportClassifier`).
 
     **Gradient.** With :math:`r_a(s)` the derivative of the penalty in the score's cell and :math:`m_a` the
-    group's total weight,
+    total weight of the group, or of its rows in the row's stratum,
 
     .. math:: g_i = \omega_i \Big[s_i - y_i + \frac{\Omega w u}{m_a}\, r_a(s_i)\, s_i (1 - s_i)\Big].
 
@@ -160,6 +167,7 @@ class TransportObjective:
 
     **Group probabilities.** If the group is not among the features, trees that follow each row's group overfit to the
     training rows. With probabilities given the features the gradient has the same expectation, without that noise.
+    Within labels that holds for probabilities given features and label.
 
     **Rounds.** An objective counts its rounds, and starts again when all margins are equal, as they are at the start of
     training; `reset` does the same. LightGBM trains with a copy.
@@ -190,6 +198,9 @@ class TransportObjective:
         self,
         sensitive_features: Any,
         *,
+        criterion: str = "demographic_parity",
+        strata: Any = None,
+        stratum_weight: str | None = None,
         parity_weight: float = 3.0,
         kind: str = "continuous",
         target: Any = EACH_OTHER,
@@ -215,11 +226,18 @@ class TransportObjective:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
         self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
         self.groups.require(min_size=1, at_least=2)
+        self.criterion = check_choice(criterion, CRITERIA, name="criterion")
+        self.stratum_weight = stratum_weight
+        if stratum_weight is not None:
+            check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+        self.strata = None if strata is None else make_strata(strata, n_groups=len(self.groups))
+        if self.strata is not None:
+            check_length(range(self.strata.n_rows), size=self.groups.n_rows, name="strata")
         self.comparisons = comparisons
         if (comparisons is None) != (unit is None):
             raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
-        if comparisons is None and not compares_each_other(target):  # an invalid target raises before training
-            fixed_target(target, np.full(self.groups.n_rows, 0.5), self.groups, None)
+        if comparisons is None:
+            check_target(target, self.groups)
         self._distance = make_distance(
             kind,
             regularizer=regularizer,
@@ -228,17 +246,19 @@ class TransportObjective:
             n_fourier_features=n_fourier_features,
             kernel_variance=kernel_variance,
         )
-        probabilities = None
+        self._probabilities = None
         if group_probabilities is not None:
-            probabilities = check_group_probabilities(group_probabilities, self.groups)
-        self._rows = GroupedRows(self.groups, probabilities)
+            self._probabilities = check_group_probabilities(group_probabilities, self.groups)
         self.reset()
+        if not needs_labels(criterion):  # strata without two groups raise before training
+            self._compare_rows(None, None)
 
     def reset(self) -> None:
         """Discard all rounds, for a new training."""
         self.round_, self.parity_ = 0, 0.0
         self.unit_ = float("nan") if self.unit is None else self.unit
         self._penalty: BinnedPenalty | None = None
+        self._rows: GroupedRows | None = None
 
     # ---------------------------------------------------------------- interface of the libraries
 
@@ -264,7 +284,7 @@ class TransportObjective:
         margins, labels, weights = self._check(margins, labels, sample_weight)
         if self.round_ and margins[0] == margins[-1] and (margins == margins[0]).all():
             self.reset()
-        scores, masses = self._rows.scores_and_masses(margins, weights)
+        scores, masses = self._grouped_rows(labels, weights).scores_and_masses(margins, weights)
         self._advance(scores, labels, weights)
         return self._penalty_and_derivatives(scores, masses, labels, weights, np.float32)[1:]
 
@@ -283,7 +303,7 @@ class TransportObjective:
         ObjectiveTerms
         """
         z, y, weights = self._check(margins, labels, sample_weight)
-        scores, masses = self._rows.scores_and_masses(z, weights)
+        scores, masses = self._grouped_rows(y, weights).scores_and_masses(z, weights)
         value, gradient, curvature = self._penalty_and_derivatives(scores, masses, y, weights, np.float64)
         losses = np.logaddexp(0.0, z) - y * z
         return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
@@ -311,13 +331,31 @@ class TransportObjective:
         """Measure the unit if it was not passed, and resolve the comparisons."""
         comparisons = self.comparisons
         if comparisons is None:
-            target = None
-            if not compares_each_other(self.target):
-                target = fixed_target(self.target, scores, self.groups, weights)
-            self.unit_, comparisons = measure_unit(
-                self._distance, labels, scores, groups=self.groups, weights=weights, target=target
-            )
+            compared = self._compare_rows(labels, weights)
+            targets = compared.fixed_targets(self.target, scores)
+            self.unit_, comparisons = measure_unit(self._distance, labels, scores, compared.comparisons(targets))
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
+
+    def _compare_rows(self, labels: NDArray[np.float32] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
+        return compare_rows(
+            self.criterion,
+            self.groups,
+            labels=labels,
+            strata=self.strata,
+            row_weights=weights,
+            stratum_weight=self.stratum_weight,
+        )
+
+    def _grouped_rows(self, labels: NDArray[np.float32], weights: NDArray[np.float64]) -> GroupedRows:
+        """Return the rows with the cells that they are counted in, which may depend on the labels."""
+        if self._rows is None:
+            compared = self._compare_rows(labels, weights if weights.size else None)
+            if self._probabilities is not None:
+                check_probabilities_within(self._probabilities, compared)
+            self._rows = GroupedRows(
+                self.groups, self._probabilities, strata=compared.stratum, n_strata=compared.n_strata
+            )
+        return self._rows
 
     def _penalty_and_derivatives(
         self,
@@ -328,14 +366,15 @@ class TransportObjective:
         dtype: Any,
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """Return the value of the penalty, and the derivatives of log-loss plus penalty."""
+        rows = self._grouped_rows(labels, weights)
         if self._penalty is None or self.parity_ == 0.0:
-            zeros = np.zeros((self._rows.n_groups, CELLS))
-            return 0.0, *self._rows.derivatives(scores, labels, weights, zeros, zeros, dtype=dtype)
+            zeros = np.zeros((rows.n_cells_of_rows, CELLS))
+            return 0.0, *rows.derivatives(scores, labels, weights, zeros, zeros, dtype=dtype)
         tables = self._penalty.read(masses)
         total = self.parity_ * (weights.sum() if weights.size else float(len(scores)))
-        factor = (total / masses.sum(axis=1))[:, None]
+        factor = (total / np.maximum(masses.sum(axis=1), 1e-300))[:, None]  # the slopes of empty cells are 0
         slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.curvatures
-        return total * tables.value, *self._rows.derivatives(scores, labels, weights, slopes, bends, dtype=dtype)
+        return total * tables.value, *rows.derivatives(scores, labels, weights, slopes, bends, dtype=dtype)
 
     # ---------------------------------------------------------------- checks
 

@@ -10,13 +10,17 @@ import numpy as np
 from fairtransport._sklearn.estimator_calls import n_rows, take_rows
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_weights
+from fairtransport.boosting._compared_rows import compare_rows
 from fairtransport.groups import make_groups
 from fairtransport.repair.group_checks import groups_to_repair
+from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.boosting._compared_rows import ComparedRows
     from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
 
 __all__ = ["TrainingData", "check_eval_set", "check_shape", "check_training_data"]
 
@@ -33,12 +37,14 @@ class TrainingData:
         0 and 1.
     groups : Groups
     weights : ndarray or None
+    strata : Strata or None
     """
 
     X: Any
     labels: NDArray[np.int64]
     groups: Groups
     weights: NDArray[np.float64] | None = None
+    strata: Strata | None = None
 
     @property
     def positive_rate(self) -> float:
@@ -48,7 +54,19 @@ class TrainingData:
     def select(self, rows: NDArray[np.int64]) -> TrainingData:
         """Return the rows at these positions."""
         weights = None if self.weights is None else self.weights[rows]
-        return TrainingData(take_rows(self.X, rows), self.labels[rows], self.groups.select(rows), weights)
+        strata = None if self.strata is None else self.strata.select(rows)
+        return TrainingData(take_rows(self.X, rows), self.labels[rows], self.groups.select(rows), weights, strata)
+
+    def compare(self, criterion: str, stratum_weight: str | None) -> ComparedRows:
+        """Return where a criterion compares the groups of these rows."""
+        return compare_rows(
+            criterion,
+            self.groups,
+            labels=self.labels,
+            strata=self.strata,
+            row_weights=self.weights,
+            stratum_weight=stratum_weight,
+        )
 
 
 def check_shape(X: Any, n_features: int | None = None) -> None:
@@ -74,6 +92,7 @@ def check_training_data(
     sensitive_features: Any,
     sample_weight: ArrayLike | None,
     *,
+    strata: Any,
     repair: bool,
     small_groups: str,
     min_group_size: int,
@@ -101,21 +120,28 @@ def check_training_data(
             raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
         if not all(weights[labels == label].any() for label in classes):
             raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
-    return TrainingData(X, (labels == classes[1]).astype(np.int64), groups, weights), classes
+    found = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if found is not None:
+        check_length(range(found.n_rows), size=size, name="strata")
+    return TrainingData(X, (labels == classes[1]).astype(np.int64), groups, weights, found), classes
 
 
-def check_eval_set(eval_set: Any, groups: Groups, classes: NDArray[Any]) -> TrainingData | None:
-    """Return the checked validation rows, with the groups of the training rows."""
+def check_eval_set(eval_set: Any, rows: TrainingData, classes: NDArray[Any]) -> TrainingData | None:
+    """Return the checked validation rows, with the groups and strata of the training rows."""
     if eval_set is None:
         return None
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) != 3:
-        raise ValueError("eval_set must be a tuple of three: X, y and sensitive_features.")
-    X, y, sensitive_features = eval_set
+    parts = ("X", "y", "sensitive_features") if rows.strata is None else ("X", "y", "sensitive_features", "strata")
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
+        raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
+    X, y, sensitive_features = eval_set[:3]
     labels, eval_classes = two_classes(y, "eval_set")
     if not np.array_equal(eval_classes, classes):
         raise ValueError("eval_set has other class labels than y.")
-    eval_groups = groups.encode(sensitive_features)
+    groups = rows.groups.encode(sensitive_features)
+    strata = None if rows.strata is None else rows.strata.encode(eval_set[3])
     check_length(labels, size=n_rows(X), name="y of eval_set")
-    check_length(range(eval_groups.n_rows), size=n_rows(X), name="sensitive_features of eval_set")
-    eval_groups.require(min_size=1, at_least=2)
-    return TrainingData(X, (labels == classes[1]).astype(np.int64), eval_groups)
+    check_length(range(groups.n_rows), size=n_rows(X), name="sensitive_features of eval_set")
+    if strata is not None:
+        check_length(range(strata.n_rows), size=n_rows(X), name="strata of eval_set")
+    groups.require(min_size=1, at_least=2)
+    return TrainingData(X, (labels == classes[1]).astype(np.int64), groups, strata=strata)

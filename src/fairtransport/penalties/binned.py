@@ -33,10 +33,10 @@ class CellTables:
     ----------
     value : float
         Sum over pairs of weight times distance.
-    slopes : ndarray of shape (n_groups, n_cells)
-        Derivative with respect to the scores in a cell. That of one row's score is this times the row's share of its
-        group's mass.
-    curvatures : ndarray of shape (n_groups, n_cells)
+    slopes : ndarray of shape (n_strata * n_groups, n_cells)
+        Derivative with respect to the scores in a cell. That of one row's score is this times the row's share of the
+        mass of its group in its stratum.
+    curvatures : ndarray of shape (n_strata * n_groups, n_cells)
         A positive approximation of the second derivative, likewise.
     """
 
@@ -52,7 +52,7 @@ class BinnedPenalty:
     ----------
     penalty : TransportPenalty
     comparisons : Comparisons
-        Its cells are groups, by ``names``, or all rows.
+        Its cells are groups within strata, by ``names`` and ``strata``, or all rows of a stratum.
     n_groups, n_cells : int
 
     Notes
@@ -91,23 +91,36 @@ class BinnedPenalty:
         return np.asarray(lower + upper, dtype=np.float64)
 
     def read(self, masses: NDArray[np.float64]) -> CellTables:
-        """Return the value and the derivatives, given each group's masses at the edges: (n_groups, n_cells + 1)."""
-        names, total = self.comparisons.names, masses.sum(axis=0)
-        table = np.array([total if name is None else masses[name] for name in names])
+        """Return the value and the derivatives.
+
+        Parameters
+        ----------
+        masses : ndarray of shape (n_strata * n_groups, n_cells + 1)
+            Mass of each group of the first stratum at the edges, then of the second one, and so on.
+
+        Returns
+        -------
+        CellTables
+        """
+        names, strata = self.comparisons.names, self.comparisons.strata or (0,) * len(self.comparisons.cells)
+        rows = [self._rows_of(*cell) for cell in zip(names, strata, strict=True)]
+        table = np.array([masses[members].sum(axis=0) for members in rows])
         slices = histogram_slices(table, self._borders, self.penalty.n_slices or self.n_cells)
         terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
-        slopes, curvatures = np.zeros((2, self.n_groups, self.n_cells))
+        slopes, curvatures = np.zeros((2, len(masses), self.n_cells))
         inside = [_between_edges(*one) for one in zip(terms.slopes, table, strict=True)]
         cell_curvatures = self._curvatures(np.vstack((table, self._fixed)))
-        for name, slope, curvature in zip(names, inside, cell_curvatures, strict=True):
-            if name is None:  # all rows: convert a row's share of them to its share of its group
-                share = (masses.sum(axis=1) / total.sum())[:, None]
-                slopes += share * slope
-                curvatures += share * curvature
-            else:
-                slopes[name] += slope
-                curvatures[name] += curvature
+        for members, slope, curvature in zip(rows, inside, cell_curvatures, strict=True):
+            # Convert a row's share of several groups to its share of its own.
+            share = (masses[members].sum(axis=1) / masses[members].sum())[:, None]
+            slopes[members] += share * slope
+            curvatures[members] += share * curvature
         return CellTables(terms.value, slopes, curvatures)
+
+    def _rows_of(self, group: int | None, stratum: int) -> slice:
+        """Return where the masses of a group in a stratum are, or of all its groups."""
+        first = stratum * self.n_groups
+        return slice(first, first + self.n_groups) if group is None else slice(first + group, first + group + 1)
 
     def _curvatures(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         shares = table / table.sum(axis=1, keepdims=True)

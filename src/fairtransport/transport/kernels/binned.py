@@ -1,6 +1,6 @@
 """Scores counted in cells of [0, 1], and derivatives looked up there; the plain twins are in `transport.binned`.
 
-Each row belongs to one group, by its code, or to every group by a share.
+Each row belongs to one cell of rows, by its code, or to every group of its stratum by a share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class CellDerivatives(NamedTuple):
 
     Attributes
     ----------
-    first, second : ndarray of shape (n_codes, n_cells), or (n_cells, n_groups) where rows are shared
+    first, second : ndarray of shape (n_codes, n_cells), or (n_strata, n_cells, n_groups) where rows are shared
         First derivative, and an approximation of the second one.
     """
 
@@ -50,10 +50,17 @@ def count_masses(
 
 @cached_njit(nogil=True, error_model="numpy")
 def count_shared(
-    scores: NDArray[np.float64], shares: NDArray[np.float32], weights: NDArray[np.float64], masses: NDArray[np.float64]
+    scores: NDArray[np.float64],
+    shares: NDArray[np.float32],
+    strata: NDArray[Any],
+    weights: NDArray[np.float64],
+    masses: NDArray[np.float64],
 ) -> None:
-    """Do the same for rows that belong to every group by a share; ``masses`` is of shape (n_cells + 1, n_groups)."""
-    cells = masses.shape[0] - 1
+    """Do the same for rows that belong to every group of their stratum by a share.
+
+    ``masses`` is of shape (n_strata, n_cells + 1, n_groups).
+    """
+    cells = masses.shape[1] - 1
     weighted = weights.shape[0] > 0
     for i in range(scores.shape[0]):
         position = scores[i] * cells
@@ -61,9 +68,10 @@ def count_shared(
         weight = weights[i] if weighted else 1.0
         upper = weight * (position - cell)
         lower = weight - upper
+        stratum = strata[i]
         for a in range(shares.shape[1]):
-            masses[cell, a] += lower * shares[i, a]
-            masses[cell + 1, a] += upper * shares[i, a]
+            masses[stratum, cell, a] += lower * shares[i, a]
+            masses[stratum, cell + 1, a] += upper * shares[i, a]
 
 
 @cached_njit(nogil=True, error_model="numpy")
@@ -94,14 +102,15 @@ def logit_derivatives_shared(
     scores: NDArray[np.float64],
     labels: NDArray[np.float32],
     shares: NDArray[np.float32],
+    strata: NDArray[Any],
     weights: NDArray[np.float64],
     cell_derivatives: CellDerivatives,
     gradient: NDArray[Any],
     curvature: NDArray[Any],
 ) -> None:
-    """Do the same for rows that belong to every group by a share."""
+    """Do the same for rows that belong to every group of their stratum by a share."""
     first, second = cell_derivatives
-    cells = first.shape[0]
+    cells = first.shape[1]
     weighted = weights.shape[0] > 0
     for i in range(scores.shape[0]):
         score = scores[i]
@@ -109,8 +118,9 @@ def logit_derivatives_shared(
         variance = score * (1.0 - score)
         weight = weights[i] if weighted else 1.0
         slope = bend = 0.0
+        stratum = strata[i]
         for a in range(shares.shape[1]):
-            slope += shares[i, a] * first[cell, a]
-            bend += shares[i, a] * second[cell, a]
+            slope += shares[i, a] * first[stratum, cell, a]
+            bend += shares[i, a] * second[stratum, cell, a]
         gradient[i] = weight * (score - labels[i] + slope * variance)
         curvature[i] = weight * max(variance + bend * variance * variance, 1e-16)
