@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing._coarse_histograms import CoarseHistograms
     from fairtransport.auditing._disparity_norms import DisparityNorm
 
-__all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions"]
+__all__ = ["ConfidenceDistribution", "Stratum", "confidence_distributions", "smooth_direction"]
 
 _NORMAL = NormalDist()
 _SMALL_P_VALUE = 25  # permutations resolve no p-values much below 1 - confidence divided by this
@@ -301,6 +301,31 @@ def _make_component(
     if float(component.total(sparse)[0]) <= _EQUAL:
         sparse = direction
     return _Component(norm, stratum, widths, deviations, direction, smooth, sparse)
+
+
+def smooth_direction(
+    deviations: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    widths: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return deviations of which the part that is not a shift is shrunk by three times what noise explains.
+
+    Parameters
+    ----------
+    deviations : array of shape (n_groups, n_bins)
+    noise : array of shape (n_replicates, n_groups, n_bins)
+    shift : array of shape (n_bins,)
+        The effect of a small shift of the scores.
+    widths : array of shape (n_bins,)
+    """
+    if not shift @ widths > 0:
+        return deviations
+    shifted, remainder = _split_shift(deviations, shift, widths)
+    energy = float(np.sum(remainder**2 @ widths))
+    noise_energy = float(np.sum((_split_shift(noise, shift, widths)[1] ** 2 @ widths).mean(axis=0)))
+    explained = min(1.0, noise_energy / energy) if energy > 0 else 1.0
+    return shifted + max(0.0, 1.0 - _SMOOTHING * explained) * remainder
 
 
 def _threshold(deviations: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:

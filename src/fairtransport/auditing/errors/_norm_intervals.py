@@ -7,7 +7,10 @@ to be a multiple :math:`\lambda D` of the observed ones D; for each draw h of th
 .. math:: \|\lambda_b D + h_b\| = \|D\|, \qquad \theta_b = \lambda_b \|D\|,
 
 is solved for the true norm :math:`\theta_b` that would have been observed as it was. The upper limit is not lower than
-that of the norm linearised at D, which has no bias where the largest deviations stand out.
+that of the norm linearised at D, which has no bias where the largest deviations stand out, nor than that of a smooth
+direction. The lower limit is not higher than that of a direction with ties: groups that are truly alike differ by
+chance, and the noise adds more to the norm of deviations that are tied than to that of deviations which stand out. It
+is 0 where noise alone reaches the observed norm too often.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.auditing._confidence_intervals import smooth_direction
 from fairtransport.auditing._secant import largest_roots
 from fairtransport.auditing.proportions import Estimate
 
@@ -27,12 +31,15 @@ if TYPE_CHECKING:
 
     Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = ["N_DRAWS", "CorrectedEstimate", "interval_of_norm", "rate_noise"]
+__all__ = ["N_DRAWS", "CorrectedEstimate", "interval_of_norm", "rate_noise", "smooth_deviations", "tied_deviations"]
 
 #: Draws of the errors of rates: so cheap that they need not be as few as bootstrap replicates.
 N_DRAWS = 2000
 
 _STEP = 1e-6  # of the directional derivative
+_TIED = 2.0  # standard errors: groups that are closer cannot be told apart
+_FLAT = 1.0  # standard errors: differences at two thresholds that cannot be told apart
+_EQUAL = 1e-12  # a norm that is 0 but for rounding
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,78 @@ def rate_noise(
     return values - rng.beta(values * sizes + 0.5, (1 - values) * sizes + 0.5, size=shape)
 
 
+def tied_deviations(
+    curves: NDArray[np.float64], noise: NDArray[np.float64], *, flat: bool = False
+) -> NDArray[np.float64]:
+    r"""Return the figures of groups, with those that cannot be told from the highest or the lowest one set equal to it.
+
+    Parameters
+    ----------
+    curves : array of shape (n_groups, k)
+        Observed figures of each group, for instance at k thresholds.
+    noise : array of shape (n_draws, n_groups, k)
+        Draws of their errors.
+    flat : bool, default False
+        Also widen the difference of the highest and the lowest group to the largest of all k where it cannot be told
+        from it, for norms that are the largest of k.
+
+    Returns
+    -------
+    array of shape (n_groups, k)
+        The difference of the highest and the lowest group is as observed unless ``flat``.
+    """
+    tied = curves - curves.mean(axis=0)
+    top, bottom = np.argmax(tied, axis=0), np.argmin(tied, axis=0)
+    at = np.arange(tied.shape[1])
+    distances, near = [], []
+    for extreme in (bottom, top):
+        distance = np.abs(tied - tied[extreme, at])
+        error = (noise - noise[:, extreme, at][:, None]).std(axis=0)
+        distances.append(distance)
+        near.append(distance <= _TIED * error)
+    to_bottom = near[0] & (distances[0] <= distances[1])
+    to_top = near[1] & ~to_bottom & (distances[1] <= distances[0])
+    tied = np.where(to_bottom, tied[bottom, at], np.where(to_top, tied[top, at], tied))
+    if flat:
+        spread = np.ptp(tied, axis=0)
+        error = (noise[:, top, at] - noise[:, bottom, at]).std(axis=0)
+        largest = spread.max()
+        near_largest = (spread > 0) & (largest - spread <= _FLAT * error)
+        tied = tied * np.where(near_largest, largest / np.where(spread > 0, spread, 1.0), 1.0)
+    return tied
+
+
+def smooth_deviations(
+    curves: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the deviations of groups from their mean, nearly those of shifted scores.
+
+    Parameters
+    ----------
+    curves : array of shape (n_groups, k)
+        Distribution functions.
+    noise : array of shape (n_draws, n_groups, k)
+        Draws of their errors.
+    widths : array of shape (k,)
+
+    Returns
+    -------
+    array of shape (n_groups, k)
+    """
+    mean = curves.mean(axis=0)
+    shift = mean * (1 - mean)
+    deviations, errors = curves - mean, noise - noise.mean(axis=1, keepdims=True)
+    return smooth_direction(deviations, errors, shift, widths)
+
+
 def interval_of_norm(
-    deviations: NDArray[np.float64], noise: NDArray[np.float64], norm: Norm, confidence: float
+    deviations: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    norm: Norm,
+    confidence: float,
+    *,
+    tied: NDArray[np.float64] | None = None,
+    smooth: NDArray[np.float64] | None = None,
 ) -> CorrectedEstimate:
     """Return the norm of observed deviations with its confidence interval.
 
@@ -86,6 +163,10 @@ def interval_of_norm(
     norm : callable
         A seminorm of the last axis, ``(..., k) -> (...)``.
     confidence : float
+    tied : array of shape (k,), optional
+        Another direction for the lower limit; see `tied_deviations`.
+    smooth : array of shape (k,), optional
+        Another direction for the upper limit: with less of what noise explains.
 
     Returns
     -------
@@ -102,15 +183,21 @@ def interval_of_norm(
     """
     observed = float(norm(deviations))
     direction = deviations
-    if observed <= 1e-12:  # all equal: any direction will do
+    if observed <= _EQUAL:  # all equal: any direction will do
         direction = np.where(np.arange(deviations.size) % 2, 1e-3, -1e-3)
     chance = norm(noise)
     middle = float(np.median(chance))
     values = _largest_norms(norm, direction, noise, chance, observed)
     upper = values if observed >= middle else _largest_norms(norm, direction, noise, chance, middle)
+    if smooth is not None and float(norm(smooth)) > _EQUAL:
+        upper = np.maximum(upper, _largest_norms(norm, smooth, noise, chance, max(observed, middle)))
     linear = observed - (norm(deviations + _STEP * noise) - observed) / _STEP
     tail = (1 - confidence) / 2
-    low = float(np.quantile(values, tail, method="weibull"))
+    lower = values
+    if tied is not None and float(norm(tied)) > _EQUAL:
+        lower = np.minimum(values, _largest_norms(norm, tied, noise, chance, observed))
+    p_value = (1 + np.count_nonzero(chance >= observed)) / (1 + len(chance))
+    low = float(np.quantile(lower, tail, method="weibull")) if p_value <= tail else 0.0
     high = max(float(np.quantile(each, 1 - tail, method="weibull")) for each in (upper, linear))
     return CorrectedEstimate(observed, low, high, corrected=float(np.median(values)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.auditing._coarse_histograms import coarsen
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm
+from fairtransport.auditing.errors._norm_intervals import interval_of_norm, smooth_deviations, tied_deviations
 from fairtransport.groups import make_groups
 from fairtransport.transport.line import wasserstein
 
@@ -218,7 +218,15 @@ class _Curves:
         def of_flat(flat: NDArray[np.float64]) -> NDArray[np.float64]:
             return norm(np.split(flat.reshape(*flat.shape[:-1], *shape), ends, axis=-2), widths)
 
-        estimate = interval_of_norm(observed.ravel(), noise.reshape(len(noise), -1), of_flat, self.confidence)
+        parts = [(self.observed[at], self.noise[:, at]) for at in (self.places[label] for label in labels)]
+        estimate = interval_of_norm(
+            observed.ravel(),
+            noise.reshape(len(noise), -1),
+            of_flat,
+            self.confidence,
+            tied=np.concatenate([tied_deviations(*part, flat=norm is _maximum) for part in parts]).ravel(),
+            smooth=np.concatenate([smooth_deviations(*part, widths) for part in parts]).ravel(),
+        )
         error = value - estimate.value  # of the few nodes
         low, high, corrected = (
             max(0.0, limit + error) if limit > 0 else 0.0 for limit in (estimate.low, estimate.high, estimate.corrected)
