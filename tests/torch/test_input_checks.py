@@ -17,7 +17,7 @@ CODES = torch.tensor([0, 1, 0, 1])
 @pytest.mark.parametrize(
     ("scores", "codes", "message"),
     [
-        (SCORES, CODES + 1, "2 rows have group codes or strata out of range; groups are numbered from 0 to 1"),
+        (SCORES, CODES + 1, "2 rows have group codes, strata or labels out of range; groups are numbered from 0 to 1"),
         (SCORES, CODES - 1, "2 rows have group codes"),
         (5 * SCORES - 2, CODES, "3 values outside .* logits, apply torch.sigmoid"),
         (torch.where(CODES == 1, torch.nan, SCORES), CODES, "2 NaN values, which the network returned"),

@@ -19,8 +19,8 @@ def world_size() -> int:
 
 
 @torch.compiler.disable
-def gather_rows(scores: Tensor, cells: Tensor, no_cell: int) -> tuple[Tensor, Tensor, slice, int]:
-    """Return scores and cells of all ranks in the order of ranks, the slice of this rank, and the number of rows.
+def gather_rows(scores: Tensor, cells: Tensor, no_cell: int) -> tuple[Tensor, Tensor, slice]:
+    """Return scores and cells of all ranks in the order of ranks, and the slice of this rank.
 
     Batches may differ in size: shorter ones are padded with rows in no cell, ``no_cell``. The exchange of the sizes is
     the only operation that waits for the device.
@@ -31,7 +31,7 @@ def gather_rows(scores: Tensor, cells: Tensor, no_cell: int) -> tuple[Tensor, Te
     gathered = torch.cat(_all_gather(torch.cat([rows, padding], dim=1)), dim=1)
     start = distributed.get_rank() * max(sizes)
     this_rank = slice(start, start + len(scores))
-    return gathered[0].to(scores.dtype), gathered[1].to(cells.dtype), this_rank, sum(sizes)
+    return gathered[0].to(scores.dtype), gathered[1].to(cells.dtype), this_rank
 
 
 def _all_gather(tensor: Tensor) -> list[Tensor]:

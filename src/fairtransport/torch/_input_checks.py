@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import nn
 
+from fairtransport.criteria import needs_labels
+
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from fairtransport.torch._layers import Layers
 
 __all__ = ["CheckedRows", "InvalidRows", "check_rows"]
 
@@ -23,9 +27,9 @@ class CheckedRows(NamedTuple):
     original, scores : Tensor of shape (n,)
         The scores with their gradient, and without it and with 0 for invalid rows.
     cells : Tensor of shape (n,)
-        Cells of the rows; invalid rows are in no cell.
+        Cells of the rows; invalid rows, and rows that the criterion does not compare, are in no cell.
     invalid : Tensor of shape (3,)
-        Numbers of rows with codes out of range, with scores outside [0, 1] or NaN, and with NaN.
+        Numbers of rows with codes or labels out of range, with scores outside [0, 1] or NaN, and with NaN.
     """
 
     original: Tensor
@@ -35,16 +39,17 @@ class CheckedRows(NamedTuple):
 
 
 def check_rows(
-    scores: Any, codes: Any, strata: Any, *, n_groups: int, n_strata: int, device: torch.device, dtype: torch.dtype
+    scores: Any, codes: Any, strata: Any, labels: Any, *, layers: Layers, device: torch.device, dtype: torch.dtype
 ) -> CheckedRows:
     """Check types, shapes and devices of a batch, and count rows with invalid values."""
     s = _vector(scores, "scores", integer=False)
     g = _vector(codes, "group_codes", integer=True)
     columns = {"scores": s, "group_codes": g}
+    layers.check_given(labels, strata)
     if strata is not None:
         columns["strata"] = _vector(strata, "strata", integer=True)
-    elif n_strata > 1:
-        raise ValueError(f"this penalty was made for {n_strata} strata; strata= is needed.")
+    if labels is not None:
+        columns["labels"] = _vector(labels, "labels", integer=None)
     for name, tensor in columns.items():
         if len(tensor) != len(s):
             raise ValueError(f"{name} has {len(tensor)} rows, but there are {len(s)} scores.")
@@ -53,23 +58,26 @@ def check_rows(
                 f"{name} is on {tensor.device}, but the penalty is on {device}: call penalty.to({str(s.device)!r}) "
                 "once, and pass all inputs on that device."
             )
-    known, cells = g == g.clamp(0, n_groups - 1), g
+    known = g == g.clamp(0, layers.n_groups - 1)
     if "strata" in columns:
-        layer = columns["strata"]
-        known, cells = known & (layer == layer.clamp(0, n_strata - 1)), layer * n_groups + g
+        known = known & (columns["strata"] == columns["strata"].clamp(0, layers.n_strata - 1))
+    if "labels" in columns:
+        known = known & ((columns["labels"] == 0) | (columns["labels"] == 1))
+        columns["labels"] = columns["labels"].long()
+    layer = layers.of_rows(columns.get("labels"), columns.get("strata"))
     inside = s == s.clamp(0.0, 1.0)  # False for NaN
     valid = known & inside
-    cells = torch.where(valid, cells, n_groups * n_strata)
+    cells = torch.where(valid & (layer < layers.n_layers), layer * layers.n_groups + g, layers.n_cells)
     invalid = (~torch.stack([known, inside, s == s])).sum(1)  # noqa: PLR0124 - NaN differs from itself
     return CheckedRows(s, torch.where(valid, s.detach(), 0.0).to(dtype), cells, invalid)
 
 
-def _vector(values: Any, name: str, *, integer: bool) -> Tensor:
-    """Return a tensor of shape (n,) or (n, 1) as one of shape (n,)."""
-    expected = "whole numbers" if integer else "floats"
+def _vector(values: Any, name: str, *, integer: bool | None) -> Tensor:
+    """Return a tensor of shape (n,) or (n, 1) as one of shape (n,); ``integer=None`` allows both types."""
+    expected = {True: "whole numbers", False: "floats", None: "numbers"}[integer]
     if not isinstance(values, torch.Tensor):
         raise TypeError(f"{name} must be a tensor of {expected}; got {type(values).__name__}. Use torch.as_tensor.")
-    if values.is_floating_point() == integer or values.is_complex():
+    if values.is_floating_point() is integer or values.is_complex():
         raise TypeError(f"{name} must hold {expected}; it holds {values.dtype}.")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -105,17 +113,17 @@ class InvalidRows(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_transfer": None}  # copies must not share a transfer
 
-    def add(self, invalid: Tensor, n_groups: int, n_strata: int) -> None:
+    def add(self, invalid: Tensor, layers: Layers) -> None:
         """Add the counts of one batch, and raise for those that the host knows."""
         self.counts += invalid
         if torch.compiler.is_compiling():
             return
         if invalid.device.type != "cuda":
-            self.raise_if_any(n_groups, n_strata)
+            self.raise_if_any(layers)
         elif not torch.cuda.is_current_stream_capturing():
-            self._poll(n_groups, n_strata)
+            self._poll(layers)
 
-    def _poll(self, n_groups: int, n_strata: int) -> None:
+    def _poll(self, layers: Layers) -> None:
         """Read the last transfer if it has finished and the interval is over, and start the next one."""
         self._calls += 1
         if self._transfer is None:
@@ -124,25 +132,26 @@ class InvalidRows(nn.Module):
         elif self._calls % _POLL_INTERVAL or not self._transfer.finished.query():
             return
         else:
-            self._raise_for(self._transfer.counts, n_groups, n_strata)
+            self._raise_for(self._transfer.counts, layers)
         self._transfer.counts.copy_(self.counts, non_blocking=True)
         self._transfer.finished.record()
 
-    def raise_if_any(self, n_groups: int, n_strata: int) -> None:
+    def raise_if_any(self, layers: Layers) -> None:
         """Raise ValueError if there was an invalid row since the last error."""
-        self._raise_for(self.counts, n_groups, n_strata)
+        self._raise_for(self.counts, layers)
 
-    def _raise_for(self, counts: Tensor, n_groups: int, n_strata: int) -> None:
+    def _raise_for(self, counts: Tensor, layers: Layers) -> None:
         out_of_range, outside, missing = counts.tolist()
         if not out_of_range + outside:
             return
         self.counts.zero_()  # each row raises once
         self._transfer = None
         if out_of_range:
-            strata = "" if n_strata == 1 else f", strata from 0 to {n_strata - 1}"
+            strata = "" if layers.n_strata == 1 else f", strata from 0 to {layers.n_strata - 1}"
+            labels = ", labels are 0 or 1" if needs_labels(layers.criterion) else ""
             raise ValueError(
-                f"{out_of_range} rows have group codes or strata out of range; groups are numbered from 0 to "
-                f"{n_groups - 1}{strata}."
+                f"{out_of_range} rows have group codes, strata or labels out of range; groups are numbered from 0 to "
+                f"{layers.n_groups - 1}{strata}{labels}."
             )
         if missing:
             raise ValueError(

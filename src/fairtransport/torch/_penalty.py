@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
-from fairtransport.criteria import EACH_OTHER, compares_each_other, weigh_by_reliability
+from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_scores
+from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels, weigh_by_reliability
 from fairtransport.penalties import Comparisons, DiscretePenalty
 from fairtransport.penalties.unit import information_of_features
 from fairtransport.torch._cells import SortedRows, cell_offsets, odd_numbers
@@ -19,6 +18,7 @@ from fairtransport.torch._coupling import Coupling
 from fairtransport.torch._distributed import gather_rows, world_size
 from fairtransport.torch._duals import Duals
 from fairtransport.torch._input_checks import InvalidRows, check_rows
+from fairtransport.torch._layers import Layers
 from fairtransport.torch._pairs import Batch, Pairing
 from fairtransport.torch._sample_memory import SampleMemory
 from fairtransport.torch._score_tables import check_table, group_labels, group_samples, to_numpy
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairtransport.groups import Groups
-    from fairtransport.transport.line import Sample
 
 __all__ = ["TransportPenalty"]
 
@@ -56,13 +55,19 @@ class TransportPenalty(nn.Module):
     groups : int, sequence of labels or Groups
         The number of groups, or their labels in the order of their codes. `Groups` that overlap (``grouping="each"``)
         are not supported.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Which rows of the groups are compared: all, those with the same label, or those with label 1. The last two need
+        ``labels`` in every batch.
+    stratum_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows. By default labels count the same and
+        strata by share.
     kind : {"continuous", "discrete"}, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the exact Wasserstein-1
         distance between sorted scores (discrete optimal transport, DOT).
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or one distribution: the equal-weight Wasserstein-1 barycenter (the
         paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one group's scores, or given scores
-        (with strata, a list of arrays).
+        (with strata, a list of arrays; with equalized odds, those of label 0 first).
     strength : float, default=0.1
         Strength of the regularization, lambda in the paper.
     regularizer : {"l2", "entropy"}, default="l2"
@@ -89,7 +94,7 @@ class TransportPenalty(nn.Module):
         ``"discrete"``, whose distance is biased between small samples. A larger memory has less variance, but lags
         further behind the network.
     n_strata : int, default=1
-        Number of strata within which groups are compared; with the label as stratum this is strong equalized odds.
+        Number of strata within which groups are compared (conditional parity).
     sync_distributed : bool, default=True
         In a distributed run, gather the rows of all processes, so that N processes compute the penalty of the whole
         batch.
@@ -102,7 +107,7 @@ class TransportPenalty(nn.Module):
         Number of groups.
     labels : tuple
         Labels of the groups, in the order of their codes.
-    kind, n_strata
+    kind, criterion, n_strata
         As passed.
 
     See Also
@@ -117,8 +122,9 @@ class TransportPenalty(nn.Module):
     .. math:: \sum_{a<b} D(S_a, S_b), \quad\text{or}\quad \sum_a D(S_a, T)
 
     with a target T, where D is the dual objective at the current potentials ([1]_, Eq. 4) or the Wasserstein-1
-    distance; strata are weighted by their shares of the rows. Without regularization the sum over pairs is the strong
-    pairwise demographic disparity (SPDD). With a memory the value is that of the batch and the stored scores.
+    distance; sums within labels or strata are weighted by ``stratum_weight``. Without regularization the sum over pairs
+    is the strong pairwise demographic disparity (SPDD). With a memory the value is that of the batch and the stored
+    scores.
 
     The gradient with respect to a score of group a is :math:`u_a(s) / n_a` with the slope
     :math:`u_a(s) = \sum_b [(1-\alpha) f'(s) + \alpha\,\mathrm{sign}(s-t)]`, averaged over the scores t of the others,
@@ -167,6 +173,8 @@ class TransportPenalty(nn.Module):
         self,
         groups: int | Sequence[Any] | Groups,
         *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
         kind: str = "continuous",
         target: Any = EACH_OTHER,
         strength: float = 0.1,
@@ -186,7 +194,7 @@ class TransportPenalty(nn.Module):
         super().__init__()
         self.kind = check_choice(kind, _N_QUANTILES, name="kind")
         self.labels = group_labels(groups)
-        self.n_groups, self.n_strata = len(self.labels), check_count(n_strata, name="n_strata")
+        self.layers = Layers(criterion, n_strata, stratum_weight, len(self.labels))
         self.sync_distributed = check_flag(sync_distributed, name="sync_distributed")
         size = _MEMORY_SIZES[kind] if memory_size is None else check_count(memory_size, name="memory_size", least=0)
         interval = target_update_interval
@@ -194,13 +202,14 @@ class TransportPenalty(nn.Module):
             interval = check_count(interval, name="target_update_interval")
         each_other = compares_each_other(target)
         self.pairing = self._make_pairing(each_other=each_other)
-        self.memory = SampleMemory(self._n_cells, size) if size else None
-        self.target = None if each_other else Target(target, self.labels, self.n_strata, _N_QUANTILES[kind], interval)
+        n_cells, n_layers = self.layers.n_cells, self.layers.n_layers
+        self.memory = SampleMemory(n_cells, size) if size else None
+        self.target = None if each_other else Target(target, self.labels, n_layers, _N_QUANTILES[kind], interval)
         self.transport: Duals | Coupling = Coupling()
         if kind == "continuous":
             self.transport = Duals(
                 self.pairing,
-                n_targets=0 if each_other else self.n_strata,
+                n_targets=0 if each_other else n_layers,
                 regularizer=regularizer,
                 strength=check_real(strength, name="strength", strict=True),
                 opposite=check_flag(opposite_duals, name="opposite_duals"),
@@ -212,30 +221,44 @@ class TransportPenalty(nn.Module):
                 seed=check_count(random_state, name="random_state", least=0),
             )
         self.invalid_rows = InvalidRows()
-        counted = torch.ones(self._n_cells + 1)
+        counted = torch.ones(n_cells + 1)
         counted[-1] = 0.0
         self.register_buffer("odd", odd_numbers(_N_QUANTILES[kind]), persistent=False)
         self.register_buffer("counted", counted, persistent=False)
-        self.register_buffer("offsets", cell_offsets(self._n_cells), persistent=False)
+        self.register_buffer("offsets", cell_offsets(n_cells), persistent=False)
 
     @property
-    def _n_cells(self) -> int:
-        return self.n_groups * self.n_strata
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.layers.n_groups
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata."""
+        return self.layers.n_strata
+
+    @property
+    def criterion(self) -> str:
+        """The criterion."""
+        return self.layers.criterion
 
     def _make_pairing(self, *, each_other: bool) -> Pairing:
         if each_other and self.n_groups < 2:
             raise ValueError(f"Groups that are compared with each other must be at least 2; got {self.n_groups}.")
-        n_problems = self.n_strata * self.n_groups * (self.n_groups - 1) // 2
+        n_layers = self.layers.n_layers
+        n_problems = n_layers * self.n_groups * (self.n_groups - 1) // 2
         if each_other and n_problems > _MAX_PROBLEMS:
             raise ValueError(
-                f"{self.n_groups} groups in {self.n_strata} strata make {n_problems} pairs, too many to compare; "
+                f"{self.n_groups} groups in {n_layers} strata make {n_problems} pairs, too many to compare; "
                 "compare them with a fixed target instead, for instance target='pooled' and set_target."
             )
-        return Pairing(self.n_groups, self.n_strata, each_other=each_other)
+        return Pairing(self.n_groups, n_layers, each_other=each_other)
 
     # ---------------------------------------------------------------- the loss
 
-    def forward(self, scores: Tensor, group_codes: Tensor, strata: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, group_codes: Tensor, strata: Tensor | None = None, *, labels: Tensor | None = None
+    ) -> Tensor:
         """Return the penalty of a batch.
 
         Parameters
@@ -246,6 +269,8 @@ class TransportPenalty(nn.Module):
             Whole numbers from 0 to the number of groups less 1.
         strata : Tensor of shape (n,), optional
             Whole numbers from 0 to ``n_strata`` less 1; required if there are several strata.
+        labels : Tensor of shape (n,) or (n, 1), optional
+            0 or 1, of any type; required for criteria that compare rows with the same label.
 
         Returns
         -------
@@ -257,28 +282,34 @@ class TransportPenalty(nn.Module):
                 "network's scores of the training rows, or pass target_update_interval=."
             )
         rows = check_rows(
-            scores, group_codes, strata, n_groups=self.n_groups, n_strata=self.n_strata,
-            device=self.counted.device, dtype=self.counted.dtype,
-        )  # fmt: skip
-        self.invalid_rows.add(rows.invalid, self.n_groups, self.n_strata)
+            scores,
+            group_codes,
+            strata,
+            labels,
+            layers=self.layers,
+            device=self.counted.device,
+            dtype=self.counted.dtype,
+        )
+        self.invalid_rows.add(rows.invalid, self.layers)
         with torch.no_grad(), torch.autocast(rows.original.device.type, enabled=False):
             value, gradient = self._value_and_gradient(rows.scores, rows.cells)
         return ValueWithGradient.apply(rows.original, value, gradient)
 
     def _value_and_gradient(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Return the value and its derivative with respect to these scores; in training mode, update the buffers."""
-        n_ranks, this_rank, n_rows = 1, slice(None), len(scores)
+        n_ranks, this_rank = 1, slice(None)
         if self.training and self.sync_distributed and (n_ranks := world_size()) > 1:
-            scores, cells, this_rank, n_rows = gather_rows(scores, cells, self._n_cells)
+            scores, cells, this_rank = gather_rows(scores, cells, self.layers.n_cells)
         memory = self.memory if self.training else None
         all_scores, all_cells = (scores, cells) if memory is None else memory.extend(scores, cells)
         rows = SortedRows.from_scores(all_scores, all_cells, self.offsets)
         seen = rows.counts if memory is None else memory.seen  # proportional to the cells' shares of the rows
         slopes, values = self.transport(self._batch(rows, seen[:-1]), update=self.training)
-        share = self._stratum_shares(seen[:-1])
+        share = self._cell_weights(seen[:-1])
         factor = 0.5 * share if self.pairing.each_other else share  # the rows of both sides contribute a pair's value
         value = (values * (factor / rows.counts)[all_cells]).sum()
-        scale = seen[:-1].sum(dtype=share.dtype) / max(n_rows, 1)
+        n_rows = (cells < self.layers.n_cells).sum().clamp(min=1)  # that are compared
+        scale = seen[:-1].sum(dtype=share.dtype) / n_rows
         gradient = slopes[: len(cells)] * (share * scale / seen)[cells]
         return value, gradient if n_ranks == 1 else n_ranks * gradient[this_rank]
 
@@ -292,30 +323,28 @@ class TransportPenalty(nn.Module):
             compared, ready = self.target.points, ready & self.target.known[self.pairing.second]
         return Batch(self.pairing, rows, quantiles, compared, seen, ready, cells)
 
-    def _stratum_shares(self, mass: Tensor) -> Tensor:
-        """Return the share of the rows of each cell's stratum, and 0 for "in no cell"."""
-        if self.n_strata == 1:
+    def _cell_weights(self, mass: Tensor) -> Tensor:
+        """Return the weight of the label and stratum of each cell, and 0 for "in no cell"."""
+        if self.layers.n_layers == 1:
             return self.counted
-        by_stratum = mass.reshape(self.n_strata, -1).sum(-1)
-        shares = by_stratum.to(self.counted.dtype) / by_stratum.sum()
-        return torch.nn.functional.pad(shares.repeat_interleave(self.n_groups), (0, 1))
+        weights = self.layers.weights(mass, self.counted.dtype)
+        return torch.nn.functional.pad(weights.repeat_interleave(self.n_groups), (0, 1))
 
     # ---------------------------------------------------------------- target, unit and memory
 
-    def set_target(self, scores: Any, group_codes: Any, strata: Any = None) -> None:
+    def set_target(self, scores: Any, group_codes: Any, strata: Any = None, *, labels: Any = None) -> None:
         """Compute the target from these scores and keep it fixed.
 
         In the paper they are the initial model's scores of all training rows.
 
         Parameters
         ----------
-        scores, group_codes, strata : Tensor or array-like of shape (n,)
-            As in a batch; every group must have rows.
+        scores, group_codes, strata, labels : Tensor or array-like of shape (n,)
+            As in a batch; every group must have rows, of each label and stratum.
         """
         if self.target is None:
             raise ValueError("target='each_other' has no target to set.")
-        table = check_table(scores, group_codes, strata, self.n_groups, self.n_strata)
-        self.target.fix(group_samples(*table, self.n_groups, self.n_strata))
+        self.target.fix(group_samples(*check_table(scores, group_codes, strata, labels, self.layers), self.layers))
 
     def parity_unit(self, scores: Any, y_true: Any, group_codes: Any, strata: Any = None) -> float:
         """Return the factor that turns a ``parity_weight`` into a weight of this penalty.
@@ -338,28 +367,47 @@ class TransportPenalty(nn.Module):
         float
             0 if the groups differ no more than by chance.
         """
-        labels, table = to_numpy(y_true).ravel(), check_table(scores, group_codes, strata, self.n_groups, self.n_strata)
-        check_length(labels, size=len(table[0]), name="y_true")
+        labels, s = to_numpy(y_true).ravel(), check_scores(to_numpy(scores))
+        check_length(labels, size=len(s), name="y_true")
         if not np.array_equal(np.unique(labels), [0, 1]):
             raise ValueError("y_true must hold the labels 0 and 1, both of them.")
-        disparity = reliable = 0.0
-        exact = DiscretePenalty(huber_width=0.0, scale="score")
-        for stratum, samples in enumerate(group_samples(*table, self.n_groups, self.n_strata)):
-            inside = table[2] == stratum
-            pairs = self._comparisons(table[1][inside], stratum, samples)
-            distances = exact.value_and_gradient(table[0][inside], pairs).distances
-            disparity += inside.mean() * distances.sum()
-            reliable += inside.mean() * weigh_by_reliability(pairs, table[0][inside]).weights @ distances
-        return float(information_of_features(labels, table[0]) * reliable / disparity**2) if disparity > 0.0 else 0.0
+        within = labels if needs_labels(self.criterion) else None
+        pairs = self._comparisons(*check_table(s, group_codes, strata, within, self.layers))
+        distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(s, pairs).distances
+        disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, s).weights @ distances
+        return float(information_of_features(labels, s) * reliable / disparity**2) if disparity > 0.0 else 0.0
 
-    def _comparisons(self, codes: NDArray[np.int64], stratum: int, samples: list[Sample]) -> Comparisons:
-        """Return the pairs of groups of one stratum, or of each group and the target."""
-        cells = [np.flatnonzero(codes == group) for group in range(self.n_groups)]
-        if self.target is None:
-            return Comparisons.of_cells(len(codes), cells, list(combinations(range(self.n_groups), 2)))
-        target = self.target.resolve(stratum, samples).equal_mass(TARGET_SIZE)
-        to_target = [(group, self.n_groups) for group in range(self.n_groups)]
-        return Comparisons.of_cells(len(codes), cells, to_target, targets=[target])
+    def _comparisons(
+        self, scores: NDArray[np.float64], codes: NDArray[np.int64], layer: NDArray[np.int64]
+    ) -> Comparisons:
+        """Return the pairs of groups within each layer, or of each group and its target."""
+        n, cell = self.n_groups, self.n_groups * layer + codes
+        counts = np.bincount(cell[layer < self.layers.n_layers], minlength=self.layers.n_cells)
+        empty = int(np.count_nonzero(counts.reshape(-1, n).sum(axis=0) == 0))
+        if empty:
+            raise ValueError(f"{empty} of {n} groups have no rows; rows of each are needed here.")
+        weights = self._cell_weights(torch.as_tensor(counts, device=self.counted.device)).tolist()
+        targets: list[NDArray[np.float64]] = []
+        if self.target is not None:
+            samples = group_samples(scores, codes, layer, self.layers)
+            targets = [self.target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]
+        used = np.flatnonzero(counts)
+        position = {int(number): index for index, number in enumerate(used)}
+        ends = self.pairing.ends.T.tolist()
+        compared = [
+            (one, other) for one, other in ends if one in position and (targets or other in position) and weights[one]
+        ]
+        same = [(one // n // self.n_strata, one % n, 0 if targets else other % n) for one, other in compared]
+        return Comparisons.of_cells(
+            len(scores),
+            [np.flatnonzero(cell == number) for number in used],
+            [(position[one], len(used) + other if targets else position[other]) for one, other in compared],
+            weights=[weights[one] for one, _ in compared],
+            targets=targets,
+            names=(used % n).tolist(),
+            strata=(used // n).tolist(),
+            families=np.unique(same, axis=0, return_inverse=True)[1].ravel(),
+        )
 
     def forget(self) -> None:
         """Remove all scores from the memory; the dual potentials are kept."""
@@ -369,7 +417,7 @@ class TransportPenalty(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """Switch between training and evaluation mode; raise for invalid rows that have not raised yet."""
         if mode != self.training:
-            self.invalid_rows.raise_if_any(self.n_groups, self.n_strata)
+            self.invalid_rows.raise_if_any(self.layers)
         return super().train(mode)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -389,7 +437,7 @@ class TransportPenalty(nn.Module):
     def extra_repr(self) -> str:
         """Return the main settings, without the labels of the groups."""
         strata = f", n_strata={self.n_strata}" if self.n_strata > 1 else ""
-        return f"groups={self.n_groups}, kind={self.kind!r}{strata}"
+        return f"groups={self.n_groups}, criterion={self.criterion!r}, kind={self.kind!r}{strata}"
 
 
 class ValueWithGradient(torch.autograd.Function):

@@ -14,6 +14,8 @@ from fairtransport.transport.line import Sample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.torch._layers import Layers
+
 __all__ = ["check_table", "group_labels", "group_samples", "to_numpy"]
 
 
@@ -36,32 +38,37 @@ def group_labels(groups: Any) -> tuple[Any, ...]:
 
 
 def check_table(
-    scores: Any, codes: Any, strata: Any, n_groups: int, n_strata: int
+    scores: Any, codes: Any, strata: Any, labels: Any, layers: Layers
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the checked scores, group codes and strata of a whole table."""
+    """Return the checked scores, group codes and layers of a whole table."""
     s, g = check_scores(to_numpy(scores)), to_numpy(codes).ravel()
-    if strata is None and n_strata > 1:
-        raise ValueError(f"this penalty was made for {n_strata} strata; strata= is needed.")
-    layers = np.zeros(len(s), dtype=np.int64) if strata is None else to_numpy(strata).ravel()
-    for name, column, limit in (("group_codes", g, n_groups), ("strata", layers, n_strata)):
+    layers.check_given(labels, strata)
+    columns = {"group_codes": (g, layers.n_groups)}
+    if strata is not None:
+        columns["strata"] = (to_numpy(strata).ravel(), layers.n_strata)
+    if labels is not None:
+        whole = to_numpy(labels).ravel()
+        columns["labels"] = (whole.astype(np.int64) if np.isin(whole, (0, 1)).all() else whole - 0.5, 2)
+    for name, (column, limit) in columns.items():
         if len(column) != len(s):
             raise ValueError(f"{name} has {len(column)} rows, but there are {len(s)} scores.")
         if column.dtype.kind not in "iub" or column.min() < 0 or column.max() >= limit:
             raise ValueError(f"{name} must be whole numbers from 0 to {limit - 1}, one for each row.")
-    return s, g.astype(np.int64), layers.astype(np.int64)
+    of_rows = layers.of_rows(*(columns[name][0] if name in columns else None for name in ("labels", "strata")))
+    return s, g.astype(np.int64), np.broadcast_to(of_rows, s.shape).astype(np.int64)
 
 
 def group_samples(
-    scores: NDArray[np.float64], codes: NDArray[np.int64], strata: NDArray[np.int64], n_groups: int, n_strata: int
+    scores: NDArray[np.float64], codes: NDArray[np.int64], layer: NDArray[np.int64], layers: Layers
 ) -> list[list[Sample]]:
-    """Return the scores of every group of every stratum; raise if one has no rows."""
+    """Return the scores of every group of every layer; raise if one has no rows."""
     samples = []
-    for stratum in range(n_strata):
-        by_group = [scores[(codes == group) & (strata == stratum)] for group in range(n_groups)]
+    for number in range(layers.n_layers):
+        by_group = [scores[(codes == group) & (layer == number)] for group in range(layers.n_groups)]
         empty = sum(len(values) == 0 for values in by_group)
         if empty:
-            where = "" if n_strata == 1 else " of a stratum"
-            raise ValueError(f"{empty} of {n_groups} groups{where} have no rows; rows of each are needed here.")
+            where = "" if layers.n_layers == 1 else " of a label or stratum"
+            raise ValueError(f"{empty} of {layers.n_groups} groups{where} have no rows; rows of each are needed here.")
         samples.append([Sample.from_values(values) for values in by_group])
     return samples
 

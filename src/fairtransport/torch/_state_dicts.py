@@ -29,8 +29,8 @@ def explain_mismatch(
     sizes = "".join(f"; {name}: {tuple(state_dict[name].shape)} saved, {shapes[name]} here" for name in changed[:3])
     errors.append(
         f"the state_dict is not of this {type(module).__name__}: {len(missing)} of its {len(shapes)} entries are "
-        f"missing and {len(changed)} have another shape{sizes}. It was saved with other settings (groups, n_strata, "
-        "kind, target, n_fourier_features, memory_size) or by another version. Create the penalty with the settings "
-        "it was saved with; or leave out all of its entries and load with strict=False: the dual variables and the "
-        "memory are rebuilt within a few hundred batches."
+        f"missing and {len(changed)} have another shape{sizes}. It was saved with other settings (groups, criterion, "
+        "n_strata, kind, target, n_fourier_features, memory_size) or by another version. Create the penalty with the "
+        "settings it was saved with; or leave out all of its entries and load with strict=False: the dual variables "
+        "and the memory are rebuilt within a few hundred batches."
     )
