@@ -20,14 +20,16 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.groups import Groups, make_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["MIN_STRATUM_ROWS", "Strata", "make_strata"]
+__all__ = ["MIN_STRATUM_ROWS", "STRATUM_WEIGHTS", "Strata", "make_strata", "stratum_weights"]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30
+#: How strata, or labels, are weighted.
+STRATUM_WEIGHTS = ("equal", "share")
 _MOST_VALUES = 12  # different numbers of a column that is not cut
 
 
@@ -182,6 +184,46 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
         n_ranges = max(2, round(max(total, 2.0) ** (1 / len(continuous))))
     cuts = tuple(None if values is None else _quantiles(values, n_ranges) for values in numbers.values())
     return Strata(_crossed(_cut(columns, cuts), max_strata), cuts)
+
+
+def stratum_weights(
+    labels: Sequence[int | None],
+    masses: Sequence[float],
+    stratum_weight: str | None = None,
+) -> NDArray[np.float64]:
+    """Return the weights of the parts of a table within which groups are compared.
+
+    Parameters
+    ----------
+    labels : sequence of int or None
+        The label of each part, where only rows with the same label are compared; None otherwise.
+    masses : sequence of float
+        Rows of each part, or their weight.
+    stratum_weight : {"equal", "share"}, optional
+        Whether each part counts the same or by its mass. By default labels count the same, or the rarer one would
+        hardly count, and the strata of a label by mass.
+
+    Returns
+    -------
+    ndarray of shape (n_parts,)
+        They sum to 1.
+
+    Examples
+    --------
+    >>> stratum_weights([None, None], [30, 10]).tolist(), stratum_weights([0, 1], [30, 10]).tolist()
+    ([0.75, 0.25], [0.5, 0.5])
+    >>> stratum_weights([0, 0, 1], [30, 10, 5]).tolist()
+    [0.375, 0.125, 0.5]
+    """
+    mass = np.asarray(masses, dtype=np.float64)
+    if stratum_weight == "equal":
+        weights = np.ones(mass.size)
+    elif stratum_weight == "share" or labels[0] is None:
+        weights = mass
+    else:
+        of_label = np.array([-1 if label is None else label for label in labels])
+        weights = mass / np.array([mass[of_label == label].sum() for label in of_label])
+    return np.asarray(weights / weights.sum())
 
 
 def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:

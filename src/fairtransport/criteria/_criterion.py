@@ -10,6 +10,7 @@ import numpy as np
 from fairtransport._validation import check_choice, check_length
 from fairtransport.criteria._pairs import pairs_of_groups
 from fairtransport.penalties.comparisons import Comparisons
+from fairtransport.strata import STRATUM_WEIGHTS, stratum_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,6 @@ __all__ = [
 
 #: Criteria by name.
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
-#: How strata, or labels, are weighted.
-STRATUM_WEIGHTS = ("equal", "share")
 
 
 def needs_labels(criterion: str) -> bool:
@@ -245,7 +244,7 @@ def resolve_criterion(
             if strata is not None or needs_labels(criterion)
             else "There is nothing to compare: fewer than two groups have rows with weight."
         )
-    weights = _stratum_weights([(label, mass) for label, _, _, _, mass in found], strata is not None, stratum_weight)
+    weights = stratum_weights([label for label, *_ in found], [mass for *_, mass in found], stratum_weight)
     compared = tuple(
         ComparedStratum(label, stratum, present, rows, float(weight))
         for (label, stratum, present, rows, _), weight in zip(found, weights, strict=True)
@@ -294,18 +293,3 @@ def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[
         raise ValueError("labels must be 0 or 1.")
     used = (0, 1) if criterion == "equalized_odds" else (1,)
     return [(label, values == label) for label in used]
-
-
-def _stratum_weights(
-    strata: list[tuple[int | None, float]], has_strata: bool, stratum_weight: str | None
-) -> NDArray[np.float64]:
-    """Return the weight of each (label, mass), which sum to 1."""
-    masses = np.array([mass for _, mass in strata])
-    if stratum_weight == "equal":
-        weights = np.ones(len(strata))
-    elif stratum_weight == "share" or (has_strata and strata[0][0] is None):
-        weights = masses
-    else:  # labels count the same; the strata of a label by share
-        of_label = np.array([-1 if label is None else label for label, _ in strata])
-        weights = masses / np.array([masses[of_label == label].sum() for label in of_label])
-    return np.asarray(weights / weights.sum())
