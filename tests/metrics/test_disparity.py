@@ -495,8 +495,14 @@ def test_sensitive_features_are_never_defaulted_nor_positional(metric):
 def test_every_public_metric_is_tested_here_or_beside():
     assert set(metrics.__all__) == {function.__name__ for function in EVERY} | {
         "NoiseFloor",
+        "conditional_demographic_disparity",
+        "conditional_disparity",
+        "disparity_scorer",
+        "equalized_odds_difference",
         "error_rate",
         "noise_floor",
+        "opportunity_disparity",
         "pooled_ranks",
         "rank_disparity",
+        "separation_disparity",
     }

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_count
+from fairtransport._validation import check_count, check_length
 from fairtransport.groups import make_groups
+from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import Groups
 
 __all__ = ["NoiseFloor", "noise_floor"]
 
@@ -57,6 +60,7 @@ def noise_floor(
     scores: ArrayLike,
     *,
     sensitive_features: Any,
+    within: Any = None,
     n_shuffles: int = 100,
     random_state: int | np.random.Generator | None = None,
     grouping: str = "crossed",
@@ -75,6 +79,9 @@ def noise_floor(
         Scores within [0, 1].
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
+    within : column, table or Strata, optional
+        Group membership is permuted only among the rows with the same value, such as the label or the stratum that a
+        disparity conditions on; see the examples.
     n_shuffles : int, default 100
         Number of permutations, at least 2.
     random_state : int, Generator or None
@@ -104,6 +111,15 @@ def noise_floor(
     >>> floor = noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, random_state=0)
     >>> floor.observed > floor.mean + 2 * floor.sd
     True
+
+    Among people with the same label, the labels come first:
+
+    >>> from functools import partial
+    >>> from fairtransport.metrics import separation_disparity
+    >>> y = [0, 1, 0, 1, 0, 1, 0, 1]
+    >>> metric = partial(separation_disparity, y)
+    >>> round(noise_floor(metric, scores, sensitive_features=groups, within=y, random_state=0).observed, 3)
+    0.5
     """
     if not callable(metric):
         raise TypeError(f"metric must be a function, such as strong_pairwise_disparity; got {type(metric).__name__}.")
@@ -111,5 +127,18 @@ def noise_floor(
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
     rng = np.random.default_rng(random_state)
     observed = metric(scores, sensitive_features=groups, **options)
-    values = [metric(scores, sensitive_features=groups.shuffled(rng), **options) for _ in range(count)]
+    rows = [np.arange(groups.n_rows)]
+    if within is not None:
+        strata = make_strata(within, n_groups=len(groups))
+        check_length(range(strata.n_rows), size=groups.n_rows, name="within")
+        rows = list(strata.rows)
+    values = [metric(scores, sensitive_features=_shuffled(groups, rows, rng), **options) for _ in range(count)]
     return NoiseFloor(float(observed), np.array(values, dtype=np.float64))
+
+
+def _shuffled(groups: Groups, parts: list[NDArray[np.int64]], rng: np.random.Generator) -> Groups:
+    """Return the groups with the rows of each part permuted."""
+    order = np.empty(groups.n_rows, dtype=np.int64)
+    for rows in parts:
+        order[rows] = rng.permutation(rows)
+    return groups.select(order)

@@ -1,0 +1,307 @@
+"""Disparities among people who are alike: with the same label, or in the same stratum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._labels import is_positive
+from fairtransport._validation import check_choice, check_length, check_scores, check_vector, check_weights
+from fairtransport.groups import make_groups
+from fairtransport.metrics._sorted_scores import sort_scores
+from fairtransport.metrics.ranks import pooled_ranks
+from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
+
+__all__ = ["conditional_disparity", "opportunity_disparity", "separation_disparity"]
+
+
+def separation_disparity(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    strata: Any = None,
+    sample_weight: ArrayLike | None = None,
+    reduce: str = "sum",
+    ranks: bool = False,
+    stratum_weight: str | None = None,
+    pos_label: Any = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return the distance between groups among people with the same label (equalized odds at every threshold).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    scores : array-like of shape (n,)
+        Scores within [0, 1]; any finite numbers with ``ranks=True``.
+    sensitive_features : column, table or Groups
+        At least two groups; several columns are crossed.
+    strata : column, table or Strata, optional
+        Groups are compared only within strata, as in `fairtransport.strata.make_strata`: several columns are crossed,
+        and numbers are cut at quantiles.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows; equal when omitted.
+    reduce : {"sum", "mean"}, default "sum"
+        Whether the distances of all pairs of groups are summed, as in `strong_pairwise_disparity`, or averaged. Over
+        labels and strata they are averaged in both cases.
+    ranks : bool, default False
+        Whether to compare ranks among all rows instead of scores, as in `rank_disparity`.
+    stratum_weight : {"equal", "share"}, optional
+        Whether labels and strata count the same or by their share of the rows. By default labels count the same, or
+        the rarer one would hardly count, and the strata of a label by share.
+    pos_label : label, optional
+        The positive class, where labels are not 0 and 1.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        0 when groups have the same distribution of scores among people with the same label.
+
+    See Also
+    --------
+    opportunity_disparity : Among people with the positive label only.
+    equalized_odds_difference : At one threshold.
+    fairtransport.audit : The same with confidence interval, noise floor and p-value.
+
+    Notes
+    -----
+    With :math:`S_{ay}` the scores of the rows of group a with label y, and equal weights of the labels,
+
+    .. math:: \frac{1}{2} \sum_y \sum_{a < b} W_1(S_{ay}, S_{by}).
+
+    For label 1 the distance is the difference between two groups' true positive rates, averaged over all thresholds;
+    for label 0, that of their false positive rates. Strata and labels with rows of fewer than two groups do not count.
+
+    References
+    ----------
+    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning".
+
+    Examples
+    --------
+    >>> y, scores = [0, 0, 1, 1], [0.1, 0.3, 0.6, 1.0]
+    >>> round(separation_disparity(y, scores, sensitive_features=["a", "b", "a", "b"]), 3)
+    0.3
+    """
+    return _disparity(
+        y_true,
+        scores,
+        labels=(0, 1),
+        sensitive_features=sensitive_features,
+        strata=strata,
+        sample_weight=sample_weight,
+        reduce=reduce,
+        ranks=ranks,
+        stratum_weight=stratum_weight,
+        pos_label=pos_label,
+        grouping=grouping,
+        missing=missing,
+        min_size=min_size,
+    )
+
+
+def opportunity_disparity(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    strata: Any = None,
+    sample_weight: ArrayLike | None = None,
+    reduce: str = "sum",
+    ranks: bool = False,
+    stratum_weight: str | None = None,
+    pos_label: Any = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return the distance between groups among people with the positive label (equal opportunity at every threshold).
+
+    Parameters
+    ----------
+    y_true, scores, sensitive_features, strata, sample_weight, reduce, ranks, stratum_weight, pos_label
+        As in `separation_disparity`.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        0 when groups have the same distribution of scores among people with the positive label.
+
+    See Also
+    --------
+    separation_disparity : Among people with each label.
+
+    Notes
+    -----
+    With :math:`S_{a1}` the scores of the positive rows of group a,
+
+    .. math:: \sum_{a < b} W_1(S_{a1}, S_{b1}),
+
+    the differences between two groups' true positive rates, averaged over all thresholds.
+
+    References
+    ----------
+    Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning".
+
+    Examples
+    --------
+    >>> y, scores = [0, 0, 1, 1], [0.1, 0.3, 0.6, 1.0]
+    >>> opportunity_disparity(y, scores, sensitive_features=["a", "b", "a", "b"])
+    0.4
+    """
+    return _disparity(
+        y_true,
+        scores,
+        labels=(1,),
+        sensitive_features=sensitive_features,
+        strata=strata,
+        sample_weight=sample_weight,
+        reduce=reduce,
+        ranks=ranks,
+        stratum_weight=stratum_weight,
+        pos_label=pos_label,
+        grouping=grouping,
+        missing=missing,
+        min_size=min_size,
+    )
+
+
+def conditional_disparity(
+    scores: ArrayLike,
+    *,
+    sensitive_features: Any,
+    strata: Any,
+    sample_weight: ArrayLike | None = None,
+    reduce: str = "sum",
+    ranks: bool = False,
+    stratum_weight: str | None = None,
+    grouping: str = "crossed",
+    missing: str = "error",
+    min_size: int = 1,
+) -> float:
+    r"""Return the distance between groups among people in the same stratum (conditional parity at every threshold).
+
+    Parameters
+    ----------
+    scores, sensitive_features, strata, sample_weight, reduce, ranks, stratum_weight
+        As in `separation_disparity`. Strata count by their share of the rows.
+    grouping, missing, min_size
+        As in `fairtransport.make_groups`.
+
+    Returns
+    -------
+    float
+        0 when groups have the same distribution of scores within each stratum.
+
+    See Also
+    --------
+    strong_pairwise_disparity : Without strata.
+    conditional_demographic_disparity : At one threshold.
+
+    Notes
+    -----
+    With :math:`p_s` the share of stratum s in the rows of all strata that have two groups or more, and :math:`S_{as}`
+    the scores of group a there,
+
+    .. math:: \sum_s p_s \sum_{a < b} W_1(S_{as}, S_{bs}).
+
+    Examples
+    --------
+    >>> scores, region = [0.1, 0.3, 0.6, 1.0], ["north", "north", "south", "south"]
+    >>> round(conditional_disparity(scores, sensitive_features=["a", "b", "a", "b"], strata=region), 3)
+    0.3
+    """
+    return _disparity(
+        None,
+        scores,
+        labels=(None,),
+        sensitive_features=sensitive_features,
+        strata=strata,
+        sample_weight=sample_weight,
+        reduce=reduce,
+        ranks=ranks,
+        stratum_weight=stratum_weight,
+        pos_label=None,
+        grouping=grouping,
+        missing=missing,
+        min_size=min_size,
+    )
+
+
+def _disparity(
+    y_true: ArrayLike | None,
+    scores: ArrayLike,
+    *,
+    labels: Sequence[int | None],
+    sensitive_features: Any,
+    strata: Any,
+    sample_weight: ArrayLike | None,
+    reduce: str,
+    ranks: bool,
+    stratum_weight: str | None,
+    pos_label: Any,
+    grouping: str,
+    missing: str,
+    min_size: int,
+) -> float:
+    check_choice(reduce, ("sum", "mean"), name="reduce")
+    if stratum_weight is not None:
+        check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    values = check_vector(scores, name="scores") if ranks else check_scores(scores)
+    weights = check_weights(sample_weight, size=values.size)
+    groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
+    if groups.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    positive = None if y_true is None else is_positive(y_true, pos_label, size=values.size)
+    known = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if known is not None:
+        check_length(range(known.n_rows), size=values.size, name="strata")
+    if ranks:
+        values = pooled_ranks(values, weights)
+    parts = list(_compared_parts(groups, positive, labels, known, weights))
+    if not parts:
+        raise ValueError(
+            f"There is nothing to compare: no {'label' if known is None else 'stratum'} has rows of two groups."
+        )
+    distances = []
+    for _, rows, inside in parts:
+        mass = None if weights is None else weights[rows]
+        n_pairs = len(inside) * (len(inside) - 1) // 2
+        total = sort_scores(values[rows], inside, mass).distance_sums().between_pairs
+        distances.append(total if reduce == "sum" else total / n_pairs)
+    masses = [float(rows.size if weights is None else weights[rows].sum()) for _, rows, _ in parts]
+    return float(stratum_weights([label for label, *_ in parts], masses, stratum_weight) @ distances)
+
+
+def _compared_parts(
+    groups: Groups,
+    positive: NDArray[np.bool_] | None,
+    labels: Sequence[int | None],
+    strata: Strata | None,
+    weights: NDArray[np.float64] | None,
+) -> Iterator[tuple[int | None, NDArray[np.int64], Groups]]:
+    """Yield the label, the rows and the groups of each part of the table that has rows of two groups or more."""
+    counts = np.ones(groups.n_rows, dtype=np.bool_) if weights is None else weights > 0
+    for label in labels:
+        of_label = counts if label is None or positive is None else counts & (positive == bool(label))
+        for stratum in [None] if strata is None else range(len(strata)):
+            rows = np.flatnonzero(of_label if strata is None else of_label & (strata.codes == stratum))
+            inside = groups.select(rows)
+            if np.count_nonzero(inside.counts) >= 2:
+                yield label, rows, inside.settle("drop", 1)

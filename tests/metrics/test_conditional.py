@@ -1,0 +1,202 @@
+"""Disparities within labels and strata: against scipy pair by pair, against the criterion's penalty, as scorers."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.stats import rankdata, wasserstein_distance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from fairtransport.criteria import resolve_criterion
+from fairtransport.groups import make_groups
+from fairtransport.metrics import (
+    conditional_disparity,
+    disparity_scorer,
+    noise_floor,
+    opportunity_disparity,
+    separation_disparity,
+    strong_pairwise_disparity,
+)
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.strata import make_strata
+
+CANARY = "canary-2718"
+
+
+def table(n=500, seed=0, n_groups=3):
+    rng = np.random.default_rng(seed)
+    groups, y, region = rng.choice(list("abcd"[:n_groups]), n), rng.integers(0, 2, n), rng.choice(["x", "y", "z"], n)
+    return rng.beta(2 + y, 3, n).round(3), y, groups, region, rng.integers(0, 4, n).astype(float)
+
+
+def by_scipy(scores, groups, weights):
+    return sum(
+        wasserstein_distance(*(scores[groups == one] for one in pair), *(weights[groups == one] for one in pair))
+        for pair in combinations(np.unique(groups), 2)
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ranks", [False, True])
+def test_within_labels_and_strata_the_distances_are_those_of_scipy(weighted, ranks):
+    scores, y, groups, region, weights = table()
+    masses = weights if weighted else np.ones(scores.size)
+    values = scores
+    if ranks:
+        copies = np.repeat(np.arange(scores.size), masses.astype(int))
+        ranked = (rankdata(scores[copies]) - 0.5) / copies.size
+        values = np.array([ranked[copies == row][0] if masses[row] else 0.0 for row in range(scores.size)])
+    kept = masses > 0
+
+    def within(mask):
+        mask = mask & kept
+        return by_scipy(values[mask], groups[mask], masses[mask])
+
+    options = {"sensitive_features": groups, "sample_weight": weights if weighted else None, "ranks": ranks}
+    labels = [within(y == label) for label in (0, 1)]
+    assert separation_disparity(y, scores, **options) == pytest.approx(np.mean(labels), abs=1e-12)
+    assert separation_disparity(y, scores, reduce="mean", **options) == pytest.approx(np.mean(labels) / 3, abs=1e-12)
+    assert opportunity_disparity(y, scores, **options) == pytest.approx(labels[1], abs=1e-12)
+    regions = [within(region == name) for name in "xyz"]
+    shares = [masses[region == name].sum() / masses.sum() for name in "xyz"]
+    assert conditional_disparity(scores, strata=region, **options) == pytest.approx(np.dot(shares, regions), abs=1e-12)
+    both = [
+        masses[(y == label) & (region == name)].sum()
+        / masses[y == label].sum()
+        * within((y == label) & (region == name))
+        for label in (0, 1)
+        for name in "xyz"
+    ]
+    assert separation_disparity(y, scores, strata=region, **options) == pytest.approx(np.sum(both) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("stratum_weight", [None, "equal", "share"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_metrics_weigh_as_the_criteria_do(stratum_weight, weighted):
+    """The exact penalty of a criterion's comparisons is the metric."""
+    scores, y, groups, region, weights = table(300)
+    region[groups == "c"] = "only c"  # a stratum to set aside
+    masses = weights if weighted else None
+    known, strata = make_groups(groups), make_strata(region)
+    exact = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+    options = {"sensitive_features": groups, "sample_weight": masses, "stratum_weight": stratum_weight}
+    for criterion, metric in (
+        ("equalized_odds", partial(separation_disparity, y)),
+        ("equal_opportunity", partial(opportunity_disparity, y)),
+        ("demographic_parity", conditional_disparity),
+    ):
+        for layers in (None, strata):
+            if layers is None and criterion == "demographic_parity":
+                continue
+            compared = resolve_criterion(
+                criterion, known, labels=y, strata=layers, row_weights=masses, stratum_weight=stratum_weight
+            )
+            expected = 0.0
+            for part in compared.compared:
+                rows = np.concatenate(part.rows)
+                mass = np.ones(rows.size) if masses is None else masses[rows]
+                expected += part.weight * by_scipy(scores[rows], groups[rows], mass)
+            found = metric(scores, strata=layers, **options)
+            assert found == pytest.approx(expected, abs=1e-12)
+            if masses is None:
+                penalty = exact.value_and_gradient(scores, compared.comparisons())
+                assert penalty.value == pytest.approx(found, abs=1e-9)
+
+
+def test_one_stratum_is_no_stratum():
+    scores, _, groups, _, _ = table()
+    whole = strong_pairwise_disparity(scores, sensitive_features=groups)
+    for one_value in (np.full(scores.size, 7.0), ["x"] * scores.size):
+        found = conditional_disparity(scores, sensitive_features=groups, strata=one_value)
+        assert found == pytest.approx(whole, abs=1e-14)
+
+
+def test_ranks_do_not_change_under_increasing_maps():
+    scores, y, groups, region, _ = table()
+    options = {"sensitive_features": groups, "ranks": True}
+    for metric in (partial(separation_disparity, y), partial(conditional_disparity, strata=region)):
+        assert metric(scores, **options) == pytest.approx(metric(np.exp(5 * scores), **options), abs=1e-12)
+
+
+def test_groups_are_permuted_within_labels():
+    """Scores depend on the label and labels on the group: only within labels is there no difference."""
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b"], 400)
+    y = (rng.random(400) < np.where(groups == "a", 0.2, 0.8)).astype(int)
+    scores = np.clip(0.25 + 0.5 * y + 0.1 * rng.normal(size=400), 0, 1)
+    metric = partial(separation_disparity, y)
+    within = noise_floor(metric, scores, sensitive_features=groups, within=y, random_state=0)
+    across = noise_floor(metric, scores, sensitive_features=groups, random_state=0)
+    assert within.p_value > 0.05
+    assert within.mean < across.mean * 1.5
+    assert noise_floor(strong_pairwise_disparity, scores, sensitive_features=groups, random_state=0).p_value < 0.02
+
+
+@pytest.mark.parametrize("n_strata_columns", [0, 1])
+def test_cross_validation_routes_groups_and_strata(n_strata_columns):
+    scores, y, groups, region, _ = table(240, n_groups=2)
+    X = np.column_stack([scores, np.random.default_rng(1).normal(size=scores.size)])
+    params = {"sensitive_features": groups, **({"strata": region} if n_strata_columns else {})}
+    request = dict.fromkeys(params, True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        plain = make_scorer(separation_disparity, response_method="predict_proba", greater_is_better=False)
+        ours = disparity_scorer(separation_disparity)
+        found = [
+            cross_val_score(LogisticRegression(), X, y, scoring=scorer.set_score_request(**request), params=params)
+            for scorer in (plain, ours)
+        ]
+        assert found[0] == pytest.approx(found[1])
+        assert np.all(found[0] < 0)
+        if n_strata_columns:
+            scorer = disparity_scorer(conditional_disparity, reduce="mean")
+            search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer.set_score_request(**request))
+            assert "conditional_disparity" in repr(scorer)
+            search.fit(X, y, **params)
+            assert search.best_params_ == {"C": 1e-4}  # scores that hardly vary hardly differ
+
+
+def test_labels_other_than_zero_and_one():
+    scores, y, groups, _, _ = table()
+    named = np.where(y == 1, "good", "bad")
+    options = {"sensitive_features": groups}
+    assert opportunity_disparity(named, scores, **options) == opportunity_disparity(y, scores, **options)
+    other = opportunity_disparity(named, scores, pos_label="bad", **options)
+    assert other == opportunity_disparity(1 - y, scores, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=["x"]), "strata has 1 rows"),
+        (
+            lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=["x", CANARY]),
+            "nothing to compare: no stratum has rows of two groups",
+        ),
+        (
+            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", CANARY]),
+            "nothing to compare: no label has rows of two groups",
+        ),
+        (
+            lambda: separation_disparity([0, 1, 1], [0.1, 0.2], sensitive_features=["a", "b"]),
+            "y_true has 3 rows",
+        ),
+        (
+            lambda: separation_disparity([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], reduce="max"),
+            "reduce must be one of 'sum', 'mean'",
+        ),
+        (
+            lambda: conditional_disparity([0.1, 0.2], sensitive_features=["a", "b"], strata=[1, 1], stratum_weight="x"),
+            "stratum_weight must be one of",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert CANARY not in str(caught.value)
