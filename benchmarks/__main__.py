@@ -23,7 +23,7 @@ NAMES = (
     "boosting",
 )
 # Long, or of a cluster: only when named.
-QUALITY = ("frontier", "robustness", "hard_tables", "solver", "trees", "dask_scaling", "stream")
+QUALITY = ("frontier", "criteria", "robustness", "hard_tables", "solver", "trees", "dask_scaling", "stream")
 
 
 def main() -> int:
