@@ -18,7 +18,9 @@ the interval includes 0 when the data show no difference; an audit ensures this 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
 noise explains. The limits do not rely on that direction alone: the lower one is also computed for a sparse direction,
 with only the deviations of more than two standard errors, where noise adds most, and the upper one for a smooth
-direction, nearly a shift, whose size is the least certain. If the observed disparity is below the median under the null
+direction, nearly a shift, whose size is the least certain. Each limit lies halfway between that of the shrunken
+direction, which alone covers too rarely where the groups' true differences are hidden by noise, and the extreme one,
+which alone covers too often where they are not (`benchmarks/coverage.py`). If the observed disparity is below the median under the null
 hypothesis, the upper limit is that of an observation at this median.
 """
 
@@ -67,12 +69,15 @@ class Stratum:
     weight : float
     noise_factor : float
         Factor of the noise: above 1 for intervals that account for the selection of a pair.
+    groups : tuple of int
+        Index of each group in the audit, where strata have different groups; by default its index here.
     """
 
     histograms: CoarseHistograms
     norms: tuple[DisparityNorm, ...]
     weight: float = 1.0
     noise_factor: float = 1.0
+    groups: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +89,9 @@ class ConfidenceDistribution:
     values : array of shape (n_replicates,)
         For the observed disparity.
     lower : array of shape (n_replicates,)
-        The same for the lower limit, also with a sparse direction.
+        The same for the lower limit, halfway to a sparse direction.
     upper : array of shape (n_replicates,)
-        The same for the upper limit, also with a smooth direction, and for an observed disparity of at least the median
+        The same for the upper limit, halfway to a smooth direction, and for an observed disparity of at least the median
         under the null hypothesis.
     """
 
@@ -243,10 +248,10 @@ def confidence_distributions(
             lower = values
             if any(term.smooth_direction is not term.direction for term in terms):
                 smooth = [replace(term, direction=term.smooth_direction) for term in terms]
-                upper = np.maximum(upper, _solve(smooth, noise, largest))
+                upper = (upper + np.maximum(upper, _solve(smooth, noise, largest))) / 2
                 if significant:
                     sparse = [replace(term, direction=term.sparse_direction) for term in terms]
-                    lower = np.minimum(lower, _solve(sparse, noise, observed))
+                    lower = (lower + np.minimum(lower, _solve(sparse, noise, observed))) / 2
             parts[name].append(ConfidenceDistribution(values, lower, upper))
     n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
     return {
