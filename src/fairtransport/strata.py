@@ -162,7 +162,8 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
     -----
     A column of numbers with more than 12 different values is cut at its quantiles: n rows into about
     :math:`n^{1/3}` ranges, which balances what differs within a range against the noise of small samples, and into
-    fewer where ranges would have less than 30 rows for each group on average. Several such columns share that number.
+    fewer where ranges would have less than 30 rows for each group on average. Several such columns share that number;
+    beside columns that are not cut, n is the mean number of rows of a combination of their values.
 
     Examples
     --------
@@ -180,7 +181,8 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
         n_rows = len(continuous[0])
         others = {name: column for name, column in columns.items() if numbers[name] is None}
         n_others = len(_crossed(others, max_strata)) if others else 1
-        total = min(n_rows ** (1 / 3), n_rows / (MIN_STRATUM_ROWS * max(2, n_groups) * n_others))
+        n_each = n_rows / n_others
+        total = min(n_each ** (1 / 3), n_each / (MIN_STRATUM_ROWS * max(2, n_groups)))
         n_ranges = max(2, round(max(total, 2.0) ** (1 / len(continuous))))
     cuts = tuple(None if values is None else _quantiles(values, n_ranges) for values in numbers.values())
     return Strata(_crossed(_cut(columns, cuts), max_strata), cuts)

@@ -17,7 +17,7 @@ from fairtransport.criteria._criterion import (
     resolve_criterion,
 )
 from fairtransport.criteria._pairs import MAX_PAIRED_GROUPS, pairs_of_groups
-from fairtransport.criteria._reliability import chance_distances, chance_spreads, weigh_by_reliability
+from fairtransport.criteria._reliability import chance_distances, chance_spreads, net_of_chance, weigh_by_reliability
 from fairtransport.criteria._targets import EACH_OTHER, compares_each_other, resolve_group_target
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "criterion_text",
     "demographic_parity",
     "needs_labels",
+    "net_of_chance",
     "pairs_of_groups",
     "resolve_criterion",
     "resolve_group_target",

@@ -11,13 +11,16 @@ from fairtransport.penalties.discrete import DiscretePenalty
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.penalties.base import TransportPenalty
     from fairtransport.penalties.comparisons import Comparisons
 
-__all__ = ["chance_distances", "chance_spreads", "weigh_by_reliability"]
+__all__ = ["chance_distances", "chance_spreads", "net_of_chance", "weigh_by_reliability"]
 
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # of a standard normal number
 _BEYOND_CHANCE = 2.0  # times the mean distance under chance, which about one in thirty such pairs exceeds
 _SLICES = 256
+_SHUFFLES = 3
+_ROUNDING = 1e-9
 
 
 def chance_distances(scores: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
@@ -111,3 +114,45 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
     # A small stratum counts less where its own noise exceeds what the family shows.
     reliability *= np.minimum(1.0, scale[families] / np.maximum(_BEYOND_CHANCE * chance, 1e-300))
     return comparisons.reweighted(comparisons.weights * reliability)
+
+
+def net_of_chance(
+    comparisons: Comparisons, scores: NDArray[np.float64], penalty: TransportPenalty
+) -> NDArray[np.float64] | None:
+    r"""Return which part of what chance adds to each distance is to be left out of a sum over strata.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    scores : ndarray of shape (n_rows,)
+        Scores of an initial model.
+    penalty : TransportPenalty
+        Its distances between random parts of the strata show what chance adds to it.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,) or None
+        Multiplied with `Comparisons.sampling_errors`, the factors of a `ChanceTerm`. None where every pair is on its
+        own, or the parts are zero.
+
+    Notes
+    -----
+    Of k strata of equal size the part is :math:`1 - 1/\sqrt{k}`: what remains of chance is the error of the sum, as
+    for one pair. The sum then does not fall when scores become equal within strata, whose groups agree.
+    """
+    if comparisons.families is None or not comparisons.active.size:
+        return None
+    chance = chance_distances(scores, comparisons)
+    means, norms = comparisons.family_means(chance, comparisons.weights)
+    parts = 1.0 - norms / np.maximum(means, 1e-300)
+    if not (parts > _ROUNDING).any():
+        return None
+    observed = np.mean(
+        [
+            penalty.value_and_gradient(scores, comparisons.shuffled(np.random.default_rng(seed))).value
+            for seed in range(_SHUFFLES)
+        ]
+    )
+    unit = penalty.unit if penalty.scale == "standardized" else 1.0
+    expected = float(comparisons.weights @ chance) / unit
+    return np.asarray(_MEAN_ABSOLUTE * parts[comparisons.families] * float(observed) / expected)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.penalties._continuous import ContinuousPenalty
 from fairtransport.penalties.base import HistogramTerms, PenaltyTerms, SampleTerms, TransportPenalty
+from fairtransport.penalties.chance import ChanceTerm
 from fairtransport.penalties.comparisons import Comparisons
 from fairtransport.penalties.discrete import DiscretePenalty
 
 __all__ = [
+    "ChanceTerm",
     "Comparisons",
     "ContinuousPenalty",
     "DiscretePenalty",

@@ -157,3 +157,12 @@ class Comparisons:
     def reweighted(self, weights: NDArray[np.float64]) -> Comparisons:
         """Return the same pairs with other weights."""
         return replace(self, weights=np.asarray(weights, dtype=np.float64))
+
+    def shuffled(self, rng: np.random.Generator) -> Comparisons:
+        """Return the same comparisons with the rows of each stratum shuffled among its cells."""
+        strata = np.array(self.strata or (0,) * len(self.cells))
+        moved = np.arange(self.n_rows)
+        for stratum in np.unique(strata):
+            rows = np.unique(np.concatenate([self.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
+            moved[rows] = rng.permutation(rows)
+        return replace(self, cells=tuple(np.sort(moved[cell]) for cell in self.cells))

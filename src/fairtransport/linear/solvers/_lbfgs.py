@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear.solvers._logistic_problem import LogisticProblem
-    from fairtransport.penalties import Comparisons, TransportPenalty
+    from fairtransport.penalties import ChanceTerm, Comparisons, TransportPenalty
 
-__all__ = ["LbfgsResult", "LbfgsSolver"]
+__all__ = ["LbfgsResult", "LbfgsSolver", "penalty_net_of_chance"]
 
 _CORRECTIONS = 20
 _LINE_SEARCHES = 40
@@ -55,6 +55,8 @@ class LbfgsSolver:
     problem : LogisticProblem
     penalty : TransportPenalty
     comparisons : Comparisons
+    chance : ChanceTerm or None
+        Subtracted from the penalty.
     initial : ndarray
         Parameters of the initial model, at whose Hessian the coordinates are whitened.
     unit : float
@@ -72,6 +74,7 @@ class LbfgsSolver:
         penalty: TransportPenalty,
         comparisons: Comparisons,
         *,
+        chance: ChanceTerm | None = None,
         initial: NDArray[np.float64],
         unit: float,
         tol: float,
@@ -79,7 +82,7 @@ class LbfgsSolver:
         factors: list[NDArray[np.float64]] | None = None,
     ) -> None:
         self.problem, self.penalty, self.comparisons, self.unit = problem, penalty, comparisons, unit
-        self.tol, self.max_iter = tol, max_iter
+        self.chance, self.tol, self.max_iter = chance, tol, max_iter
         self.initial = initial
         self.factors = problem.whitening(initial) if factors is None else factors
         self._last: tuple[float, float] = (0.0, 0.0)
@@ -128,8 +131,18 @@ class LbfgsSolver:
         ridge, gradient = problem.ridge_terms(parameters)
         penalty = 0.0
         if weight > 0.0 and self.unit > 0.0:
-            terms = self.penalty.value_and_gradient(scores, self.comparisons)
-            penalty = terms.value
-            slopes += weight * self.unit * terms.gradient * scores * (1.0 - scores)
+            penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
+            slopes += weight * self.unit * score_gradient * scores * (1.0 - scores)
         self._last = penalty, loss
         return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)
+
+
+def penalty_net_of_chance(
+    penalty: TransportPenalty, comparisons: Comparisons, chance: ChanceTerm | None, scores: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the penalty without what chance adds to it, and its derivative with respect to each score."""
+    terms = penalty.value_and_gradient(scores, comparisons)
+    if chance is None:
+        return terms.value, terms.gradient
+    value, gradient = chance.value_and_gradient(scores)
+    return terms.value - value, terms.gradient - gradient

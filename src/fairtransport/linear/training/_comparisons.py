@@ -45,14 +45,11 @@ class GroupComparisons:
     penalised: Comparisons
 
     @cached_property
-    def family_labels(self) -> NDArray[np.int64]:
-        """Label of each family of pairs; 0 where labels do not matter."""
-        pairs = self.pairwise
-        if pairs.families is None:
-            return np.zeros(len(pairs.pairs), dtype=np.int64)
-        first = np.unique(pairs.families, return_index=True)[1]
-        strata = (self.strata.compared[pairs.strata[cell]] for cell in pairs.pairs[first, 0])
-        return np.array([stratum.label or 0 for stratum in strata])
+    def pair_labels(self) -> NDArray[np.int64]:
+        """Label of the rows that each pair compares; 0 where labels do not matter."""
+        pairs = self.criterion
+        strata = pairs.strata or (0,) * len(pairs.cells)
+        return np.array([self.strata.compared[strata[cell]].label or 0 for cell in pairs.pairs[:, 0]])
 
 
 def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: TrainingOptions) -> GroupComparisons:

@@ -36,12 +36,9 @@ class ScoreMetrics:
         strong pairwise demographic disparity (SPDD).
     rank_disparity : float
         The same of pooled ranks.
-    chance_ratio : float
+    excess : float
         Mean over pairs of the distance between ranks divided by its mean under chance, weighted by reliability and
         precision; of the label where it is largest.
-    excess : float
-        The same in units of the noise of one pair. Where groups are compared in k strata of equal size, what is
-        above or below 1 is multiplied by the square root of k.
     rank_distance : float
         Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
     log_loss : float
@@ -51,7 +48,6 @@ class ScoreMetrics:
 
     disparity: float
     rank_disparity: float
-    chance_ratio: float
     excess: float
     rank_distance: float
     log_loss: float
@@ -117,12 +113,10 @@ class ScoreEvaluator:
         ranks = pooled_ranks(scores, criterion.row_weights)
         distances, weights = self._distances(ranks), criterion.weights
         loss = self.log_loss(scores)
-        chance_ratio, excess = self._compare_with_chance(distances, ranks)
         return ScoreMetrics(
             disparity=float((weights * self._distances(scores)).sum()),
             rank_disparity=float((weights * distances).sum()),
-            chance_ratio=chance_ratio,
-            excess=excess,
+            excess=self._excess(distances, ranks),
             rank_distance=float(np.average(distances, weights=self._precision)),
             log_loss=loss,
             information_kept=float((self.constant_loss - loss) / self.information),
@@ -135,25 +129,17 @@ class ScoreEvaluator:
         chosen = pairwise if pairwise.weights.any() else self.comparisons.criterion
         return np.asarray(chosen.weights / chosen.sampling_errors())
 
-    def _compare_with_chance(self, distances: NDArray[np.float64], ranks: NDArray[np.float64]) -> tuple[float, float]:
-        """Return ``chance_ratio`` and ``excess``."""
+    def _excess(self, distances: NDArray[np.float64], ranks: NDArray[np.float64]) -> float:
         pairs, precision = self.comparisons.criterion, self._precision
         # A pair of large groups has a low noise floor of its own, which the sum of all floors would hide.
         spreads = chance_spreads(ranks, pairs) if pairs.strata else _UNIFORM_SPREAD
         chance = np.maximum(_MEAN_ABSOLUTE * spreads * pairs.sampling_errors(), _IMMATERIAL)
-        ratios, _ = pairs.family_means(distances / chance, precision)
-        # The inverse of the norm of shares: the square root of the number of strata, if they are of equal size.
-        _, norms = pairs.family_means(np.ones(len(distances)), precision)
-        excesses = ratios + (ratios - 1.0) * (1.0 / np.maximum(norms, 1e-300) - 1.0)
-        totals = precision if pairs.families is None else np.bincount(pairs.families, precision)
-        labels = self.comparisons.family_labels
-        by_label = [
-            (np.average(ratios[inside], weights=totals[inside]), np.average(excesses[inside], weights=totals[inside]))
+        labels = self.comparisons.pair_labels
+        return max(
+            float(np.average((distances / chance)[inside], weights=precision[inside]))
             for inside in (labels == label for label in np.unique(labels))
-            if totals[inside].any()
-        ]
-        ratio, excess = max(by_label, key=lambda pair: float(pair[1]))
-        return float(ratio), float(excess)
+            if precision[inside].any()
+        )
 
     def _distances(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         pairs = self.comparisons.criterion

@@ -169,7 +169,7 @@ def _warnings_of_disparity(
     elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
         remaining = (
             f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
-            f"points, {metrics.chance_ratio:.1f} times what chance shows"
+            f"points, {metrics.excess:.1f} times what chance shows"
         )
     else:
         return []

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.linear.solvers._lbfgs import LbfgsSolver
+from fairtransport.criteria import net_of_chance
+from fairtransport.linear.solvers._lbfgs import LbfgsSolver, penalty_net_of_chance
 from fairtransport.linear.solvers._logistic_problem import LogisticProblem, canonical_order
 from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups
 from fairtransport.linear.training._evaluation import ScoreEvaluator
@@ -19,6 +20,7 @@ from fairtransport.linear.training._initial_model import (
     prepare_initial_model,
 )
 from fairtransport.linear.training._scaling import Scaling
+from fairtransport.penalties import ChanceTerm
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class ParityProblem:
         Of the training rows.
     penalty : TransportPenalty
         Of the final fit.
+    net_of_chance : ndarray of shape (n_pairs,) or None
+        Which part of what chance adds to distances is subtracted; see `fairtransport.criteria.net_of_chance`.
     unit : float
         Factor of the penalty at weight 1: the information of the initial model divided by its penalty.
     """
@@ -77,6 +81,7 @@ class ParityProblem:
     comparisons: GroupComparisons
     evaluator: ScoreEvaluator
     penalty: TransportPenalty
+    net_of_chance: NDArray[np.float64] | None
     unit: float
 
     @property
@@ -110,6 +115,7 @@ class ParityProblem:
             self.loss,
             self.penalty,
             self.comparisons.penalised,
+            chance=self.chance_term(self.comparisons.penalised),
             initial=self.start,
             unit=self.unit,
             tol=self.options.tol,
@@ -128,12 +134,17 @@ class ParityProblem:
             loss,
             self.options.distance.penalty(self.options.scale),
             comparisons,
+            chance=self.chance_term(comparisons),
             initial=start,
             unit=self.unit,
             tol=_COARSE_TOLERANCE * self.options.tol,
             max_iter=self.options.max_iter,
             factors=factors,
         )
+
+    def chance_term(self, comparisons: Comparisons) -> ChanceTerm | None:
+        """Return what is subtracted from the penalty of these comparisons: those of all rows, or of some."""
+        return _chance_term(self.net_of_chance, comparisons, self.options.scale)
 
     def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
@@ -201,11 +212,29 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     comparisons = compare_groups(rows, scores, options)
     evaluator = ScoreEvaluator(rows.positive, rows.shares, comparisons, scores)
     penalty, penalised = options.distance.penalty(options.scale), comparisons.penalised
-    value = penalty.value_and_gradient(scores, penalised).value if penalised.active.size else 0.0
-    unit = evaluator.information / value if value > 0.0 else 0.0
+    parts, value = None, 0.0
+    if penalised.active.size:
+        parts = net_of_chance(penalised, scores, penalty)
+        value, _ = penalty_net_of_chance(penalty, penalised, _chance_term(parts, penalised, options.scale), scores)
     return ParityProblem(
-        options, rows, order, scaling, initial, loss, models, start, comparisons, evaluator, penalty, unit
+        options=options,
+        rows=rows,
+        order=order,
+        scaling=scaling,
+        initial=initial,
+        loss=loss,
+        models=models,
+        start=start,
+        comparisons=comparisons,
+        evaluator=evaluator,
+        penalty=penalty,
+        net_of_chance=parts,
+        unit=evaluator.information / value if value > 0.0 else 0.0,
     )
+
+
+def _chance_term(parts: NDArray[np.float64] | None, comparisons: Comparisons, scale: str) -> ChanceTerm | None:
+    return None if parts is None else ChanceTerm.of(comparisons, parts * comparisons.sampling_errors(), scale)
 
 
 def _row_order(data: TrainingData, *, group_specific: bool) -> NDArray[np.int64]:
