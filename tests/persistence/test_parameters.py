@@ -7,8 +7,9 @@ import inspect
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -239,6 +240,8 @@ def test_columns_out_of_range_are_refused():
     model = ColumnTransformer([("a", StandardScaler(), ["hours"]), ("b", "passthrough", ["count"])]).fit(frame)
     for name, value in (
         ("_transformer_to_input_indices", {"$": "dict", "keys": ["a"], "values": [[10**6]]}),
+        ("_transformer_to_input_indices", {"$": "dict", "keys": ["z", "b", "remainder"], "values": [[0], [1], []]}),
+        ("_transformer_to_input_indices", {"$": "dict", "keys": ["a", "b", "remainder"], "values": [[0], [0], []]}),
         ("output_indices_", {"$": "dict", "keys": ["a"], "values": [{"$": "slice", "items": [0, 1, None]}]}),
         ("transformers_", [{"$": "tuple", "items": ["a", {"$": "type", "name": "str"}, ["hours"]]}]),
         ("_columns", [{"$": "type", "name": "str"}]),
@@ -246,6 +249,30 @@ def test_columns_out_of_range_are_refused():
     ):
         with pytest.raises(ModelFileError):
             unpack_model(altered(model, _set(name, value)))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["hours", "count"],
+        [1, 0],
+        [-1],
+        slice(0, 2),
+        slice("hours", "count"),
+        slice(None, "hours"),
+        np.array([True, False, True]),
+        make_column_selector(dtype_include=float),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("remainder", ["drop", "passthrough"])
+def test_columns_of_every_kind_come_back(columns, remainder):
+    frame = pd.DataFrame({"hours": [1.0, 2.0, 4.0], "count": [3, 1, 2], "age": [20.0, 30.0, 50.0]})
+    step = StandardScaler()
+    model = ColumnTransformer([("a", step, columns)], remainder=remainder).fit(frame)
+    model.transformers = [("a", step, [])] if callable(columns) else model.transformers  # functions are not stored
+    again = unpack_model(pack_model(model)[0])
+    assert np.array_equal(again.transform(frame), model.transform(frame))
 
 
 # ------------------------------------------------------------------------------- objects that contain other objects

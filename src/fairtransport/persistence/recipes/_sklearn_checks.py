@@ -152,16 +152,42 @@ def _is_plain_slice(value: Any) -> bool:
 def is_consistent_column_transformer(made: Any) -> bool:
     """Return whether the transformers and columns of a `ColumnTransformer` agree."""
     n_columns = made.n_features_in_
-    positions = [index for one in made._transformer_to_input_indices.values() for index in one]  # noqa: SLF001
+    positions = made._transformer_to_input_indices  # noqa: SLF001
     names = [name for name, _, _ in made.transformers_]
     widths = [one.stop for one in made.output_indices_.values()]
     return bool(
         getattr(made, "_n_features", n_columns) == n_columns
-        and all(index < n_columns for index in positions)
+        and all(index < n_columns for one in positions.values() for index in one)
         and len(set(names)) == len(names)
         and set(names) <= set(made.output_indices_)
         and max(widths, default=0) <= MAX_COLUMNS
+        and all(
+            positions.get(name) == _positions(columns, made)
+            and getattr(step, "n_features_in_", len(positions[name])) == len(positions[name])
+            for name, step, columns in made.transformers_
+        )
     )
+
+
+def _positions(columns: Any, made: Any) -> list[int] | None:
+    """Return the positions of the columns that a transformer selects; None where there are no such columns."""
+    n_columns, known = made.n_features_in_, [*getattr(made, "feature_names_in_", ())]
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        if any(isinstance(end, str) for end in ends):
+            if not all(end is None or end in known for end in ends):
+                return None
+            start = 0 if columns.start is None else known.index(columns.start)
+            stop = n_columns if columns.stop is None else known.index(columns.stop) + 1  # names include the last one
+            return [*range(start, stop)]
+        return [*range(n_columns)[columns]]
+    chosen = [columns] if isinstance(columns, (str, int)) and not isinstance(columns, bool) else [*columns]
+    if chosen and all(isinstance(one, (bool, np.bool_)) for one in chosen):
+        return [*np.flatnonzero(chosen).tolist()] if len(chosen) == n_columns else None
+    if any(isinstance(one, str) and one not in known for one in chosen):
+        return None
+    positions = [known.index(one) if isinstance(one, str) else int(one) for one in chosen]
+    return [position + n_columns if position < 0 else position for position in positions]
 
 
 def is_consistent_imputer(made: Any) -> bool:
