@@ -323,6 +323,7 @@ def test_parameters_clone_repr_and_pickle():
     model = QuantileRepairClassifier(GaussianNB(), target="pooled", cv=2)
     assert repr(model) == "QuantileRepairClassifier(cv=2, estimator=GaussianNB(), target='pooled')"
     assert set(model.get_params(deep=False)) == {
+        "criterion", "stratum_weight", "randomize", "random_state",
         "estimator", "target", "amount", "cv", "grouping", "missing", "small_groups", "min_group_size",
         "stream_half_life", "new_groups",
     }  # fmt: skip

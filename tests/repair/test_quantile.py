@@ -371,6 +371,7 @@ def test_parameters_clone_repr_and_pickle():
     assert repair.get_params() == {
         "target": "pooled", "amount": 0.5, "grouping": "crossed", "missing": "error",
         "small_groups": "keep", "min_group_size": 3, "stream_half_life": 10_000.0, "new_groups": "error",
+        "criterion": "demographic_parity", "stratum_weight": None, "randomize": False, "random_state": 0,
     }  # fmt: skip
     assert repr(repair) == "QuantileRepair(amount=0.5, min_group_size=3, target='pooled')"
     scores, group = population(300)

@@ -211,9 +211,9 @@ def _repair(
 
 
 def _show_small_groups(repair: QuantileRepair) -> None:
-    from fairtransport.repair.quantile import describe_small_groups  # noqa: PLC0415 - scikit-learn takes a while
+    from fairtransport.repair.summary import describe_repair  # noqa: PLC0415 - scikit-learn takes a while
 
-    for sentence in describe_small_groups(repair):
+    for sentence in describe_repair(repair):
         print_sentence(f"{sentence}.")
 
 

@@ -63,6 +63,9 @@ def summarise_map(
     """
     if people <= 1:
         return carry, rows, NO_CHANGE
+    filled = np.flatnonzero(rows)
+    if filled.size and filled[-1] - filled[0] + 1 < rows.size:
+        return _summarise_inner(carry, rows, people, grid, slice(filled[0], filled[-1] + 1))
     first, last = _blocks(rows, _threshold(rows, people))
     knots, images = _means(carry.knots, rows, first, last), _means(carry.images, rows, first, last)
     behind = _sums(rows, first, last)
@@ -81,6 +84,23 @@ def summarise_map(
     where = np.union1d(carry.knots, short.knots)
     mean = np.average(np.abs(short(carry.knots) - carry.images), weights=rows)
     return short, behind[rising], Change(float(np.abs(short(where) - carry(where)).max()), float(mean))
+
+
+def _summarise_inner(
+    carry: QuantileMap, rows: NDArray[np.int64], people: int, grid: Grid | None, inner: slice
+) -> tuple[QuantileMap, NDArray[np.int64], Change]:
+    """Summarise the knots with rows; those before and after them are nobody's scores and stay."""
+    part, behind, _ = summarise_map(QuantileMap(carry.knots[inner], carry.images[inner]), rows[inner], people, grid)
+    counted = np.flatnonzero(behind)  # without the points that extend the map at its ends
+    kept = slice(counted[0], counted[-1] + 1)
+    knots = np.concatenate((carry.knots[: inner.start], part.knots[kept], carry.knots[inner.stop :]))
+    images = np.concatenate((carry.images[: inner.start], part.images[kept], carry.images[inner.stop :]))
+    at_knots = np.pad(behind[kept], (inner.start, rows.size - inner.stop))
+    rising = np.append(True, knots[1:] > knots[:-1])
+    short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
+    where = np.union1d(carry.knots, short.knots)
+    mean = np.average(np.abs(short(carry.knots) - carry.images), weights=rows)
+    return short, at_knots[rising], Change(float(np.abs(short(where) - carry(where)).max()), float(mean))
 
 
 def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:

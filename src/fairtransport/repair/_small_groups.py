@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +72,18 @@ class MapSources:
         if small_groups == "pool" and small:
             target = (*((group,) for group in large), small)
         return cls(maps, target, own)
+
+    def with_own_maps(self, sizes: ArrayLike) -> MapSources:
+        """Return the sources where every group with rows has a map of its own; the target stays.
+
+        Examples
+        --------
+        >>> MapSources.choose([90, 5, 0], "keep", 30, by_size=False).with_own_maps([90, 5, 0]).maps
+        ((0,), (1,), (0, 1, 2))
+        """
+        own = np.asarray(sizes) > 0
+        everyone = tuple(range(own.size))
+        return replace(self, maps=tuple((group,) if own[group] else everyone for group in everyone), own_map=own)
 
 
 def check_small_groups(small_groups: str, min_group_size: int) -> None:

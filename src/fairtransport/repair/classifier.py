@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, positive_scores
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import check_classes, check_stream_parameters
+from fairtransport._sklearn.streaming import check_classes
 from fairtransport._validation import check_length, check_real, check_weights
+from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.repair._small_groups import check_small_groups
+from fairtransport.repair._criterion_checks import strata_to_repair
 from fairtransport.repair.group_checks import groups_to_repair
-from fairtransport.repair.quantile import QuantileRepair, describe_small_groups
+from fairtransport.repair.quantile import QuantileRepair
+from fairtransport.repair.summary import describe_repair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,6 +41,17 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     estimator : classifier
         A classifier with ``predict_proba``, or a pipeline that ends in one. A fitted one is used as it is; of an
         unfitted one, a clone is fitted.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Whose scores should have the same distribution in all groups; see :class:`QuantileRepair`. The labels of ``fit``
+        serve the classifier and the repair.
+    stratum_weight : {"equal", "share"}, optional
+        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
+        of the rows.
+    randomize : bool, default=False
+        For ``criterion="equalized_odds"``: reach it exactly, at every threshold, by drawing scores at random; see
+        :class:`QuantileRepair`.
+    random_state : int, default=0
+        Seed of the draws of ``randomize=True``. The same rows get the same scores in every call.
     target : {"barycenter_w2", "barycenter", "pooled"}, group label or array, default="barycenter_w2"
         The distribution that every group is mapped to; see :class:`QuantileRepair`. The default usually costs the
         least accuracy.
@@ -116,6 +129,10 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self,
         estimator: Any,
         *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        randomize: bool = False,
+        random_state: int = 0,
         target: Any = "barycenter_w2",
         amount: float = 1.0,
         cv: Any = None,
@@ -127,6 +144,10 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         new_groups: str = "error",
     ) -> None:
         self.estimator = estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.randomize = randomize
+        self.random_state = random_state
         self.target = target
         self.amount = amount
         self.cv = cv
@@ -157,7 +178,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     def _html_repr(self) -> str:
         groups = self.repair_.groups_ if hasattr(self, "repair_") else None
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_small_groups(self.repair_))
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self.repair_))
 
     @property
     def n_features_in_(self) -> int:
@@ -169,7 +190,15 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         """Names of the features seen in ``fit``."""
         return np.asarray(self.estimator_.feature_names_in_)
 
-    def fit(self, X: Any, y: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the classifier, unless it is fitted already, and the repair of its scores.
 
         Parameters
@@ -180,6 +209,9 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             Two classes; the larger label is class 1.
         sensitive_features : column, table or Groups
             At least two groups; several columns are crossed. They need not be among the features.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity); see `QuantileRepair.fit`. Predictions
+            need them, too.
         sample_weight : array-like of shape (n,), optional
             Weights for the classifier (for a pipeline: for its last step) and for the repair, where weight k
             equals k copies of a row.
@@ -189,8 +221,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self
         """
         check_real(self.amount, name="amount", most=1.0)
-        check_small_groups(self.small_groups, self.min_group_size)
-        check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
+        self._new_repair().check_parameters()
         labels, classes = two_classes(y, type(self).__name__)
         size = n_rows(X)
         check_length(labels, size=size, name="y")
@@ -199,10 +230,16 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         groups = groups_to_repair(
             sensitive_features, n_rows=size, weights=weights, grouping=self.grouping, missing=self.missing
         )
+        positive = (labels == classes[1]).astype(np.int64)
+        cells = strata_to_repair(
+            strata, groups, criterion=self.criterion, labels=positive, weights=weights, randomize=self.randomize
+        )
         self._check_estimator()
         with config_context(enable_metadata_routing=False):  # weights are passed by step name
             model, scores = self._model_and_scores(X, labels, classes, weights)
-        self.repair_ = self._new_repair().fit(scores, sensitive_features=groups, sample_weight=weights)
+        self.repair_ = self._new_repair().fit(
+            scores, positive, sensitive_features=groups, strata=cells, sample_weight=weights
+        )
         self.estimator_ = model
         self.classes_ = classes
         return self
@@ -218,6 +255,10 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         return QuantileRepair(
             self.target,
             self.amount,
+            criterion=self.criterion,
+            stratum_weight=self.stratum_weight,
+            randomize=self.randomize,
+            random_state=self.random_state,
             grouping=self.grouping,
             missing=self.missing,
             small_groups=self.small_groups,
@@ -235,14 +276,17 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Update the repair with one batch of a stream; the classifier stays the same, and no labels are needed.
+        """Update the repair with one batch of a stream; the classifier stays the same.
+
+        Demographic parity needs no labels.
 
         Parameters
         ----------
         X : table or matrix with n rows
             Whatever the classifier accepts; one or more rows.
         y : array-like of shape (n,), optional
-            Used only in the first call, where nothing was fitted before.
+            Needed in the first call, where nothing was fitted before, and by criteria that compare people with the same
+            label; see `QuantileRepair.partial_fit`.
         classes : array-like of shape (2,), optional
             The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
             only compared.
@@ -269,15 +313,26 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
             check_classes(classes, np.asarray(self.estimator.classes_))
             scores, repair = model_scores(self.estimator, X), self._new_repair()
-            repair.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            labels = self._batch_labels(y, self.estimator.classes_)
+            repair.partial_fit(scores, labels, sensitive_features=sensitive_features, sample_weight=sample_weight)
             self.repair_, self.estimator_ = repair, self.estimator
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
         check_classes(classes, self.classes_)
         scores = model_scores(self.estimator_, X)
         self.repair_.set_params(stream_half_life=self.stream_half_life, new_groups=self.new_groups)
-        self.repair_.partial_fit(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        labels = self._batch_labels(y, self.classes_)
+        self.repair_.partial_fit(scores, labels, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return self
+
+    def _batch_labels(self, y: Any, classes: ArrayLike) -> NDArray[np.int64] | None:
+        """Return the labels of a batch as 0 and 1; it need not have both."""
+        if y is None or not needs_labels(self.criterion):
+            return None
+        labels, known = np.asarray(y), np.asarray(classes)
+        if not np.isin(labels, known).all():
+            raise ValueError("y has labels that the classifier was not fitted with.")
+        return (labels == known[1]).astype(np.int64)
 
     def _model_and_scores(
         self, X: Any, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
@@ -304,7 +359,9 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         )
         return model, positive_scores(out_of_fold)
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None, expected: bool = False
+    ) -> NDArray[np.float64]:
         """Return the repaired probabilities of the two classes.
 
         Parameters
@@ -313,6 +370,10 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             Whatever the classifier accepts.
         sensitive_features : column, table or Groups
             The group of each row, which is required. One that was not seen in ``fit`` raises.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+        keys, expected
+            For ``randomize=True``; see `QuantileRepair.transform`.
 
         Returns
         -------
@@ -325,19 +386,28 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 "depends on the group. Pass sensitive_features=, with the columns used in fit."
             )
         scores = model_scores(self.estimator_, X)
-        positive = np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features)).ravel()
+        repaired = self.repair_.transform(
+            scores, sensitive_features=sensitive_features, strata=strata, keys=keys, expected=expected
+        )
+        positive = np.asarray(repaired).ravel()
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None) -> NDArray[Any]:
         """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
-        above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
+        above = self.predict_proba(X, sensitive_features=sensitive_features, strata=strata, keys=keys)[:, 1] > 0.5
         return np.asarray(self.classes_[above.astype(int)])
 
     def score(
-        self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the accuracy of ``predict``."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
+        predicted = self.predict(X, sensitive_features=sensitive_features, strata=strata)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

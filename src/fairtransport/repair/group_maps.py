@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
+from fairtransport._validation import check_choice
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
+from fairtransport.repair._label_maps import equalized_odds_maps
+from fairtransport.repair._score_counts import ScoreCounts
 from fairtransport.repair._small_groups import MapSources, check_small_groups
+from fairtransport.repair._target_maps import GroupSamples, maps_to_target
 from fairtransport.repair.group_checks import with_dropped_labels
-from fairtransport.transport.line import QuantileMap, Sample, quantile_map
-from fairtransport.transport.targets import TARGET_SIZE, TARGET_WORDS, resolve_target
+from fairtransport.transport.line import QuantileMap
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.histograms import Grid, GroupHistograms
+    from fairtransport.repair._target_maps import FoundMaps
+    from fairtransport.repair.randomized_maps import RandomizedMaps
 
-__all__ = ["GroupMaps", "MapOptions"]
+__all__ = ["GroupMaps", "MapOptions", "positives_of", "rows_with_label"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +38,30 @@ class MapOptions:
     target: Any = "barycenter_w2"
     small_groups: str = "keep"
     min_group_size: int = 30
+    criterion: str = "demographic_parity"
+    stratum_weight: str | None = None
+    randomize: bool = False
+    own_maps: bool = False  # of groups of any size, as cells of strata have
 
     def check(self) -> None:
-        """Raise for a treatment of small groups that is not allowed; the target is checked with the groups."""
+        """Raise for options that are not allowed; the target is checked with the groups."""
         check_small_groups(self.small_groups, self.min_group_size)
+        check_choice(self.criterion, CRITERIA, name="criterion")
+        if self.stratum_weight is not None:
+            check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+        if not isinstance(self.randomize, (bool, np.bool_)):
+            raise TypeError(f"randomize must be True or False; got a {type(self.randomize).__name__}.")
+        if self.randomize and self.criterion != "equalized_odds":
+            raise ValueError(
+                f"randomize=True is for criterion='equalized_odds': with criterion={self.criterion!r}, maps without "
+                "any randomness make the distributions equal."
+            )
+
+    def sources(self, sizes: ArrayLike) -> MapSources:
+        """Return which groups each map and the target are computed from, for groups with so many rows."""
+        weigh_by_size = isinstance(self.target, str) and self.target == "barycenter_w2"
+        chosen = MapSources.choose(sizes, self.small_groups, self.min_group_size, by_size=weigh_by_size)
+        return chosen.with_own_maps(sizes) if self.own_maps else chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +82,8 @@ class GroupMaps:
         Without rows.
     group_sizes : ndarray of int of shape (n_groups,)
         Training rows of each group.
+    randomized : RandomizedMaps, optional
+        The randomised repair; the maps are then those of the expected scores.
 
     Examples
     --------
@@ -71,6 +100,7 @@ class GroupMaps:
     target: NDArray[np.float64]
     groups: Groups
     group_sizes: NDArray[np.int64]
+    randomized: RandomizedMaps | None = None
 
     @classmethod
     def from_scores(
@@ -79,6 +109,7 @@ class GroupMaps:
         groups: Groups,
         weights: NDArray[np.float64] | None,
         options: MapOptions,
+        labels: NDArray[np.int64] | None = None,
     ) -> GroupMaps:
         """Return the maps of rows, which have positive weights.
 
@@ -89,6 +120,8 @@ class GroupMaps:
             Of the same rows; labels that `Groups.settle` dropped get the common map.
         weights : ndarray of shape (n,) or None
         options : MapOptions
+        labels : ndarray of shape (n,), optional
+            0 or 1; needed for criteria that compare rows with the same label.
 
         Returns
         -------
@@ -96,16 +129,32 @@ class GroupMaps:
         """
         n_kept, groups = len(groups), with_dropped_labels(groups)
 
-        def sample_of(members: tuple[int, ...]) -> Sample:
-            rows: Any = slice(None) if len(members) == len(groups) else groups.rows[members[0]]
-            if 1 < len(members) < len(groups):
-                rows = np.concatenate([groups.rows[group] for group in members])
-            return Sample.from_values(scores[rows], None if weights is None else weights[rows])
+        def sizes_of(members: Groups) -> NDArray[np.int64]:
+            return np.where(np.arange(len(groups)) < n_kept, members.counts, 0)
 
-        masses = [rows.size if weights is None else weights[rows].sum() for rows in groups.rows]
-        sizes = np.where(np.arange(len(groups)) < n_kept, groups.counts, 0)
-        samples = _Samples(sample_of, lambda _, sample: _count_ties(sample.values), np.asarray(masses, np.float64))
-        return cls._fit(samples, sizes, groups, options)
+        sizes = sizes_of(groups)
+        if options.criterion == "demographic_parity":
+            found = maps_to_target(
+                GroupSamples.of_rows(scores, groups, weights), options.sources(sizes), options.target, groups
+            )
+            return cls._of(found, groups, sizes)
+        if labels is None:
+            raise ValueError(f"criterion={options.criterion!r} compares people with the same label: it needs labels.")
+        positive = labels == 1
+        n_positive = sizes_of(groups.select(positive))
+        if options.criterion == "equal_opportunity":
+            kept = GroupSamples.of_rows(
+                scores[positive], groups.select(positive), None if weights is None else weights[positive]
+            )
+            found = maps_to_target(kept, options.sources(n_positive), options.target, groups)
+            return cls._of(found.extended(0.0, 1.0), groups, sizes)
+
+        def counts_of(members: tuple[int, ...]) -> ScoreCounts:
+            rows = np.flatnonzero(np.isin(groups.codes, members))
+            return ScoreCounts.from_rows(scores[rows], labels[rows], None if weights is None else weights[rows])
+
+        rarer = np.minimum(n_positive, sizes - n_positive)
+        return cls._equalized(counts_of, rarer, sizes, groups, options=options, ends=(0.0, 1.0))
 
     @classmethod
     def from_histograms(cls, histograms: GroupHistograms, options: MapOptions) -> GroupMaps:
@@ -114,7 +163,8 @@ class GroupMaps:
         Parameters
         ----------
         histograms : GroupHistograms
-            Each group has a positive weight.
+            Each group has a positive weight. Criteria that compare rows with the same label need histograms with
+            labels; for equal opportunity those of positive rows alone suffice.
         options : MapOptions
 
         Returns
@@ -122,12 +172,27 @@ class GroupMaps:
         GroupMaps
             The knots are nodes of the grid.
         """
-        samples = _Samples(
-            histograms.pooled_sample,
-            lambda members, sample: _count_at_knots(histograms, members, sample.values),
-            np.asarray(histograms.weights, dtype=np.float64),
+        sizes, groups, grid = histograms.rows, histograms.groups, histograms.grid
+        if options.criterion == "demographic_parity":
+            found = maps_to_target(
+                GroupSamples.of_histograms(histograms), options.sources(sizes), options.target, groups
+            )
+            return cls._of(found, groups, sizes)
+        if options.criterion == "equal_opportunity":
+            kept = positives_of(histograms)
+            found = maps_to_target(GroupSamples.of_histograms(kept), options.sources(kept.rows), options.target, groups)
+            return cls._of(found.extended(grid.low, grid.high), groups, sizes)
+        if not histograms.has_labels:
+            raise ValueError(f"criterion={options.criterion!r} compares people with the same label: it needs labels.")
+        by_label = np.min([rows_with_label(histograms, label) for label in (0, 1)], axis=0)
+        return cls._equalized(
+            lambda members: ScoreCounts.from_histograms(histograms, members),
+            by_label,
+            sizes,
+            groups,
+            options=options,
+            ends=(grid.low, grid.high),
         )
-        return cls._fit(samples, histograms.rows, histograms.groups, options)
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
         """Return the maps with those of new groups, whose scores are not changed.
@@ -157,87 +222,50 @@ class GroupMaps:
         )
 
     @classmethod
-    def _fit(cls, samples: _Samples, sizes: NDArray[np.int64], groups: Groups, options: MapOptions) -> GroupMaps:
-        weigh_by_size = isinstance(options.target, str) and options.target == "barycenter_w2"
-        sources = MapSources.choose(sizes, options.small_groups, options.min_group_size, by_size=weigh_by_size)
-        known = {members: samples.sample_of(members) for members in {*sources.maps, *sources.target}}
-        target = _find_target(options.target, samples, known, sources.target, groups)
-        maps = {members: _map_with_ties(known[members], target).prepare() for members in {*sources.maps}}
-        rows = {members: samples.rows_at_knots(members, known[members]) for members in maps}
+    def _equalized(
+        cls,
+        counts_of: Callable[[tuple[int, ...]], ScoreCounts],
+        rarer: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        groups: Groups,
+        *,
+        options: MapOptions,
+        ends: tuple[float, float],
+    ) -> GroupMaps:
+        """Return the maps for equalized odds; ``rarer`` are the rows of each group with the rarer label."""
+        found = equalized_odds_maps(
+            counts_of,
+            options.sources(rarer),
+            groups,
+            target=options.target,
+            stratum_weight=options.stratum_weight,
+            randomize=options.randomize,
+        )
+        return cls._of(found if options.randomize else found.extended(*ends), groups, sizes)
+
+    @classmethod
+    def _of(cls, found: FoundMaps, groups: Groups, sizes: NDArray[np.int64]) -> GroupMaps:
         return cls(
-            tuple(maps[members] for members in sources.maps),
-            tuple(rows[members] for members in sources.maps),
-            sources.own_map,
-            target.equal_mass(TARGET_SIZE),
+            found.maps,
+            found.rows_at_knots,
+            found.own_map,
+            found.target.equal_mass(TARGET_SIZE),
             Groups.from_spec(groups.to_spec()),
             sizes,
+            found.randomized,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Samples:
-    """The distributions of groups, however their rows are stored.
-
-    ``sample_of`` returns the distribution of the rows of some groups together, ``rows_at_knots`` how many of these
-    rows share each knot; ``masses`` weigh the groups.
-    """
-
-    sample_of: Callable[[tuple[int, ...]], Sample]
-    rows_at_knots: Callable[[tuple[int, ...], Sample], NDArray[np.int64]]
-    masses: NDArray[np.float64]
+def rows_with_label(histograms: GroupHistograms, label: int) -> NDArray[np.int64]:
+    """Return the rows of each group with one label; with weights, the effective number of rows."""
+    masses, squares = (array[label].sum(axis=1) for array in (histograms.by_class, histograms.squares_by_class))
+    rows = np.divide(masses**2, squares, out=np.zeros_like(masses), where=squares > 0)
+    return np.rint(rows).astype(np.int64)
 
 
-def _find_target(
-    target: Any,
-    samples: _Samples,
-    known: dict[tuple[int, ...], Sample],
-    compared: tuple[tuple[int, ...], ...],
-    groups: Groups,
-) -> Sample:
-    everyone = tuple(range(len(groups)))
-    if isinstance(target, str) and target in TARGET_WORDS:
-        if target == "pooled":
-            return samples.sample_of(everyone)
-        masses = [samples.masses[list(members)].sum() for members in compared]
-        return resolve_target(target, [known[members] for members in compared], masses)
-    filled = [group for group in everyone if samples.masses[group] > 0]
-    return resolve_target(
-        target,
-        [known.get((group,)) or samples.sample_of((group,)) for group in filled],
-        samples.masses[filled],
-        labels=[groups.labels[group] for group in filled],
-        names=[groups.names[group] for group in filled],
-    )
-
-
-def _count_ties(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how often each distinct one of ascending values occurs."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    return np.diff(np.append(starts, values.size))
-
-
-def _count_at_knots(
-    histograms: GroupHistograms, members: Sequence[int], knots: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the rows of some groups at each knot; with weights, the least number there can be: (sum w)^2 / sum w^2."""
-    nodes = np.searchsorted(histograms.grid.nodes, knots)
-    mass = histograms.by_group[list(members)].sum(axis=0)[nodes]
-    squares = histograms.squares_by_class[:, list(members)].sum(axis=(0, 1))[nodes]
-    least = np.divide(mass**2, squares, out=np.ones_like(mass), where=squares > 0)
-    return np.maximum(1, np.floor(least * (1 + 1e-9))).astype(np.int64)
-
-
-def _map_with_ties(source: Sample, target: Sample) -> QuantileMap:
-    """Map the source to the target, where scores that differ only by rounding share one image.
-
-    Equal rows can get scores that differ in the last bits: libraries add in another order in a batch of another
-    size, or on another thread. Taken as different, two such scores would split the mass of a tie between them,
-    and their images could lie far apart. The tolerance follows the rounding error of a logistic function.
-    """
-    values = source.values
-    tolerance = 1e-12 * values * (1.0 - values) + 16 * np.finfo(np.float64).eps * values
-    starts = np.append(True, np.diff(values) > tolerance[1:])
-    tie = np.cumsum(starts) - 1
-    merged = quantile_map(Sample(values[starts][tie], source.levels), target)
-    distinct = np.append(True, values[1:] != values[:-1])
-    return QuantileMap(values[distinct], merged.images[tie[distinct]])
+def positives_of(histograms: GroupHistograms) -> GroupHistograms:
+    """Return the histograms of rows with label 1; those without labels are of such rows already."""
+    if not histograms.has_labels:
+        return histograms
+    squares = None if histograms.squares is None else histograms.squares[1:]
+    return replace(histograms, masses=histograms.masses[1:], squares=squares, rows=rows_with_label(histograms, 1))

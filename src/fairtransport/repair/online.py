@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._labels import is_positive
 from fairtransport._sklearn.streaming import NEW_GROUP_ROWS, encode_batch_groups
 from fairtransport._validation import check_length, check_weights
+from fairtransport.criteria import needs_labels
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
-from fairtransport.repair.group_maps import GroupMaps
+from fairtransport.repair._criterion_checks import check_label_counts, require_labels
+from fairtransport.repair.group_maps import GroupMaps, positives_of
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.groups import Groups
     from fairtransport.repair.group_maps import MapOptions
@@ -79,6 +82,7 @@ class OnlineRepairState:
     def from_first_batch(
         cls,
         scores: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         groups: Groups,
         options: MapOptions,
@@ -92,6 +96,8 @@ class OnlineRepairState:
         ----------
         scores : array-like of shape (n,) or (n, 1)
             Within [0, 1].
+        y : array-like of shape (n,), optional
+            Labels, for criteria that compare people with the same label.
         groups : Groups
             Of the same rows.
         options, stream_half_life, new_groups
@@ -108,7 +114,11 @@ class OnlineRepairState:
                 f"All {values.size} scores of the first batch are equal, so there is nothing to repair: check that the "
                 "model that made them was able to learn, or begin with more rows."
             )
-        histograms = count_scores(values, sensitive_features=groups, sample_weight=sample_weight, n_bins=_BINS)
+        weights = check_weights(sample_weight, size=values.size)
+        histograms = _count_batch(values, y, groups, weights, options=options, grid=Grid(n_bins=_BINS))
+        check_label_counts(histograms, options.criterion)
+        if options.criterion == "equal_opportunity":
+            histograms = positives_of(histograms)
         return cls(histograms, GroupMaps.from_histograms(histograms, options), options, stream_half_life, new_groups)
 
     @classmethod
@@ -130,12 +140,22 @@ class OnlineRepairState:
         OnlineRepairState
             The rows count as no more than an endless stream would leave: ``stream_half_life / log(2)``.
         """
+        if options.criterion == "equalized_odds":
+            raise ValueError(
+                "This repair was not fitted to a stream, and its maps do not tell which rows had which label. With "
+                "criterion='equalized_odds', begin with partial_fit, or fit the repair again."
+            )
         histograms = _count_knots(maps, grid or Grid(n_bins=_BINS))
         keep = min(1.0, stream_half_life / np.log(2.0) / float(histograms.weights.sum()))
         return cls(histograms.forget(keep), maps, options, stream_half_life, new_groups)
 
     def update(
-        self, scores: ArrayLike, *, sensitive_features: Any, sample_weight: ArrayLike | None = None
+        self,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        sensitive_features: Any,
+        sample_weight: ArrayLike | None = None,
     ) -> OnlineRepairState:
         """Return the state after one more batch.
 
@@ -143,6 +163,8 @@ class OnlineRepairState:
         ----------
         scores : array-like of shape (n,) or (n, 1)
             Scores before repair, within the range of the grid.
+        y : array-like of shape (n,), optional
+            Labels, for criteria that compare people with the same label; a batch with one label needs 0 and 1.
         sensitive_features : column, table or Groups
             The same columns as before; groups may be absent.
         sample_weight : array-like of shape (n,), optional
@@ -157,14 +179,10 @@ class OnlineRepairState:
         groups = encode_batch_groups(self.maps.groups, sensitive_features, self.new_groups)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         weights = check_weights(sample_weight, size=values.size)
-        batch = count_scores(
-            values,
-            sensitive_features=groups,
-            sample_weight=weights,
-            range=(grid.low, grid.high),
-            n_bins=grid.n_bins,
-        )
-        size = float(values.size if weights is None else weights.sum())
+        batch = _count_batch(values, y, groups, weights, options=self.options, grid=grid)
+        if self.options.criterion == "equal_opportunity":
+            batch = positives_of(batch)
+        size = float(batch.weights.sum())
         before = _discount(_add_groups(self.histograms, groups, self.maps), 0.5 ** (size / self.stream_half_life))
         return self._with(before + batch)
 
@@ -192,6 +210,30 @@ class OnlineRepairState:
 
     def _with(self, histograms: GroupHistograms) -> OnlineRepairState:
         return replace(self, histograms=histograms, maps=GroupMaps.from_histograms(histograms, self.options))
+
+
+def _count_batch(
+    scores: NDArray[np.float64],
+    y: ArrayLike | None,
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    *,
+    options: MapOptions,
+    grid: Grid,
+) -> GroupHistograms:
+    """Return the histograms of a batch, with labels where the criterion needs them."""
+    labels = None
+    if needs_labels(options.criterion):
+        require_labels(y, options.criterion)
+        labels = is_positive(np.asarray(y), size=scores.size, name="y").astype(np.int64)
+    return count_scores(
+        scores,
+        labels,
+        sensitive_features=groups,
+        sample_weight=weights,
+        range=(grid.low, grid.high),
+        n_bins=grid.n_bins,
+    )
 
 
 def _count_knots(maps: GroupMaps, grid: Grid) -> GroupHistograms:

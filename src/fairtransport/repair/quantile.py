@@ -17,18 +17,30 @@ from fairtransport._validation import check_choice, check_length, check_real, ch
 from fairtransport._warnings import warn_caller
 from fairtransport.groups import MIN_GROUP_SIZE, Groups
 from fairtransport.histograms import Grid
+from fairtransport.repair._criterion_checks import (
+    check_label_counts,
+    check_seed,
+    check_stream_criterion,
+    strata_to_repair,
+    stratum_codes,
+    training_labels,
+)
 from fairtransport.repair.group_checks import check_histograms, groups_to_repair, require_groups, with_dropped_labels
 from fairtransport.repair.group_maps import GroupMaps, MapOptions
 from fairtransport.repair.online import OnlineRepairState
+from fairtransport.repair.randomized_maps import row_draws
+from fairtransport.repair.stratum_maps import StratumMaps
+from fairtransport.repair.summary import MAP_ROWS, describe_repair
 from fairtransport.tables import RepairLookup
 from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.strata import Strata
     from fairtransport.tables import TableCounts
 
-__all__ = ["QuantileRepair", "describe_small_groups"]
+__all__ = ["QuantileRepair"]
 
 _OUTPUTS = ("default", "pandas", "polars")
 
@@ -48,6 +60,19 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         all rows. A group label: the distribution of that group. An array: the distribution of these scores.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Whose scores should have the same distribution in all groups: those of all people, of people with the same
+        label (equalized odds), or of people with the positive label (equal opportunity). Labels are needed in ``fit``
+        only. One map for each group reaches equal opportunity exactly, but equalized odds only as far as two
+        conditions on one map allow; see ``randomize``.
+    stratum_weight : {"equal", "share"}, optional
+        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
+        of the rows.
+    randomize : bool, default=False
+        For ``criterion="equalized_odds"``: reach it exactly, at every threshold, by drawing scores at random. Scores
+        then tell no more about the label in any group than in the group where they tell least.
+    random_state : int, default=0
+        Seed of the draws of ``randomize=True``. The same rows get the same scores in every call.
     grouping : {"crossed", "each"}, default="crossed"
         Several sensitive columns are crossed. ``"each"`` is for one column only: with several, groups overlap and a
         row would have more than one map.
@@ -60,7 +85,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         leaves them out. ``"pool"``: the same maps, and the small groups enter the target as one group. ``"drop"``: they
         use the common map and are left out of the target.
     min_group_size : int, default=30
-        A group with fewer rows (of positive weight) is small. 1 gives every group a map of its own.
+        A group with fewer rows (of positive weight) is small; for equal opportunity, with fewer rows of the positive
+        label, and for equalized odds, of either label. 1 gives every group a map of its own.
     stream_half_life : float, default=10000
         For ``partial_fit``: a row counts half after this many further rows of the stream, so that groups keep their
         shares.
@@ -85,6 +111,13 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Whether the map of a group was computed from the rows of that group alone.
     small_groups_ : tuple
         Labels of the groups without a map of their own.
+    strata_ : Strata or None
+        The strata seen in ``fit``, without their rows.
+    stratum_maps_ : StratumMaps
+        The maps of each group within each stratum, and how many rows each was computed from; only after a fit with
+        strata.
+    randomized_maps_ : RandomizedMaps
+        The probabilities of ``randomize=True``; ``maps_`` are then those of the expected scores.
     n_features_in_ : int
         Always 1.
     grid_ : Grid or None
@@ -121,11 +154,30 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     It is non-decreasing, so the order within a group is kept. A score that many rows share stays one score: such groups
     come as close to the target as that allows.
 
+    *Equal opportunity.* The same, with the distributions of the rows with a positive label, and applied to all rows.
+    Beyond the lowest and the highest of these scores the map is linear to the end of the range.
+
+    *Equalized odds.* The increasing maps that minimise the sum over labels and pairs of groups of Wasserstein-1
+    distances, among those that keep the distribution of all repaired scores together. That distribution is the one
+    of the best partial repair for demographic parity or equal opportunity, whatever its amount, so that the maps are
+    never worse than it on the training rows. (Were it free, a constant would be best.) The minimum is a shortest path
+    through the ways of merging the rankings of two groups, in up to 256 slices, and found for more than two groups by
+    merging one pair after the other.
+
+    *Randomised equalized odds.* The receiver operating characteristic (ROC) curve that all groups get is the pointwise
+    minimum of the concave hulls of their curves, the highest that all can have [3]_; the distribution of all repaired
+    scores is the target. With ``amount`` below 1, drawn and original scores are averaged.
+
+    *Strata.* Each stratum has a target and maps of its own. Where a group has n < ``min_group_size`` rows in a stratum,
+    its score there is the mean of this map's and the group's overall one, with weights n / ``min_group_size`` and the
+    rest. A stratum with rows of one group only is left unchanged.
+
     References
     ----------
     .. [1] Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Sections "SDP-Fair Classification
            with OT" and "Results".
     .. [2] Jiang, Pacchiano, Stepleton, Jiang and Chiappa (2020), "Wasserstein Fair Classification", UAI.
+    .. [3] Hardt, Price and Srebro (2016), "Equality of Opportunity in Supervised Learning", NeurIPS.
 
     Examples
     --------
@@ -143,6 +195,10 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         target: Any = "barycenter_w2",
         amount: float = 1.0,
         *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        randomize: bool = False,
+        random_state: int = 0,
         grouping: str = "crossed",
         missing: str = "error",
         small_groups: str = "keep",
@@ -152,6 +208,10 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     ) -> None:
         self.target = target
         self.amount = amount
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.randomize = randomize
+        self.random_state = random_state
         self.grouping = grouping
         self.missing = missing
         self.small_groups = small_groups
@@ -162,9 +222,10 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     def fit(
         self,
         scores: ArrayLike,
-        y: Any = None,  # noqa: ARG002 - scikit-learn's signature
+        y: ArrayLike | None = None,
         *,
         sensitive_features: Any,
+        strata: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Find the target and the map of each group.
@@ -173,10 +234,14 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         ----------
         scores : array-like of shape (n,) or (n, 1)
             Scores within [0, 1].
-        y : ignored
-            Present for compatibility with scikit-learn.
+        y : array-like of shape (n,), optional
+            Two labels, of which the larger is positive; required by criteria that compare people with the same label,
+            and otherwise ignored.
         sensitive_features : column, table or Groups
             At least two groups; several columns are crossed.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity). Several columns are crossed, and numbers
+            are cut at quantiles; see `fairtransport.strata.make_strata`. ``transform`` needs them, too.
         sample_weight : array-like of shape (n,), optional
             Weight k equals k copies of a row, and weight 0 none.
 
@@ -184,19 +249,31 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         values = check_scores(scores)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
+        labels = training_labels(y, values.size, self.criterion)
+        cells = strata_to_repair(
+            strata, groups, criterion=self.criterion, labels=labels, weights=weights, randomize=self.randomize
+        )
         if weights is not None:  # weight 0 means zero copies of a row
             kept = weights > 0
             values, weights, groups = values[kept], weights[kept], groups.select(kept)
+            labels = None if labels is None else labels[kept]
+            cells = None if cells is None else cells.select(kept)
         if np.ptp(values) == 0:
             raise ValueError(
                 f"All {values.size} scores are equal, so there is nothing to repair: check that the model that "
                 "computed them was able to learn."
             )
-        self._set_maps(GroupMaps.from_scores(values, groups, weights, self._map_options()), grid=None, set_aside={})
+        options = self._map_options()
+        maps = GroupMaps.from_scores(values, groups, weights, options, labels)
+        within = None
+        if cells is not None:
+            settled = with_dropped_labels(groups)
+            within = StratumMaps.from_scores(values, settled, weights, options, strata=cells, labels=labels)
+        self._set_maps(maps, within, grid=None, set_aside={})
         self._warn_if_all_small()
         return self
 
@@ -217,30 +294,32 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         --------
         TableRepair : Counts a table, fits this repair to the counts, and repairs tables.
         """
-        self._check_parameters()
+        self.check_parameters()
         check_histograms(counts.histograms)
+        check_label_counts(counts.histograms, self.criterion)
         maps = GroupMaps.from_histograms(counts.histograms, self._map_options())
-        self._set_maps(maps, grid=counts.histograms.grid, set_aside=counts.set_aside)
+        self._set_maps(maps, None, grid=counts.histograms.grid, set_aside=counts.set_aside)
         self._warn_if_all_small()
         return self
 
     def partial_fit(
         self,
         scores: ArrayLike,
-        y: Any = None,  # noqa: ARG002 - scikit-learn's signature
+        y: ArrayLike | None = None,
         *,
         sensitive_features: Any,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Update the maps with one batch of a stream; no labels are needed.
+        """Update the maps with one batch of a stream; demographic parity needs no labels.
 
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, 1)
             Scores before repair, of one or more rows; within [0, 1], or within the range of the table that the repair
             was fitted to.
-        y : ignored
-            Present for compatibility with scikit-learn.
+        y : array-like of shape (n,), optional
+            Labels of the batch, which may come later than its scores; required by criteria that compare people with the
+            same label, and otherwise ignored. Batches with one label only need labels 0 and 1.
         sensitive_features : column, table or Groups
             The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is added: see
             ``new_groups``.
@@ -267,17 +346,24 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         of its own continues from as many rows as it had (at least ten), distributed like those that its map was
         computed from. All together they count as no more rows than an endless stream would leave:
         ``stream_half_life / log(2)``.
+
+        For equal opportunity all this is said of rows with a positive label; the others are not used. For equalized
+        odds a stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label.
         """
-        self._check_parameters()
+        self.check_parameters()
+        check_stream_criterion(self.criterion, y, randomize=self.randomize, strata=hasattr(self, "stratum_maps_"))
         if hasattr(self, "maps_"):
             state = self.online_state()
-            return self.resume(state.update(scores, sensitive_features=sensitive_features, sample_weight=sample_weight))
+            return self.resume(
+                state.update(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            )
         values = Grid().check(scores)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
         return self.resume(
             OnlineRepairState.from_first_batch(
                 values,
+                y,
                 groups=groups,
                 sample_weight=weights,
                 options=self._map_options(),
@@ -312,7 +398,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         -------
         self
         """
-        self._set_maps(state.maps, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
+        self._set_maps(state.maps, None, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
         self.counted_ = state.histograms
         return self
 
@@ -324,7 +410,15 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         GroupMaps
         """
         check_is_fitted(self)
-        return GroupMaps(self.maps_, self.rows_at_knots_, self.own_map_, self.target_, self.groups_, self.group_sizes_)
+        return GroupMaps(
+            self.maps_,
+            self.rows_at_knots_,
+            self.own_map_,
+            self.target_,
+            self.groups_,
+            self.group_sizes_,
+            vars(self).get("randomized_maps_"),
+        )
 
     def use_maps(self, maps: GroupMaps) -> Self:
         """Use other maps of scores in the same range, and discard the histograms of a stream.
@@ -337,7 +431,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         -------
         self
         """
-        self._set_maps(maps, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
+        self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
         return self
 
     def lookup(self) -> RepairLookup:
@@ -355,6 +449,11 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             each bin.
         """
         check_is_fitted(self)
+        if hasattr(self, "randomized_maps_"):
+            raise ValueError(
+                "A randomised repair has no lookup table: each row gets a draw of its own. Use transform, or fit a "
+                "repair with randomize=False."
+            )
         if self.grid_ is None:
             raise ValueError(
                 "This repair was fitted to arrays; a lookup table needs maps of counts, as TableRepair and fit_counts "
@@ -364,13 +463,21 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
 
     @property
+    def strata_(self) -> Strata | None:
+        """The strata seen in ``fit``, without their rows."""
+        within: StratumMaps | None = vars(self).get("stratum_maps_")
+        return None if within is None else within.strata
+
+    @property
     def small_groups_(self) -> tuple[Any, ...]:
         """Labels of the groups without a map of their own."""
         return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise for parameters that are not allowed; ``target`` is checked with the groups."""
         check_real(self.amount, name="amount", most=1.0)
         self._map_options().check()
+        check_seed(self.random_state)
         check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
 
     def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
@@ -379,9 +486,18 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         )
 
     def _map_options(self) -> MapOptions:
-        return MapOptions(self.target, self.small_groups, self.min_group_size)
+        return MapOptions(
+            self.target,
+            self.small_groups,
+            self.min_group_size,
+            self.criterion,
+            self.stratum_weight,
+            bool(self.randomize),
+        )
 
-    def _set_maps(self, fitted: GroupMaps, *, grid: Grid | None, set_aside: dict[str, int]) -> None:
+    def _set_maps(
+        self, fitted: GroupMaps, within: StratumMaps | None, *, grid: Grid | None, set_aside: dict[str, int]
+    ) -> None:
         self.grid_, self.set_aside_ = grid, set_aside
         self.maps_ = fitted.maps
         self.rows_at_knots_ = fitted.rows_at_knots
@@ -390,24 +506,38 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self.groups_ = fitted.groups
         self.group_sizes_ = fitted.group_sizes
         self.n_features_in_ = 1
-        if hasattr(self, "counted_"):  # of a stream before this fit
-            del self.counted_
+        for name in ("counted_", "randomized_maps_", "stratum_maps_"):  # of a fit or a stream before this one
+            self.__dict__.pop(name, None)
+        if fitted.randomized is not None:
+            self.randomized_maps_ = fitted.randomized
+        if within is not None:
+            self.stratum_maps_ = within
 
     def _warn_if_all_small(self) -> None:
         if not self.own_map_.any():
+            which = "Fewer than two" if self.criterion == "equalized_odds" else "None"
             warn_caller(
-                f"None of the {len(self.groups_)} groups has min_group_size={self.min_group_size} rows, so the same "
-                "map is applied to all of them and their ranks stay as different as they were. Give more rows, or set "
-                "a smaller min_group_size=.",
+                f"{which} of the {len(self.groups_)} groups {'has' if which == 'None' else 'have'} "
+                f"min_group_size={self.min_group_size} rows{MAP_ROWS[self.criterion]}, so the same map is applied to "
+                "all of them and their ranks stay as different as they were. Give more rows, or set a smaller "
+                "min_group_size=.",
                 UserWarning,
             )
 
     def _html_repr(self) -> str:
         groups = vars(self).get("groups_")
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_small_groups(self))
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self))
 
-    def transform(self, scores: ArrayLike, *, sensitive_features: Any) -> NDArray[np.float64]:
-        """Return the repaired scores.
+    def transform(
+        self,
+        scores: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        keys: Any = None,
+        expected: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the repaired scores; labels are never needed.
 
         Parameters
         ----------
@@ -415,6 +545,16 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             Scores within [0, 1].
         sensitive_features : column, table or Groups
             The group of each row. One that was not seen in ``fit`` raises.
+        strata : column or table, optional
+            The stratum of each row; required if the repair was fitted with strata. One that was not seen in ``fit``
+            raises.
+        keys : array-like of shape (n,), optional
+            For ``randomize=True``: what identifies each person, such as a customer number. A person then has the same
+            draw in every call, whatever the score. By default a draw belongs to a score and a group, so that a row is
+            treated alike in every batch; rows that share both get different draws, in their order.
+        expected : bool, default=False
+            For ``randomize=True``: return the mean of each row's score over all draws, which does not depend on
+            ``keys`` and ``random_state``. Equalized odds hold for drawn scores, not for expected ones.
 
         Returns
         -------
@@ -429,20 +569,46 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             sensitive_features = with_dropped_labels(sensitive_features)
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        codes, n_threads = groups.memberships[0], config.NUMBA_NUM_THREADS
-        return self._to_output(move_by_code(values, codes, self.maps_, amount, n_threads=n_threads), scores)
+        strata_codes = stratum_codes(self.strata_, strata, values.size)
+        repaired = self._repaired(values, groups.memberships[0], strata_codes, amount, keys=keys, expected=expected)
+        return self._to_output(repaired, scores)
+
+    def _repaired(
+        self,
+        scores: NDArray[np.float64],
+        groups: NDArray[Any],
+        strata: NDArray[np.int64] | None,
+        amount: float,
+        *,
+        keys: Any = None,
+        expected: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the repaired scores of rows of these groups and strata."""
+        n_threads = config.NUMBA_NUM_THREADS
+        randomized = vars(self).get("randomized_maps_")
+        if keys is not None and randomized is None:
+            raise ValueError("keys are for randomize=True; this repair is not randomised.")
+        if randomized is not None and not expected:
+            drawn = randomized.draw(scores, groups, row_draws(scores, groups, self.random_state, keys))
+            return (1.0 - amount) * scores + amount * drawn
+        if strata is not None:
+            codes = groups.astype(np.int64)
+            return self.stratum_maps_.move(scores, strata, codes, self.maps_, amount, n_threads=n_threads)
+        return move_by_code(scores, groups, self.maps_, amount, n_threads=n_threads)
 
     def fit_transform(
         self,
         scores: ArrayLike,
-        y: Any = None,
+        y: ArrayLike | None = None,
         *,
         sensitive_features: Any,
+        strata: Any = None,
         sample_weight: ArrayLike | None = None,
+        keys: Any = None,
     ) -> NDArray[np.float64]:
-        """Fit the repair and return the repaired training scores; see ``fit`` for the parameters."""
-        self.fit(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        return self.transform(scores, sensitive_features=sensitive_features)
+        """Fit the repair and return the repaired training scores; see ``fit`` and ``transform`` for the parameters."""
+        self.fit(scores, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight)
+        return self.transform(scores, sensitive_features=sensitive_features, strata=strata, keys=keys)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
@@ -481,23 +647,3 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
         return tags
-
-
-def describe_small_groups(repair: Any) -> list[str]:
-    """Return a statement about the groups of a fitted repair without a map of their own; none where all have one.
-
-    Examples
-    --------
-    >>> scores, group = np.arange(65) / 65, ["a"] * 32 + ["b"] * 31 + ["c"] * 2
-    >>> describe_small_groups(QuantileRepair().fit(scores, sensitive_features=group))
-    ['1 of 3 groups has fewer than 30 rows and no map of its own']
-    """
-    n_small, n_groups = len(repair.small_groups_), len(repair.groups_)
-    if not n_small:
-        return []
-    limit = repair.min_group_size
-    if n_small == n_groups:
-        return [f"None of the {n_groups} groups has {limit} rows: all share one map, and ranks stay as different"]
-    if n_small == 1:
-        return [f"1 of {n_groups} groups has fewer than {limit} rows and no map of its own"]
-    return [f"{n_small} of {n_groups} groups have fewer than {limit} rows and no maps of their own"]

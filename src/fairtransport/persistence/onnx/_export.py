@@ -143,6 +143,16 @@ def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
 
 def _summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
     """Return the repair as a model file would give it back: without anybody's score."""
+    if repair.strata_ is not None:
+        raise ValueError(
+            "A repair within strata cannot be exported to ONNX: the graph has inputs for groups, not for strata. Save "
+            "it with fairtransport.save, or export one repair for each stratum."
+        )
+    if hasattr(repair, "randomized_maps_"):
+        raise ValueError(
+            "A randomised repair cannot be exported to ONNX, which has no draws that are the same in every call. Save "
+            "it with fairtransport.save, or fit it with randomize=False."
+        )
     return _model_of(unpack_container(pack_model(repair, people_per_point)[0]))
 
 

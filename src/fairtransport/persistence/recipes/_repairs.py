@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.persistence._summaries import NO_CHANGE, Change, summarise_map
@@ -16,18 +18,31 @@ from fairtransport.persistence.recipes._checks import (
     count_up_to,
     dict_of,
     instance_of,
+    is_bool,
     is_count,
     is_estimator,
     is_none,
+    is_seed,
     is_word,
     label_array,
     number_array,
     number_in,
+    one_of,
     tuple_of,
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
+from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
+from fairtransport.repair.stratum_maps import StratumMaps
+from fairtransport.strata import Strata
 from fairtransport.transport.line import QuantileMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.persistence.recipes._checks import Check
 
 __all__ = ["RECIPES", "VALUE_TYPES"]
 
@@ -39,13 +54,46 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
     summaries = summarize_target(repair, people)
     if not hasattr(repair, "maps_"):
         return summaries
+    randomized = getattr(repair, "randomized_maps_", None)
+    if randomized is not None:
+        if people > MIN_CLASS_ROWS:
+            raise ValueError(
+                f"A randomised repair has points of {MIN_CLASS_ROWS} or more rows, so people_per_point can be at most "
+                f"{MIN_CLASS_ROWS}; got {people}."
+            )
+        target, change = summaries["target_"]
+        return {**summaries, "randomized_maps_": (replace(randomized, target=target), change)}
     rows_at_knots = getattr(repair, "rows_at_knots_", None)
     if rows_at_knots is None:  # each knot may be the score of one person
         rows_at_knots = tuple(np.ones(one.knots.size, dtype=np.int64) for one in repair.maps_)
-    pairs = zip(repair.maps_, rows_at_knots, strict=True)
-    maps, rows, changes = zip(*(summarise_map(*pair, people, repair.grid_) for pair in pairs), strict=True)
-    change = Change(max(one.largest for one in changes), max(one.mean for one in changes))
-    return {**summaries, "maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
+    maps, rows, change = _summarize_maps(repair.maps_, rows_at_knots, people, repair.grid_)
+    summaries |= {"maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
+    within = getattr(repair, "stratum_maps_", None)
+    if within is not None:
+        summaries["stratum_maps_"] = _summarize_strata(within, people, repair.grid_)
+    return summaries
+
+
+def _summarize_maps(
+    maps: Sequence[QuantileMap], rows: Sequence[NDArray[np.int64]], people: int, grid: Grid | None
+) -> tuple[tuple[QuantileMap, ...], tuple[NDArray[np.int64], ...], Change]:
+    pairs = zip(maps, rows, strict=True)
+    short, behind, changes = zip(*(summarise_map(*pair, people, grid) for pair in pairs), strict=True)
+    return short, behind, Change(max(one.largest for one in changes), max(one.mean for one in changes))
+
+
+def _summarize_strata(within: StratumMaps, people: int, grid: Grid | None) -> tuple[StratumMaps, Change]:
+    """Return the maps of strata as summaries; cells with fewer people than a point needs use the map of their group."""
+    ends = np.array([0.0, 1.0] if grid is None else [grid.low, grid.high])
+    nobody = QuantileMap(ends, ends), np.zeros(2, dtype=np.int64), NO_CHANGE
+    cells = zip(within.maps, within.rows_at_knots, within.sizes.ravel().tolist(), strict=True)
+    parts = [
+        nobody if size < people or not rows.any() else summarise_map(carry, rows, people, grid)
+        for carry, rows, size in cells
+    ]
+    maps, rows, changes = zip(*parts, strict=True)
+    summary = replace(within, maps=maps, rows_at_knots=rows, sizes=np.where(within.sizes < people, 0, within.sizes))
+    return summary, Change(max(one.largest for one in changes), max(one.mean for one in changes))
 
 
 def _is_consistent_repair(repair: Any) -> bool:
@@ -53,10 +101,15 @@ def _is_consistent_repair(repair: Any) -> bool:
     if histograms is not None and (histograms.groups.labels, histograms.grid) != (repair.groups_.labels, repair.grid_):
         return False
     low, high = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
+    within, randomized = (getattr(repair, name, None) for name in ("stratum_maps_", "randomized_maps_"))
+    if within is not None and within.sizes.shape[1] != n_groups:
+        return False
+    if randomized is not None and randomized.map_of_group.size != n_groups:
+        return False
+    ends = [(one.knots, one.images) for one in (*repair.maps_, *(() if within is None else within.maps))]
+    ends += [] if randomized is None else [(randomized.target, randomized.target)]
     slack = _ROUNDING * (high - low)
-    if not all(
-        low - slack <= ends[0] and ends[-1] <= high + slack for one in repair.maps_ for ends in (one.knots, one.images)
-    ):
+    if not all(low - slack <= array[0] and array[-1] <= high + slack for pair in ends for array in pair):
         return False
     knots, rows = [one.knots.size for one in repair.maps_], [one.size for one in repair.rows_at_knots_]
     return knots == rows and len(knots) == repair.own_map_.size == n_groups and repair.n_features_in_ == 1
@@ -94,6 +147,29 @@ def _map_from_parts(parts: dict[str, Any]) -> QuantileMap:
     return QuantileMap(**parts).prepare()
 
 
+def _stratum_maps_from_parts(parts: dict[str, Any]) -> StratumMaps:
+    valid = tuple_of(instance_of(QuantileMap))(parts["maps"]) and tuple_of(_is_rows_of_cell)(parts["rows_at_knots"])
+    valid = valid and isinstance(parts["strata"], Strata) and is_count(parts["min_size"])
+    if not valid or not number_array(2)(parts["sizes"]) or parts["sizes"].dtype.kind != "i":
+        raise TypeError("The maps of strata need strata, maps and counts of rows.")
+    return StratumMaps(**parts)
+
+
+def _is_rows_of_cell(value: Any) -> bool:
+    return bool(number_array(1)(value) and value.dtype.kind == "i" and (value >= 0).all())
+
+
+def _randomized_from_parts(parts: dict[str, Any]) -> RandomizedMaps:
+    def floats(n_axes: int) -> Check:
+        return lambda value: number_array(n_axes)(value) and value.dtype == np.float64
+
+    vectors = all(floats(1)(parts[name]) for name in ("levels", "target"))
+    valid = vectors and tuple_of(floats(1))(parts["cuts"]) and tuple_of(floats(2))(parts["kernels"])
+    if not valid or not number_array(1)(parts["map_of_group"]) or parts["map_of_group"].dtype.kind != "i":
+        raise TypeError("Randomised maps consist of floats of 64 bits, and of the number of each group's map.")
+    return RandomizedMaps(**parts)
+
+
 def _is_splitter(value: Any) -> bool:
     return type(value).__name__ in {"KFold", "StratifiedKFold"}
 
@@ -101,7 +177,11 @@ def _is_splitter(value: Any) -> bool:
 _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
+    "criterion": one_of(*CRITERIA),
     "new_groups": is_word,
+    "random_state": is_seed,
+    "randomize": is_bool,
+    "stratum_weight": one_of(None, *STRATUM_WEIGHTS),
     "stream_half_life": number_in(0.0, 1e300),
 }
 
@@ -109,6 +189,18 @@ VALUE_TYPES = (
     ValueType("grid", Grid, attributes_of("low", "high", "n_bins"), lambda parts: Grid(**parts)),
     ValueType("map", QuantileMap, attributes_of("knots", "images"), _map_from_parts),
     ValueType("histograms", GroupHistograms, _histograms_to_parts, _histograms_from_parts),
+    ValueType(
+        "stratum_maps",
+        StratumMaps,
+        attributes_of("strata", "maps", "rows_at_knots", "sizes", "min_size"),
+        _stratum_maps_from_parts,
+    ),
+    ValueType(
+        "randomized_maps",
+        RandomizedMaps,
+        attributes_of("cuts", "kernels", "levels", "target", "map_of_group"),
+        _randomized_from_parts,
+    ),
 )
 
 RECIPES = (
@@ -122,8 +214,10 @@ RECIPES = (
             "maps_": tuple_of(instance_of(QuantileMap)),
             "n_features_in_": is_count,
             "own_map_": _is_bool_array,
+            "randomized_maps_": instance_of(RandomizedMaps),
             "rows_at_knots_": tuple_of(_is_rows_of_map),
             "set_aside_": dict_of(is_count),
+            "stratum_maps_": instance_of(StratumMaps),
             "target_": number_array(1),
         },
         required=("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),

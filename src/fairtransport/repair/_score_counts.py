@@ -1,0 +1,114 @@
+"""The scores of a group with each label, however its rows are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairtransport.repair._ties import tie_starts
+from fairtransport.transport.line import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.histograms import GroupHistograms
+
+__all__ = ["ScoreCounts"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCounts:
+    """The weight of rows with label 0 and with label 1 at each distinct score.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Distinct scores, ascending.
+    masses : ndarray of shape (2, n)
+        Weight of the rows with label 0 and with label 1.
+    rows : ndarray of int of shape (n,)
+        Rows at each score; with weights in histograms, the least number there can be.
+
+    Examples
+    --------
+    >>> counts = ScoreCounts.from_rows(np.array([0.3, 0.1, 0.3]), np.array([1, 0, 0]))
+    >>> counts.values, counts.masses.tolist()
+    (array([0.1, 0.3]), [[1.0, 1.0], [0.0, 1.0]])
+    """
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(
+        cls, scores: NDArray[np.float64], labels: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+    ) -> ScoreCounts:
+        """Return the counts of rows."""
+        values, index = np.unique(scores, return_inverse=True)
+        ties = np.cumsum(tie_starts(values)) - 1
+        values, index = values[tie_starts(values)], ties[index]
+        masses = [np.bincount(index[labels == y], _at(weights, labels == y), values.size) for y in (0, 1)]
+        return cls(values, np.array(masses, dtype=np.float64), np.bincount(index, minlength=values.size))
+
+    @classmethod
+    def from_histograms(cls, histograms: GroupHistograms, members: Sequence[int]) -> ScoreCounts:
+        """Return the counts of some groups together, at the nodes where they have rows."""
+        masses = histograms.by_class[:, list(members)].sum(axis=1)
+        squares = histograms.squares_by_class[:, list(members)].sum(axis=(0, 1))
+        at = np.flatnonzero(masses.sum(axis=0) > 0)
+        least = masses.sum(axis=0)[at] ** 2 / squares[at]
+        rows = np.maximum(1, np.floor(least * (1 + 1e-9))).astype(np.int64)
+        return cls(histograms.grid.nodes[at], masses[:, at], rows)
+
+    @property
+    def mass(self) -> float:
+        """Weight of all rows."""
+        return float(self.masses.sum())
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Share of each label's weight at each score: shape (2, n)."""
+        return self.masses / self.masses.sum(axis=1, keepdims=True)
+
+    def sample(self, label: int | None = None) -> Sample:
+        """Return the distribution of all rows, or of those with one label."""
+        masses = self.masses.sum(axis=0) if label is None else self.masses[label]
+        at = masses > 0
+        return Sample.from_sorted(self.values[at], masses[at])
+
+    def moved(self, images: NDArray[np.float64], label: int) -> Sample:
+        """Return the distribution of the rows with one label after each score was moved to its image."""
+        at = self.masses[label] > 0
+        return Sample.from_sorted(images[at], self.masses[label][at])
+
+    def sliced(self, n_slices: int, min_rows: int = 1) -> NDArray[np.int64]:
+        """Return the slice of each score: about ``n_slices`` runs of neighbouring scores, fine for both labels.
+
+        A score is never split. With ``min_rows``, neighbouring slices are joined until each has so many rows.
+        """
+        share = self.shares.mean(axis=0)
+        level = np.cumsum(share) - share / 2
+        slices = np.minimum((level * n_slices).astype(np.int64), n_slices - 1)
+        if self.values.size <= n_slices:
+            slices = np.arange(self.values.size)
+        slices = np.unique(slices, return_inverse=True)[1]
+        return slices if min_rows == 1 else _joined(np.bincount(slices, self.rows).astype(np.int64), min_rows)[slices]
+
+
+def _joined(rows: NDArray[np.int64], min_rows: int) -> NDArray[np.int64]:
+    """Return the number of the run that each slice belongs to, where every run has enough rows."""
+    runs, number, total = np.empty(rows.size, dtype=np.int64), 0, 0
+    for index, count in enumerate(rows.tolist()):
+        runs[index], total = number, total + count
+        if total >= min_rows:
+            number, total = number + 1, 0
+    return np.minimum(runs, max(0, number - 1))  # what is left at the end joins the last run
+
+
+def _at(weights: NDArray[np.float64] | None, rows: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+    return None if weights is None else weights[rows]

@@ -1,0 +1,194 @@
+"""The quantile maps of groups within strata, for conditional parity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fairtransport.repair.group_maps import GroupMaps, rows_with_label
+from fairtransport.transport.line import QuantileMap
+from fairtransport.transport.many_maps import move_by_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.histograms import GroupHistograms
+    from fairtransport.repair.group_maps import MapOptions
+    from fairtransport.strata import Strata
+
+__all__ = ["StratumMaps"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StratumMaps:
+    r"""The full repair of each group within each stratum.
+
+    Parameters
+    ----------
+    strata : Strata
+        Without rows.
+    maps : tuple of QuantileMap
+        Of each cell, stratum by stratum and in the order of the groups: from its distribution to the stratum's target.
+    rows_at_knots : tuple of ndarray of int
+        Training rows that share each knot of each map.
+    sizes : ndarray of int of shape (n_strata, n_groups)
+        Training rows that each map was computed from.
+    min_size : int
+        A cell with fewer rows is shrunk to the map of its group over all strata.
+
+    Notes
+    -----
+    With n rows in a cell, its scores become
+
+    .. math:: \lambda \, T_{\mathrm{cell}}(s) + (1 - \lambda) \, T_{\mathrm{group}}(s), \quad
+              \lambda = \min(1, n / \mathrm{min\_size}).
+
+    A cell without training rows uses the map of its group.
+    """
+
+    strata: Strata
+    maps: tuple[QuantileMap, ...]
+    rows_at_knots: tuple[NDArray[np.int64], ...]
+    sizes: NDArray[np.int64]
+    min_size: int
+
+    def __post_init__(self) -> None:
+        n_strata, sizes = len(self.strata), self.sizes
+        if sizes.ndim != 2 or len(sizes) != n_strata or np.any(sizes < 0) or self.min_size < 1:
+            raise ValueError("Maps of strata need the rows of each stratum and group.")
+        knots, rows = [carry.knots.size for carry in self.maps], [one.size for one in self.rows_at_knots]
+        if knots != rows or len(knots) != sizes.size:
+            raise ValueError("Maps of strata need a map, and the rows at its knots, for each stratum and group.")
+
+    def __repr__(self) -> str:  # may appear in logs, so without scores
+        return f"StratumMaps({self.sizes.shape[0]} strata of {self.sizes.shape[1]} groups)"
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: NDArray[np.float64],
+        groups: Groups,
+        weights: NDArray[np.float64] | None,
+        options: MapOptions,
+        *,
+        strata: Strata,
+        labels: NDArray[np.int64] | None = None,
+    ) -> StratumMaps:
+        """Return the maps of rows, which have positive weights; see `GroupMaps.from_scores`."""
+        parts = []
+        for rows in strata.rows:
+            part = replace(options, own_maps=True)
+            within, of_rows = groups.select(rows), None if labels is None else labels[rows]
+            parts.append(
+                _Cells.find(
+                    _map_rows(options.criterion, within, of_rows),
+                    partial(
+                        GroupMaps.from_scores,
+                        scores[rows],
+                        within,
+                        None if weights is None else weights[rows],
+                        part,
+                        of_rows,
+                    ),
+                    (0.0, 1.0),
+                )
+            )
+        return cls._join(strata.select(np.empty(0, dtype=np.int64)), parts, options)
+
+    @classmethod
+    def from_histograms(
+        cls, histograms: Sequence[GroupHistograms], options: MapOptions, *, strata: Strata
+    ) -> StratumMaps:
+        """Return the maps of counted rows; the histograms are those of each stratum, with the same groups."""
+        own = replace(options, own_maps=True)
+        parts = [
+            _Cells.find(
+                _counted_rows(options.criterion, part),
+                partial(GroupMaps.from_histograms, part, own),
+                (part.grid.low, part.grid.high),
+            )
+            for part in histograms
+        ]
+        return cls._join(strata, parts, options)
+
+    @classmethod
+    def _join(cls, strata: Strata, parts: Sequence[_Cells], options: MapOptions) -> StratumMaps:
+        return cls(
+            strata,
+            tuple(carry for part in parts for carry in part.maps),
+            tuple(rows for part in parts for rows in part.rows_at_knots),
+            np.array([part.sizes for part in parts], dtype=np.int64),
+            options.min_group_size,
+        )
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Weight of each cell's own map: shape (n_strata, n_groups)."""
+        return np.minimum(1.0, self.sizes / self.min_size)
+
+    def move(
+        self,
+        scores: NDArray[np.float64],
+        strata: NDArray[np.int64],
+        groups: NDArray[np.int64],
+        group_maps: Sequence[QuantileMap],
+        amount: float,
+        *,
+        n_threads: int = 1,
+    ) -> NDArray[np.float64]:
+        """Return the repaired scores of rows of these strata and groups."""
+        n_groups = self.sizes.shape[1]
+        cells = (strata * n_groups + groups).astype(np.uint32)
+        moved = move_by_code(scores, cells, self.maps, amount, n_threads=n_threads)
+        share = self.shares.ravel()[cells]
+        small = np.flatnonzero(share < 1.0)
+        if small.size:
+            codes = groups[small].astype(np.uint32)
+            overall = move_by_code(scores[small], codes, group_maps, amount, n_threads=n_threads)
+            moved[small] = share[small] * moved[small] + (1.0 - share[small]) * overall
+        return moved
+
+
+class _Cells(NamedTuple):
+    """The maps of the cells of one stratum, the rows at their knots, and the rows of the cells."""
+
+    maps: tuple[QuantileMap, ...]
+    rows_at_knots: tuple[NDArray[np.int64], ...]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def find(cls, sizes: NDArray[np.int64], fit: Callable[[], GroupMaps], ends: tuple[float, float]) -> _Cells:
+        if np.count_nonzero(sizes) < 2:  # nothing to compare, so nothing to change
+            return cls._unchanged(sizes, ends)
+        try:
+            found = fit()
+        except ValueError:  # the group that is the target has no rows here
+            return cls._unchanged(np.zeros_like(sizes), ends)
+        return cls(found.maps, found.rows_at_knots, sizes)
+
+    @classmethod
+    def _unchanged(cls, sizes: NDArray[np.int64], ends: tuple[float, float]) -> _Cells:
+        identity = QuantileMap(np.array(ends), np.array(ends)).prepare()
+        return cls((identity,) * sizes.size, (np.zeros(2, dtype=np.int64),) * sizes.size, sizes)
+
+
+def _counted_rows(criterion: str, histograms: GroupHistograms) -> NDArray[np.int64]:
+    """Return how many counted rows of each group a map can be computed from."""
+    if criterion == "demographic_parity":
+        return histograms.rows
+    by_label = [rows_with_label(histograms, label) for label in (0, 1)]
+    return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)
+
+
+def _map_rows(criterion: str, groups: Groups, labels: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return how many rows of each group a map can be computed from."""
+    if criterion == "demographic_parity" or labels is None:
+        return groups.counts
+    by_label = [groups.select(labels == label).counts for label in (0, 1)]
+    return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)

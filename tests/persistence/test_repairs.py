@@ -1,0 +1,178 @@
+"""Model files and ONNX graphs of repairs with a criterion, strata or randomness."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.persistence import ModelFileError, describe
+from fairtransport.persistence._files import _model_of, pack_model
+from fairtransport.storage import pack_container, unpack_container
+
+KINDS = {
+    "equal opportunity": {"criterion": "equal_opportunity"},
+    "equalized odds": {"criterion": "equalized_odds", "stratum_weight": "share"},
+    "randomised": {"criterion": "equalized_odds", "randomize": True, "random_state": 3},
+    "strata": {},
+    "strata, equal opportunity": {"criterion": "equal_opportunity"},
+}
+
+
+def world(n=3000):
+    rng = np.random.default_rng(0)
+    group, stratum = rng.integers(2, size=n), rng.integers(3, size=n)
+    y = (rng.random(n) < 0.4).astype(int)
+    scores = expit(rng.normal(size=n) + y * (1 + 0.5 * group) - 0.4 * stratum)
+    rare = (stratum == 2) & (group == 1)
+    stratum[np.flatnonzero(rare)[3:]] = 0  # one cell has three rows
+    return scores, y, np.array(["F", "M"])[group], np.array(["low", "mid", "high"])[stratum]
+
+
+@cache
+def fitted(kind):
+    scores, y, group, stratum = world()
+    strata = {"strata": stratum} if kind.startswith("strata") else {}
+    repair = ft.QuantileRepair(**KINDS[kind]).fit(scores, y, sensitive_features=group, **strata)
+    return repair, scores, {"sensitive_features": group, **strata}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loaded_repair_gives_the_same_scores(kind, tmp_path):
+    repair, scores, columns = fitted(kind)
+    before = repair.transform(scores, **columns)
+    exact = ft.load(ft.save(repair, tmp_path / "exact.ft", people_per_point=1))
+    assert np.array_equal(exact.transform(scores, **columns), before)
+    path = ft.save(repair, tmp_path / "model.ft")
+    again = ft.load(path)
+    changes = describe(path)["changes"]
+    largest = max(change["largest"] for change in changes.values())
+    rare = (columns["strata"] == "high") & (columns["sensitive_features"] == "M") if "strata" in columns else []
+    after = again.transform(scores, **columns)
+    assert np.abs(after - before)[np.setdiff1d(np.arange(scores.size), np.flatnonzero(rare))].max() <= largest + 1e-12
+    assert np.abs(after - before).mean() < 2e-3
+    assert ft.save(again, tmp_path / "again.ft").read_bytes() == path.read_bytes()
+    assert again.get_params()["criterion"] == repair.criterion
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_has_no_score_of_a_person(kind):
+    repair, scores, _ = fitted(kind)
+    content = unpack_container(pack_model(repair)[0], kind="model")
+    for name, array in content.arrays.items():
+        if array.dtype == np.float64:
+            assert not np.isin(array, scores).any(), name
+
+
+def test_a_cell_of_few_people_is_not_in_the_file():
+    repair, _, _ = fitted("strata")
+    again = _model_of(unpack_container(pack_model(repair)[0], kind="model"))
+    # Strata are high, low and mid, groups F and M.
+    assert repair.stratum_maps_.sizes[0, 1] == 3
+    assert again.stratum_maps_.sizes[0, 1] == 0
+    np.testing.assert_array_equal(again.stratum_maps_.maps[1].knots, [0, 1])
+
+
+def test_points_of_a_randomised_repair_stand_for_ten_rows(tmp_path):
+    repair, scores, _ = fitted("randomised")
+    with pytest.raises(ValueError, match="people_per_point can be at most 10"):
+        ft.save(repair, tmp_path / "model.ft", people_per_point=11)
+    group = np.array(world()[2])
+    for number, name in enumerate("FM"):
+        classes = np.searchsorted(repair.randomized_maps_.cuts[number], scores[group == name], side="right")
+        assert np.bincount(classes).min() >= 10
+
+
+def test_classifiers_are_stored_with_their_criterion(tmp_path):
+    scores, y, group, stratum = world(1000)
+    X = np.column_stack((scores, stratum == "low"))
+    for options, strata in (({"criterion": "equalized_odds", "randomize": True}, {}), ({}, {"strata": stratum})):
+        model = ft.QuantileRepairClassifier(LogisticRegression(), **options)
+        model.fit(X, y, sensitive_features=group, **strata)
+        again = ft.load(ft.save(model, tmp_path / "model.ft", people_per_point=1))
+        np.testing.assert_array_equal(
+            again.predict_proba(X, sensitive_features=group, **strata),
+            model.predict_proba(X, sensitive_features=group, **strata),
+        )
+
+
+def _forged(kind, **changes):
+    """Load a file in which arrays were replaced by functions of them."""
+    content = unpack_container(pack_model(fitted(kind)[0], 1)[0], kind="model")
+    arrays = dict(content.arrays)
+    for name, change in changes.items():
+        arrays[f"model.{name}"] = np.ascontiguousarray(change(arrays[f"model.{name}"]))
+    return _model_of(unpack_container(pack_container("model", content.schema, arrays), kind="model"))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("maps.3.images", lambda images: images + 5.0),
+        ("maps.3.images", lambda images: images[::-1]),
+        ("maps.3.knots", lambda knots: knots[:-1]),
+        ("rows_at_knots.3", lambda rows: rows[:-1]),
+        ("rows_at_knots.3", lambda rows: -rows),
+        ("rows_at_knots.3", lambda rows: rows.astype(float)),
+        ("sizes", lambda sizes: sizes[:2]),
+        ("sizes", lambda sizes: sizes.T),
+        ("sizes", lambda sizes: -sizes),
+        ("sizes", lambda sizes: sizes.ravel()),
+        ("sizes", lambda sizes: sizes.astype(float)),
+    ],
+)
+def test_forged_maps_of_strata_are_refused(name, change):
+    assert _forged("strata").strata_.columns == ("stratum_0",)
+    with pytest.raises(ModelFileError):
+        _forged("strata", **{f"stratum_maps_.{name}": change})
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("kernels.0", lambda kernel: kernel * 2),
+        ("kernels.0", lambda kernel: kernel - 1),
+        ("kernels.0", lambda kernel: kernel * np.nan),
+        ("kernels.1", lambda kernel: kernel[:-1]),
+        ("levels", lambda levels: levels[::-1]),
+        ("levels", lambda levels: levels[:-1]),
+        ("cuts.0", lambda cuts: cuts[::-1]),
+        ("cuts.0", lambda cuts: cuts[1:]),
+        ("target", lambda target: target + 3.0),
+        ("target", lambda target: target[::-1]),
+        ("map_of_group", lambda index: index + 1),
+        ("map_of_group", lambda index: index[:1]),
+        ("map_of_group", lambda index: index.astype(float)),
+    ],
+)
+def test_forged_probabilities_are_refused(name, change):
+    with pytest.raises(ModelFileError):
+        _forged("randomised", **{f"randomized_maps_.{name}": change})
+
+
+def test_a_criterion_that_does_not_exist_is_refused():
+    content = unpack_container(pack_model(fitted("equal opportunity")[0])[0], kind="model")
+    content.schema["model"]["params"]["criterion"] = "fairness"
+    with pytest.raises(ModelFileError):
+        _model_of(unpack_container(pack_container("model", content.schema, content.arrays), kind="model"))
+
+
+@pytest.mark.parametrize("kind", ["equal opportunity", "equalized odds"])
+def test_onnx_graphs_repair_as_the_library_does(kind):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    repair, _, _ = fitted(kind)
+    graph = ft.to_onnx(repair, people_per_point=1)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    new, group = np.linspace(0, 1, 1001), np.tile(["F", "M"], 501)[:1001]
+    found = session.run(None, {"scores": new, "sensitive_feature_0": group.astype(object)})[0]
+    np.testing.assert_allclose(found, repair.transform(new, sensitive_features=group), rtol=0, atol=1e-6)
+
+
+def test_onnx_graphs_of_strata_and_draws_are_refused():
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="within strata cannot be exported to ONNX"):
+        ft.to_onnx(fitted("strata")[0])
+    with pytest.raises(ValueError, match="randomised repair cannot be exported to ONNX"):
+        ft.to_onnx(fitted("randomised")[0])

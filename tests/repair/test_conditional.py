@@ -1,0 +1,152 @@
+"""Conditional repair: groups are compared within strata, which transform needs, too."""
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+import fairtransport as ft
+from fairtransport.repair.summary import describe_repair
+
+
+def world(seed, n, n_strata=3):
+    """Groups that differ within each stratum, and in which strata they are."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n)
+    stratum = rng.binomial(n_strata - 1, 0.3 + 0.4 * group)
+    scores = rng.beta(2 + stratum, 5 - group, size=n)
+    y = (rng.random(n) < scores).astype(int)
+    return scores, y, np.array(["a", "b"])[group], np.array(list("rstuvw"))[stratum]
+
+
+def within(scores, group, stratum, rows=slice(None)):
+    """Largest distance between the groups of a stratum."""
+    scores, group, stratum = scores[rows], group[rows], stratum[rows]
+    return max(
+        wasserstein_distance(scores[(stratum == s) & (group == "a")], scores[(stratum == s) & (group == "b")])
+        for s in np.unique(stratum)
+    )
+
+
+def test_groups_are_equal_within_strata_and_strata_stay_apart():
+    scores, _, group, stratum = world(0, 6000)
+    repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=stratum)
+    after = repair.transform(scores, sensitive_features=group, strata=stratum)
+    assert within(scores, group, stratum) > 0.05
+    assert within(after, group, stratum) < 2e-3
+    plain = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
+    assert wasserstein_distance(after[group == "a"], after[group == "b"]) > 0.05  # what the strata explain
+    assert np.mean((after - scores) ** 2) < np.mean((plain - scores) ** 2)
+    fresh, _, group, stratum = world(1, 6000)
+    after = repair.transform(fresh, sensitive_features=group, strata=stratum)
+    assert within(after, group, stratum) < 0.03
+
+
+def test_each_stratum_has_the_repair_of_its_rows():
+    scores, y, group, stratum = world(2, 3000)
+    for options in (
+        {},
+        {"target": "barycenter"},
+        {"target": "b"},
+        {"criterion": "equal_opportunity"},
+        {"criterion": "equalized_odds"},
+    ):
+        repair = ft.QuantileRepair(**options).fit(scores, y, sensitive_features=group, strata=stratum)
+        after = repair.transform(scores, sensitive_features=group, strata=stratum)
+        for name in "rst":
+            rows = stratum == name
+            alone = ft.QuantileRepair(**options).fit(scores[rows], y[rows], sensitive_features=group[rows])
+            np.testing.assert_allclose(
+                after[rows], alone.transform(scores[rows], sensitive_features=group[rows]), atol=1e-12
+            )
+
+
+def test_amount_and_weights():
+    scores, _, group, stratum = world(3, 3000)
+    repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=stratum)
+    full = repair.transform(scores, sensitive_features=group, strata=stratum)
+    repair.amount = 0.5
+    half = repair.transform(scores, sensitive_features=group, strata=stratum)
+    np.testing.assert_allclose(half, (scores + full) / 2, atol=1e-12)
+    weights = np.random.default_rng(0).integers(0, 3, size=3000)
+    index = np.repeat(np.arange(3000), weights)
+    weighted, copied = ft.QuantileRepair(min_group_size=1), ft.QuantileRepair(min_group_size=1)
+    weighted.fit(scores, sensitive_features=group, strata=stratum, sample_weight=weights)
+    copied.fit(scores[index], sensitive_features=group[index], strata=stratum[index])
+    np.testing.assert_allclose(
+        weighted.transform(scores, sensitive_features=group, strata=stratum),
+        copied.transform(scores, sensitive_features=group, strata=stratum),
+        atol=1e-9,
+    )
+
+
+def test_small_cells_are_shrunk_to_the_map_of_the_group():
+    scores, _, group, stratum = world(4, 3000)
+    rare = np.flatnonzero((stratum == "t") & (group == "a"))
+    kept = np.setdiff1d(np.arange(3000), rare[12:])
+    data = {"sensitive_features": group[kept], "strata": stratum[kept]}
+    repair = ft.QuantileRepair().fit(scores[kept], **data)
+    within_maps = repair.stratum_maps_
+    assert within_maps.sizes[2, 0] == 12
+    assert within_maps.shares[2, 0] == pytest.approx(12 / 30)
+    assert (within_maps.shares.ravel()[[0, 1, 2, 3, 5]] == 1).all()
+    points = np.linspace(0, 1, 11)
+    groups, strata = np.full(11, "a"), np.full(11, "t")
+    overall = ft.QuantileRepair().fit(scores[kept], sensitive_features=group[kept])
+    own = ft.QuantileRepair(min_group_size=1).fit(scores[kept], **data)
+    expected = 0.4 * own.transform(points, sensitive_features=groups, strata=strata)
+    expected += 0.6 * overall.transform(points, sensitive_features=groups)
+    np.testing.assert_allclose(repair.transform(points, sensitive_features=groups, strata=strata), expected, atol=1e-12)
+    assert describe_repair(repair) == [
+        "1 of 6 cells of a stratum and a group has fewer than 30 rows: its map is shrunk to that of the group"
+    ]
+    assert "its map is shrunk" in repair._repr_html_()
+
+
+def test_a_cell_without_rows_uses_the_map_of_the_group_and_a_stratum_with_one_group_is_unchanged():
+    scores, _, group, stratum = world(5, 3000)
+    kept = np.flatnonzero(~((stratum == "t") & (group == "a")))
+    repair = ft.QuantileRepair().fit(scores[kept], sensitive_features=group[kept], strata=stratum[kept])
+    rows = (stratum == "t") & (group == "b")
+    after = repair.transform(scores, sensitive_features=group, strata=stratum)
+    np.testing.assert_allclose(after[rows], scores[rows])
+    plain = ft.QuantileRepair().fit(scores[kept], sensitive_features=group[kept])
+    rows = (stratum == "t") & (group == "a")
+    np.testing.assert_allclose(after[rows], plain.transform(scores[rows], sensitive_features=group[rows]))
+    assert "1 of 3 strata has rows of one group only: nothing to compare there" in describe_repair(repair)
+
+
+def test_several_columns_and_numbers():
+    scores, _, group, stratum = world(6, 4000)
+    hours = np.random.default_rng(0).normal(40, 10, size=4000)
+    strata = {"education": stratum, "hours": hours}
+    repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=strata)
+    assert repair.strata_.columns == ("education", "hours")
+    assert len(repair.strata_) > 10
+    after = repair.transform(scores, sensitive_features=group, strata=strata)
+    assert np.isfinite(after).all()
+    assert within(after, group, stratum) < within(scores, group, stratum) / 2
+    one = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=np.full(4000, 7.0))
+    np.testing.assert_allclose(
+        one.transform(scores, sensitive_features=group, strata=np.full(4000, 7.0)),
+        ft.QuantileRepair().fit_transform(scores, sensitive_features=group),
+    )
+
+
+def test_strata_that_cannot_be_used_raise():
+    scores, _, group, stratum = world(7, 500)
+    repair = ft.QuantileRepair(min_group_size=1)
+    with pytest.raises(ValueError, match="strata has 499"):
+        repair.fit(scores, sensitive_features=group, strata=stratum[:-1])
+    with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
+        repair.fit(scores, sensitive_features=group, strata=group)
+    repair.fit(scores, sensitive_features=group, strata=stratum)
+    with pytest.raises(ValueError, match="fitted within strata"):
+        repair.transform(scores, sensitive_features=group)
+    with pytest.raises(ValueError, match="strata has 499"):
+        repair.transform(scores, sensitive_features=group, strata=stratum[:-1])
+    with pytest.raises(ValueError, match="2 of 500 rows belong to a stratum that was not seen in fit"):
+        repair.transform(scores, sensitive_features=group, strata=np.append(stratum[:-2], ["new", "new"]))
+    with pytest.raises(ValueError, match="A repair within strata cannot follow a stream"):
+        repair.partial_fit(scores, sensitive_features=group)
+    with pytest.raises(ValueError, match="fitted without strata"):
+        repair.fit(scores, sensitive_features=group).transform(scores, sensitive_features=group, strata=stratum)
