@@ -18,10 +18,10 @@ the interval includes 0 when the data show no difference; an audit ensures this 
 D itself contains noise. The part of it that is not a shift of the scores is shrunk (James and Stein) by the share that
 noise explains. The limits do not rely on that direction alone: the lower one is also computed for a sparse direction,
 with only the deviations of more than two standard errors, where noise adds most, and the upper one for a smooth
-direction, nearly a shift, whose size is the least certain. Each limit lies halfway between that of the shrunken
-direction, which alone covers too rarely where the groups' true differences are hidden by noise, and the extreme one,
-which alone covers too often where they are not (`benchmarks/coverage.py`). If the observed disparity is below the median under the null
-hypothesis, the upper limit is that of an observation at this median.
+direction, nearly a shift, whose size is the least certain. The lower limit is the smaller of the two; the upper one
+lies halfway between its two, of which one covers too rarely where the groups' true differences are hidden by noise, and
+the other too often where they are not (`benchmarks/coverage.py`). If the observed disparity is below the
+median under the null hypothesis, the upper limit is that of an observation at this median.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class ConfidenceDistribution:
     values : array of shape (n_replicates,)
         For the observed disparity.
     lower : array of shape (n_replicates,)
-        The same for the lower limit, halfway to a sparse direction.
+        The same for the lower limit, also with a sparse direction.
     upper : array of shape (n_replicates,)
-        The same for the upper limit, halfway to a smooth direction, and for an observed disparity of at least the median
-        under the null hypothesis.
+        The same for the upper limit, halfway to a smooth direction, and for an observed disparity of at least the
+        median under the null hypothesis.
     """
 
     values: NDArray[np.float64]
@@ -251,7 +251,7 @@ def confidence_distributions(
                 upper = (upper + np.maximum(upper, _solve(smooth, noise, largest))) / 2
                 if significant:
                     sparse = [replace(term, direction=term.sparse_direction) for term in terms]
-                    lower = (lower + np.minimum(lower, _solve(sparse, noise, observed))) / 2
+                    lower = np.minimum(lower, _solve(sparse, noise, observed))
             parts[name].append(ConfidenceDistribution(values, lower, upper))
     n_groups = max(len(stratum.histograms.group_shares) for stratum in strata)
     return {
@@ -314,16 +314,7 @@ def smooth_direction(
     shift: NDArray[np.float64],
     widths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return deviations of which the part that is not a shift is shrunk by three times what noise explains.
-
-    Parameters
-    ----------
-    deviations : array of shape (n_groups, n_bins)
-    noise : array of shape (n_replicates, n_groups, n_bins)
-    shift : array of shape (n_bins,)
-        The effect of a small shift of the scores.
-    widths : array of shape (n_bins,)
-    """
+    """Return deviations, (n_groups, n_bins), of which what is not a shift is shrunk by three times what noise explains."""
     if not shift @ widths > 0:
         return deviations
     shifted, remainder = _split_shift(deviations, shift, widths)
