@@ -86,8 +86,8 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
 
     What the pairs of a family (the same groups in many strata) show together is more precise than each of them. So
     :math:`d_k` is their mean, by precision, and :math:`c_k` the mean under chance plus the norm of its terms, which
-    for one pair is twice its mean. Within a family, a stratum whose own :math:`c_k` exceeds
-    :math:`\max(d_k, d^*)` counts less in that proportion.
+    for one pair is twice its mean. Within a family, strata count by their precision: training would otherwise fit the
+    noise of the small ones.
 
     Examples
     --------
@@ -111,8 +111,7 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
         return comparisons.reweighted(np.zeros(len(comparisons.pairs)))
     scale = np.maximum(observed, largest)
     reliability = np.clip(1.0 - limit / scale, 0.0, 1.0)[families]
-    # A small stratum counts less where its own noise exceeds what the family shows.
-    reliability *= np.minimum(1.0, scale[families] / np.maximum(_BEYOND_CHANCE * chance, 1e-300))
+    reliability *= comparisons.smallest_errors() / errors
     return comparisons.reweighted(comparisons.weights * reliability)
 
 

@@ -143,6 +143,15 @@ class Comparisons:
         inverse = np.concatenate((1.0 / np.maximum(self.sizes, 1e-300), np.zeros(len(self.targets))))
         return np.asarray(np.sqrt(inverse[self.pairs].sum(axis=1)))
 
+    def smallest_errors(self) -> NDArray[np.float64]:
+        """Return for each pair the smallest of the sampling errors of its family."""
+        errors = self.sampling_errors()
+        if self.families is None:
+            return errors
+        smallest = np.full(int(self.families.max(initial=0)) + 1, np.inf)
+        np.minimum.at(smallest, self.families, errors)
+        return np.asarray(smallest[self.families])
+
     def restricted(self, rows: NDArray[np.int64], row_weights: NDArray[np.float64] | None) -> Comparisons:
         """Return the same comparisons for some of the rows, in ascending order, with other row weights."""
         cells = []

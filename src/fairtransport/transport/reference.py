@@ -63,10 +63,10 @@ class Problem:
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Features.
-    group_rows : sequence of ndarray
-        The rows of each group.
-    target : ndarray
-        Scores that represent the target distribution (the data set D-bar of the paper).
+    cells : sequence of ndarray
+        The rows of each cell: a group or, with labels or strata, its rows with one label or in one stratum.
+    targets : sequence of ndarray
+        Scores that represent the target distributions (the data set D-bar of the paper, which has one).
     dual : DualProblem or None
         Features, regularizer and strength of the dual problem; None: discrete optimal transport.
     batch_size : int
@@ -76,10 +76,16 @@ class Problem:
     seed : int
     labels : ndarray of shape (n_rows,), optional
         0 or 1; needed where ``anchor`` is positive.
-    group_share : ndarray of shape (n_groups,), optional
-        How the loss weighs the groups; likewise.
+    cell_share : ndarray of shape (n_cells,), optional
+        How the loss weighs the cells; likewise.
+    target_of_cell : sequence of int, optional
+        The target of each cell; -1 for cells that are compared with nothing. By default the first.
+    cell_weight : sequence of float, optional
+        Weights of the distances; by default 1.
+    models : sequence of int, optional
+        The row of theta that scores each cell, where there are several; by default that of its number.
     parity, anchor, ridge : float
-        The objective is anchor * (loss + ridge / 2 * squared weights) + parity * sum of distances.
+        The objective is anchor * (loss + ridge / 2 * squared weights) + parity * weighted sum of distances.
     decay : float
         What the parameters' step loses in each update, as a share of the first.
     scale : float or ndarray of shape (n_columns + 1,)
@@ -87,15 +93,18 @@ class Problem:
     """
 
     X: NDArray[Any]
-    group_rows: Sequence[NDArray[np.int64]]
-    target: NDArray[Any]
+    cells: Sequence[NDArray[np.int64]]
+    targets: Sequence[NDArray[Any]]
     dual: DualProblem | None
     batch_size: int
     dual_step: float
     parameter_step: float
     seed: int = 0
     labels: NDArray[Any] | None = None
-    group_share: NDArray[np.float64] | None = None
+    cell_share: NDArray[np.float64] | None = None
+    target_of_cell: Sequence[int] | None = None
+    cell_weight: Sequence[float] | None = None
+    models: Sequence[int] | None = None
     parity: float = 1.0
     anchor: float = 0.0
     ridge: float = 0.0
@@ -112,7 +121,7 @@ class State:
     theta : ndarray of shape (n_models, n_columns + 1)
         Parameters, the intercept last: one row, or one for each group.
     duals : tuple of DualState
-        Coefficients of the dual variables of each group and of the target for that group; empty for discrete optimal
+        Coefficients of the dual variables of each cell and of the target for that cell; empty for discrete optimal
         transport.
     n_updates : int
         Updates done.
@@ -125,12 +134,12 @@ class State:
 
 def init(problem: Problem, theta: NDArray[np.float64]) -> State:
     """Return the state before the first update: the initial model's parameters, and dual variables that are zero."""
-    duals = () if problem.dual is None else (DualState.zeros(problem.dual),) * len(problem.group_rows)
+    duals = () if problem.dual is None else (DualState.zeros(problem.dual),) * len(problem.cells)
     return State(np.asarray(theta, dtype=np.float64), duals)
 
 
 def step(problem: Problem, state: State) -> State:
-    r"""Return the state after one update: each group's dual variables move uphill, then theta downhill.
+    r"""Return the state after one update: each cell's dual variables move uphill, then theta downhill.
 
     Notes
     -----
@@ -140,24 +149,31 @@ def step(problem: Problem, state: State) -> State:
 
     where the paper absorbs 1 / N_S into the step.
     """
-    n, n_groups = problem.batch_size, len(problem.group_rows)
-    position = state.n_updates * (n_groups + 1) * n
-    target_scores = problem.target[draw_indices(problem.seed, position + n_groups * n, n, problem.target.size)]
+    n, n_cells = problem.batch_size, len(problem.cells)
+    position = state.n_updates * (n_cells + len(problem.targets)) * n
+    target_scores = [
+        target[draw_indices(problem.seed, position + (n_cells + t) * n, n, target.size)]
+        for t, target in enumerate(problem.targets)
+    ]
     duals, gradient = list(state.duals), np.zeros_like(state.theta)
-    for a, rows in enumerate(problem.group_rows):
-        model = a if len(state.theta) > 1 else 0
+    for a, rows in enumerate(problem.cells):
+        model = 0 if len(state.theta) == 1 else a if problem.models is None else problem.models[a]
+        target = 0 if problem.target_of_cell is None else problem.target_of_cell[a]
+        weight = 1.0 if problem.cell_weight is None else problem.cell_weight[a]
         drawn = rows[draw_indices(problem.seed, position + a * n, n, rows.size)]
         x = np.column_stack((problem.X[drawn], np.ones(n)))
         scores = sigmoid(x @ state.theta[model])
-        if problem.dual is None:
-            score_gradient = discrete_gradient(scores, target_scores)
+        if target < 0:
+            score_gradient = np.zeros(n)
+        elif problem.dual is None:
+            score_gradient = discrete_gradient(scores, target_scores[target])
         else:
             duals[a], score_gradient = continuous_step(
-                problem.dual, duals[a], scores, target_scores, step=problem.dual_step
+                problem.dual, duals[a], scores, target_scores[target], step=problem.dual_step
             )
-        logit_gradient = problem.parity * score_gradient * scores * (1.0 - scores)
-        if problem.anchor and problem.labels is not None and problem.group_share is not None:
-            logit_gradient += problem.anchor * problem.group_share[a] * (scores - problem.labels[drawn])
+        logit_gradient = problem.parity * weight * score_gradient * scores * (1.0 - scores)
+        if problem.anchor and problem.labels is not None and problem.cell_share is not None:
+            logit_gradient += problem.anchor * problem.cell_share[a] * (scores - problem.labels[drawn])
         gradient[model] += logit_gradient @ x / n
     gradient[:, :-1] += problem.anchor * problem.ridge * state.theta[:, :-1]
     size = problem.parameter_step * max(1.0 - problem.decay * state.n_updates, LEAST_DECAY)
@@ -196,7 +212,7 @@ def run(
     >>> X = np.column_stack((X, np.repeat([-1.0, 1.0], 500)))
     >>> theta, groups = np.array([[1.0, 0.0, 0.0]]), (np.arange(500), np.arange(500, 1000))
     >>> target = sigmoid(rng.normal(0.0, 1.0, 1000))
-    >>> problem = Problem(X, groups, target, dual=None, batch_size=100, dual_step=0.0, parameter_step=1.0)
+    >>> problem = Problem(X, groups, (target,), dual=None, batch_size=100, dual_step=0.0, parameter_step=1.0)
     >>> state, mean = run(problem, theta, 200, average_from=100)
     >>> def distance(theta):
     ...     scores = sigmoid(X @ theta[0, :-1] + theta[0, -1])

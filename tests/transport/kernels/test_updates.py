@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.linear.solvers._sgd import Objective, Trainer
 from fairtransport.linear.solvers._step_sizes import ParameterSteps
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
+from fairtransport.strata import make_strata
 from fairtransport.transport import reference
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import draw_features
@@ -19,7 +21,8 @@ from .tables import TABLES
 
 
 def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", anchor=1.0, group_specific=False,
-                 dtype="f8", batch=7, n=120, table="mixed", overlap=False, weights=None):  # fmt: skip
+                 dtype="f8", batch=7, n=120, table="mixed", overlap=False, weights=None, criterion=None,
+                 strata=None):  # fmt: skip
     rng = np.random.default_rng(5)
     X = TABLES[table](rng, n).astype(dtype)
     d = X.shape[1]
@@ -28,7 +31,12 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
         groups = make_groups(np.column_stack((rng.integers(2, size=n), np.r_[0, 1:n] > 0)), grouping="each")
     labels = (rng.random(n) < 0.4).astype(float)
     matrix = sparse.csr_matrix(X) if storage == "csr" else X
-    problem = TrainingProblem.build(matrix, labels, groups, np.sort(rng.beta(2, 3, 64)), weights)
+    compared, target = None, np.sort(rng.beta(2, 3, 64))
+    if criterion is not None:
+        strata = None if strata is None else make_strata(np.arange(n) % strata)
+        compared = resolve_criterion(criterion, groups, labels=labels, strata=strata)
+        target = np.sort(rng.beta(2, 3, (len(compared.compared), 64)))
+    problem = TrainingProblem.build(matrix, labels, groups, target, weights, strata=compared)
     dual = None
     if kind != "discrete":
         dual = DualProblem(draw_features(20, 0.1, rng), get_regularizer(kind), 0.2, opposite, pairs)
@@ -43,15 +51,18 @@ def as_reference(trainer):
     problem, objective, steps = trainer.problem, trainer.objective, trainer.steps
     return reference.Problem(
         X=problem.X.toarray() if sparse.issparse(problem.X) else problem.X,
-        group_rows=problem.groups.rows,
-        target=problem.target,
+        cells=problem.cells.rows,
+        targets=problem.targets,
         dual=objective.dual,
         batch_size=trainer.batch_size,
         dual_step=objective.dual_step,
         parameter_step=steps.size,
         seed=trainer.seed,
         labels=problem.labels,
-        group_share=problem.share,
+        cell_share=problem.share,
+        target_of_cell=problem.cells.targets,
+        cell_weight=problem.cells.weights,
+        models=problem.cells.groups,
         parity=objective.parity,
         anchor=objective.anchor,
         ridge=objective.ridge,
@@ -70,6 +81,11 @@ CASES = [
     {"storage": "csr", "overlap": True},
     {"table": "long rows"},
     {"group_specific": True, "anchor": 0.0},
+    *({"criterion": "equalized_odds", **other}
+      for other in ({}, {"kind": "discrete"}, {"storage": "csr"}, {"group_specific": True}, {"overlap": True})),
+    *({"criterion": "equal_opportunity", "kind": kind, "storage": storage}
+      for kind, storage in (("discrete", "dense"), ("entropy", "csr"))),
+    {"criterion": "demographic_parity", "strata": 5},
     {"batch": 1},
     {"batch": 150},
     {"batch": 150, "opposite": False, "kind": "entropy"},

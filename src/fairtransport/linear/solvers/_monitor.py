@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "Monitor"]
 
-_ROWS_PER_GROUP = 1000
+_ROWS_PER_CELL = 1000
 
 
 class Monitor:
-    """Disparity and log-loss of a model on up to 1,000 training rows of each group.
+    """Disparity and log-loss of a model on up to 1,000 training rows of each cell.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class Monitor:
     def __init__(self, problem: TrainingProblem, rng: np.random.Generator) -> None:
         self.problem = problem
         self.rows = [
-            rows if len(rows) <= _ROWS_PER_GROUP else np.sort(rng.choice(rows, _ROWS_PER_GROUP, replace=False))
-            for rows in problem.groups.rows
+            rows if len(rows) <= _ROWS_PER_CELL else np.sort(rng.choice(rows, _ROWS_PER_CELL, replace=False))
+            for rows in problem.cells.rows
         ]
         self.features = [problem.X[rows] for rows in self.rows]
         self.weights = [self._row_weights(rows) for rows in self.rows]
-        self.target = Sample.from_values(problem.target)
+        self.targets = [Sample.from_values(target) for target in problem.targets]
 
     def _row_weights(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         if self.problem.weights is None or not self.problem.weights[rows].sum() > 0:
@@ -48,15 +48,20 @@ class Monitor:
         return self.problem.weights[rows]
 
     def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
-        """Return the sum of the Wasserstein-1 distances to the target, and the log-loss."""
+        """Return the weighted sum of the Wasserstein-1 distances to the targets, and the log-loss."""
         logits = self._logits(theta)
         samples = [Sample.from_values(sigmoid(z), weights) for z, weights in zip(logits, self.weights, strict=True)]
-        disparity = sum(wasserstein(sample, self.target) for sample in samples)
+        cells = self.problem.cells
+        disparity = sum(
+            float(weight) * wasserstein(sample, self.targets[target])
+            for sample, target, weight in zip(samples, cells.targets, cells.weights, strict=True)
+            if target >= 0
+        )
         losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
         return disparity, float(sum(share * np.average(loss, weights=weights) for share, loss, weights in losses))
 
     def _logits(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
-        models = [theta[a if len(theta) > 1 else 0].astype(np.float64) for a in range(len(self.rows))]
+        models = [theta[group if len(theta) > 1 else 0].astype(np.float64) for group in self.problem.cells.groups]
         return [
             np.asarray(X @ model[:-1], dtype=np.float64) + model[-1]
             for X, model in zip(self.features, models, strict=True)

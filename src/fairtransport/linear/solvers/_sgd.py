@@ -39,7 +39,7 @@ _UNUSED = np.random.default_rng(0)  # discrete transport has no features, but th
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The function that is minimised: anchor * loss + parity * sum of distances.
+    """The function that is minimised: anchor * loss + parity * weighted sum of distances.
 
     Attributes
     ----------
@@ -75,7 +75,8 @@ class Result:
     features : FourierFeatures or None
         Of the dual variables.
     duals, target_duals : ndarray of shape (n_groups, n_features)
-        Coefficients of the groups' dual variables, and of the target's for each group.
+        Coefficients of the groups' dual variables, and of the target's for each group; with labels or strata, sums
+        over its cells by their weights.
     n_updates : int
     outcome : str
         How the run ended, in words.
@@ -107,7 +108,7 @@ class Trainer:
     theta : ndarray of shape (n_models, n_columns + 1)
         Parameters of the initial model, the intercept last: one row, or one for each group.
     batch_size : int
-        Rows drawn of each group, and target scores, in each update.
+        Rows drawn of each cell, and scores of each target, in each update.
     seed : int
     budget : int, default=0
         Updates that the steps were chosen for.
@@ -143,12 +144,12 @@ class Trainer:
         self.objective, self.steps = objective, steps
         self.batch_size, self.seed, self.done, self.summed, self.budget = batch_size, seed, 0, 0, budget
         self._chunk = 16  # updates between two looks at the clock
-        dtype, n_groups = problem.X.dtype, len(problem.groups)
+        dtype, n_cells = problem.X.dtype, len(problem.cells)
         features = objective.dual.features if objective.dual else draw_features(1, 1.0, _UNUSED)
         table = features.tabulate(dtype)
         self._transport = _transport(objective.dual, table)
         self._workspace = make_workspace(theta.shape, table.basis.shape, batch=batch_size, dtype=dtype)
-        duals, target_duals = (np.zeros((n_groups, table.basis.shape[1]), dtype) for _ in range(2))
+        duals, target_duals = (np.zeros((n_cells, table.basis.shape[1]), dtype) for _ in range(2))
         self._load(problem, updates.State(theta, np.zeros(theta.shape), duals, target_duals), steps.scale)
 
     def _load(self, problem: TrainingProblem, state: updates.State, scale: NDArray[Any]) -> None:
@@ -177,6 +178,7 @@ class Trainer:
                 float(objective.anchor),
                 float(objective.ridge),
                 self.problem.share,
+                self.problem.cells.weights,
                 self._transport,
             ),
             updates.Steps(float(objective.dual_step), float(steps.size), float(steps.decay), self._scale),
@@ -189,8 +191,9 @@ class Trainer:
     def switch(self, problem: TrainingProblem) -> None:
         """Continue with other rows of the same columns and groups; parameters, dual variables and draws go on."""
         same = problem.n_columns == self.problem.n_columns and problem.X.dtype == self.problem.X.dtype
+        same = same and np.array_equal(problem.cells.targets, self.problem.cells.targets)
         if not same or problem.groups.labels != self.problem.groups.labels:
-            raise ValueError("switch needs the same columns, dtype and groups as before.")
+            raise ValueError("switch needs the same columns, dtype, groups and strata as before.")
         scale = np.empty_like(self._scale)
         scale[self._order] = self._scale
         state = self._state._replace(theta=self.theta, theta_sum=self._unpack(self._state.theta_sum))
@@ -205,12 +208,12 @@ class Trainer:
 
     @property
     def duals(self) -> NDArray[np.float64]:
-        """Coefficients of the groups' dual variables."""
+        """Coefficients of the cells' dual variables."""
         return self._state.duals[:, : self._n_features].astype(np.float64)
 
     @property
     def target_duals(self) -> NDArray[np.float64]:
-        """Coefficients of the target's dual variables, one row for each group."""
+        """Coefficients of the target's dual variables, one row for each cell."""
         if self.objective.dual and self.objective.dual.opposite:
             return -self.duals
         return self._state.target_duals[:, : self._n_features].astype(np.float64)
@@ -266,12 +269,19 @@ class Trainer:
         return Result(
             theta,
             self.objective.dual.features if self.objective.dual else None,
-            np.nan_to_num(self.duals, nan=0.0, posinf=0.0, neginf=0.0),
-            np.nan_to_num(self.target_duals, nan=0.0, posinf=0.0, neginf=0.0),
+            self._by_group(self.duals),
+            self._by_group(self.target_duals),
             self.done,
             outcome,
             history.columns(),
         )
+
+    def _by_group(self, duals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the finite sum over the cells of each group."""
+        cells = self.problem.cells
+        sums = np.zeros((len(self.problem.groups), duals.shape[1]))
+        np.add.at(sums, cells.groups, cells.weights[:, None] * np.nan_to_num(duals, nan=0.0, posinf=0.0, neginf=0.0))
+        return sums
 
     def _run_with_recovery(
         self, n_updates: int, history: History, bar: Any, *, average: bool

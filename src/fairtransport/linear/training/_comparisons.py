@@ -45,11 +45,13 @@ class GroupComparisons:
     penalised: Comparisons
 
     @cached_property
-    def pair_labels(self) -> NDArray[np.int64]:
-        """Label of the rows that each pair compares; 0 where labels do not matter."""
+    def family_labels(self) -> NDArray[np.int64]:
+        """Label of the rows that each family of pairs compares; 0 where labels do not matter."""
         pairs = self.criterion
-        strata = pairs.strata or (0,) * len(pairs.cells)
-        return np.array([self.strata.compared[strata[cell]].label or 0 for cell in pairs.pairs[:, 0]])
+        if pairs.families is None:
+            return np.zeros(len(pairs.pairs), dtype=np.int64)
+        first = np.unique(pairs.families, return_index=True)[1]
+        return np.array([self.strata.compared[pairs.strata[cell]].label or 0 for cell in pairs.pairs[first, 0]])
 
 
 def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: TrainingOptions) -> GroupComparisons:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear.training._comparisons import GroupComparisons
+    from fairtransport.penalties import Comparisons
 
 __all__ = ["ScoreEvaluator", "ScoreMetrics", "metrics_before_and_after"]
 
@@ -37,8 +38,8 @@ class ScoreMetrics:
     rank_disparity : float
         The same of pooled ranks.
     excess : float
-        Mean over pairs of the distance between ranks divided by its mean under chance, weighted by reliability and
-        precision; of the label where it is largest.
+        Mean over pairs of groups of the distance between ranks divided by its mean under chance, both summed over
+        strata, weighted by reliability and precision; of the label where it is largest.
     rank_distance : float
         Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
     log_loss : float
@@ -117,26 +118,31 @@ class ScoreEvaluator:
             disparity=float((weights * self._distances(scores)).sum()),
             rank_disparity=float((weights * distances).sum()),
             excess=self._excess(distances, ranks),
-            rank_distance=float(np.average(distances, weights=self._precision)),
+            rank_distance=float(np.average(distances, weights=self._reliable.weights / criterion.sampling_errors())),
             log_loss=loss,
             information_kept=float((self.constant_loss - loss) / self.information),
         )
 
     @cached_property
-    def _precision(self) -> NDArray[np.float64]:
-        """Weights of the pairs by reliability and precision."""
+    def _reliable(self) -> Comparisons:
+        """The pairs weighted by reliability, or by the criterion where none is reliable."""
         pairwise = self.comparisons.pairwise
-        chosen = pairwise if pairwise.weights.any() else self.comparisons.criterion
-        return np.asarray(chosen.weights / chosen.sampling_errors())
+        return pairwise if pairwise.weights.any() else self.comparisons.criterion
 
     def _excess(self, distances: NDArray[np.float64], ranks: NDArray[np.float64]) -> float:
-        pairs, precision = self.comparisons.criterion, self._precision
+        pairs = self.comparisons.criterion
         # A pair of large groups has a low noise floor of its own, which the sum of all floors would hide.
         spreads = chance_spreads(ranks, pairs) if pairs.strata else _UNIFORM_SPREAD
-        chance = np.maximum(_MEAN_ABSOLUTE * spreads * pairs.sampling_errors(), _IMMATERIAL)
-        labels = self.comparisons.pair_labels
+        errors = pairs.sampling_errors()
+        chance = np.maximum(_MEAN_ABSOLUTE * spreads * errors, _IMMATERIAL)
+        observed, expected, error = (
+            pairs.family_means(values, pairs.weights)[0] for values in (distances, chance, errors)
+        )
+        reliable = self._reliable.weights
+        precision = reliable / error if pairs.families is None else np.bincount(pairs.families, reliable) / error
+        labels = self.comparisons.family_labels
         return max(
-            float(np.average((distances / chance)[inside], weights=precision[inside]))
+            float(np.average((observed / expected)[inside], weights=precision[inside]))
             for inside in (labels == label for label in np.unique(labels))
             if precision[inside].any()
         )

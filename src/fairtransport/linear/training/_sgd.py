@@ -1,4 +1,4 @@
-"""Fourth stage of ``fit``: the stochastic solver, which moves each group to a fixed target."""
+"""Fourth stage of ``fit``: the stochastic solver, which moves each group, label and stratum to a fixed target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairtransport.linear.online._initial_memory import memory_from_rows, parity
 from fairtransport.linear.solvers._sgd import Objective, Trainer
 from fairtransport.linear.solvers._step_sizes import automatic_steps, plain_steps
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
-from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups, stored_target
+from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups, stored_target, stratum_targets
 from fairtransport.linear.training._evaluation import ScoreEvaluator, metrics_before_and_after
 from fairtransport.linear.training._initial_model import InitialModel, check_scores_vary, prepare_initial_model
 from fairtransport.linear.training._outcome import Notice, describe_criterion, notices_of_losses, within_chance
@@ -53,7 +53,9 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     check_scores_vary(scores)
     target = stored_target(options.target, scores, data.groups, data.weights)
     comparisons = compare_groups(data, scores, options)
-    problem = TrainingProblem.build(data.X, data.positive, data.groups, target, data.weights)
+    strata = comparisons.strata
+    targets = np.array(stratum_targets(options.target, scores, data, strata))
+    problem = TrainingProblem.build(data.X, data.positive, data.groups, targets, data.weights, strata=strata)
     dual = options.distance.dual_problem(settings, rng)
     dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
     without_loss = np.isinf(options.sgd_weight)  # as in the paper
@@ -144,7 +146,7 @@ def _unit(data: TrainingData, scores: NDArray[np.float64], comparisons: GroupCom
     """Return the factor of the sum of distances to the target at weight 1."""
     weighted = comparisons.penalised
     information = ScoreEvaluator(data.positive, data.shares, comparisons, scores).information
-    plain = weighted.reweighted(np.ones(len(weighted.pairs)))
+    plain = comparisons.strata.comparisons(weighted.targets)
     terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, plain)
     reliable = float(weighted.weights @ terms.distances)
     return information * reliable / terms.value**2 if terms.value > 0.0 else 0.0

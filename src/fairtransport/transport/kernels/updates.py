@@ -43,14 +43,18 @@ class Batches(NamedTuple):
     ----------
     seed : int
     size : int
-        Rows drawn of each group, and target scores, in each update.
+        Rows drawn of each cell, and scores of each target, in each update.
     rows : Rows
     labels : ndarray of uint8
         0 or 1 for each packed row.
     population : Population
-        The rows of each group.
-    target : ndarray
-        Scores of equal mass that represent the target distribution.
+        The rows of each cell: a group or, with labels or strata, its rows with one label or in one stratum.
+    models : ndarray of shape (n_cells,)
+        The group of each cell, whose parameters score its rows where each group has its own.
+    targets : ndarray of shape (n_targets, n_scores)
+        Scores of equal mass that represent the target distributions.
+    target_of_cell : ndarray of shape (n_cells,)
+        Ascending; -1 for cells that are compared with nothing, which come first.
     """
 
     seed: int
@@ -58,24 +62,29 @@ class Batches(NamedTuple):
     rows: Rows
     labels: NDArray[np.uint8]
     population: Population
-    target: NDArray[Any]
+    models: NDArray[np.int64]
+    targets: NDArray[Any]
+    target_of_cell: NDArray[np.int64]
 
 
 class Objective(NamedTuple):
-    """The function that is minimised: anchor * (loss + ridge) + parity * sum of distances.
+    """The function that is minimised: anchor * (loss + ridge) + parity * weighted sum of distances.
 
     Attributes
     ----------
     parity, anchor, ridge : float
-    group_share : ndarray of shape (n_groups,)
-        How the loss weighs the groups' batches.
+    cell_share : ndarray of shape (n_cells,)
+        How the loss weighs the cells' batches.
+    cell_weight : ndarray of shape (n_cells,)
+        How the distances are weighted; 1 for demographic parity.
     transport : Transport
     """
 
     parity: float
     anchor: float
     ridge: float
-    group_share: NDArray[np.float64]
+    cell_share: NDArray[np.float64]
+    cell_weight: NDArray[np.float64]
     transport: Transport
 
 
@@ -106,7 +115,7 @@ class State(NamedTuple):
         Parameters, the intercept last: one row, or one for each group.
     theta_sum : ndarray of the same shape
         Sum of the iterates that are averaged.
-    duals, target_duals : ndarray of shape (n_groups, width)
+    duals, target_duals : ndarray of shape (n_cells, width)
         Coefficients of the dual variables.
     """
 
@@ -132,14 +141,14 @@ def _step_parameters(objective, steps, update, theta, work):
 
 
 @cached_njit(nogil=True, inline="always")
-def _logit_gradient(objective, parity, inverse_batch, group, batches, work):
+def _logit_gradient(objective, parity, inverse_batch, cell, batches, work):
     # Of parity times the distance, and of the anchor's loss.
     real = work.scores.dtype.type
     one = real(1)
     for i in range(work.scores.shape[0]):
         work.logit_gradient[i] = parity * work.score_gradient[i] * work.scores[i] * (one - work.scores[i])
     if objective.anchor != 0.0:
-        anchor = real(objective.anchor * objective.group_share[group]) * inverse_batch
+        anchor = real(objective.anchor * objective.cell_share[cell]) * inverse_batch
         for i in range(batches.size):
             work.logit_gradient[i] += anchor * (work.scores[i] - real(batches.labels[work.drawn[i]]))
 
@@ -148,12 +157,13 @@ def _logit_gradient(objective, parity, inverse_batch, group, batches, work):
 def run_updates(first_update, n_updates, average_from, batches, objective, steps, state, work):
     """Advance ``state`` by ``n_updates`` updates of continuous or discrete optimal transport, in place.
 
-    One update draws a batch of target scores and a batch of rows of each group, moves each group's dual variables
+    One update draws a batch of scores of each target and a batch of rows of each cell, moves each cell's dual variables
     uphill, and moves the parameters downhill. Iterates from update ``average_from`` on are added to
     ``state.theta_sum``. ``work`` is a `fairtransport.transport.kernels.workspace.Workspace`.
     """
     theta, batch, seed = state.theta, batches.size, np.uint64(batches.seed)
-    n_groups, n_columns = batches.population.starts.shape[0] - 1, theta.shape[1]
+    n_cells, n_columns = batches.population.starts.shape[0] - 1, theta.shape[1]
+    n_draws = n_cells + batches.targets.shape[0]
     discrete = objective.transport.kind == DISCRETE
     real = theta.dtype.type
     inverse_batch = real(1) / real(batch)
@@ -165,24 +175,32 @@ def run_updates(first_update, n_updates, average_from, batches, objective, steps
         work.weights[m, n_columns] = real(0)
 
     for update in range(first_update, first_update + n_updates):
-        position = np.uint64(update) * np.uint64(n_groups + 1) * np.uint64(batch)
-        draw_values(batches.target, seed, position + np.uint64(n_groups * batch), batch, work.target_scores)
-        if discrete:
-            sort_target(batch, work)
-        else:
-            chebyshev(work.target_scores, work.target_table)
-
+        position = np.uint64(update) * np.uint64(n_draws) * np.uint64(batch)
+        last_target = -1
         work.gradient[:, :] = real(0)
-        for group in range(n_groups):
-            model = np.uint64(group if theta.shape[0] > 1 else 0)
-            draw_rows(batches.population, group, seed, position + np.uint64(group * batch), batch, work.drawn)
+        for cell in range(n_cells):
+            target = batches.target_of_cell[cell]
+            if target != last_target:
+                last_target = target
+                target_position = position + np.uint64((n_cells + target) * batch)
+                draw_values(batches.targets[target], seed, target_position, batch, work.target_scores)
+                if discrete:
+                    sort_target(batch, work)
+                else:
+                    chebyshev(work.target_scores, work.target_table)
+
+            model = np.uint64(batches.models[cell] if theta.shape[0] > 1 else 0)
+            draw_rows(batches.population, cell, seed, position + np.uint64(cell * batch), batch, work.drawn)
             score_rows(batches.rows, work.drawn, batch, work.weights, model, work.logits)
             logistic(work.logits, work.scores)
-            if discrete:
+            if target < 0:
+                work.score_gradient[:] = real(0)
+            elif discrete:
                 couple_batches(batch, work)
             else:
-                step_duals(objective.transport, dual_step, batch, group, state.duals, state.target_duals, work)
-            _logit_gradient(objective, parity, inverse_batch, group, batches, work)
+                step_duals(objective.transport, dual_step, batch, cell, state.duals, state.target_duals, work)
+            cell_parity = parity * real(objective.cell_weight[cell])
+            _logit_gradient(objective, cell_parity, inverse_batch, cell, batches, work)
             add_rows(batches.rows, work.drawn, batch, work.logit_gradient, work.gradient, model)
 
         _step_parameters(objective, steps, update, theta, work)
