@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from changes import Source, change_array, change_json
 
+from fairtransport import ContinuousTransportClassifier, QuantileRepair
 from fairtransport.auditing import audit
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
 from fairtransport.storage import unpack_container
 
 sys.path.append(str(Path(__file__).parents[3]))
-from tests.persistence.models import fitted, table
+from tests.persistence.models import fitted, people, table
 
 SHARE = 6
 REFUSALS = (ModelFileError, ValueError, TypeError)
@@ -33,7 +34,23 @@ _NAMES = (
     *("raw table to COT", "pipeline to COT"),
 )
 _ROWS = 40
-_BASES = [(unpack_container(pack_model(model)[0]), X[:_ROWS], group[:_ROWS]) for model, X, group in map(fitted, _NAMES)]
+_X, _Y, _GROUP = people()
+_STRATA = np.where(_X[:, 1] > 0, "high", "low")
+
+
+def _with_criteria() -> list[tuple[Any, Any, Any]]:
+    """Return models with a criterion, strata or randomness, their rows and groups."""
+    scores, columns = 1 / (1 + np.exp(-_X[:, 0])), {"sensitive_features": _GROUP}
+    odds = QuantileRepair(criterion="equalized_odds", randomize=True).fit(scores, _Y == "yes", **columns)
+    strata = QuantileRepair().fit(scores, **columns, strata=_STRATA)
+    linear = ContinuousTransportClassifier(criterion="equalized_odds").fit(_X, _Y, **columns, strata=_STRATA)
+    return [(odds, scores, _GROUP), (strata, scores, _GROUP), (linear, _X, _GROUP)]
+
+
+_BASES = [
+    (unpack_container(pack_model(model)[0]), X[:_ROWS], group[:_ROWS])
+    for model, X, group in (*map(fitted, _NAMES), *_with_criteria())
+]
 _LABELS = table()[1][:_ROWS]
 _DRAWS = np.random.default_rng(0)
 
@@ -74,9 +91,10 @@ def _use(model: Any, X: Any, group: Any, *, also: int) -> None:
         unpack_model(pack_model(model)[0])
     if hasattr(model, "score_rows"):
         _check_scores(model.score_rows(X).scores)
-    elif hasattr(model, "maps_"):
-        _check_scores(model.transform(X, sensitive_features=group))
-        if also == 2:
+    elif isinstance(model, QuantileRepair):
+        strata = {"strata": _STRATA[:_ROWS]} if getattr(model, "strata_", None) is not None else {}
+        _check_scores(model.transform(X, sensitive_features=group, **strata))
+        if also == 2 and not strata and not model.randomize:
             model.partial_fit(X, sensitive_features=group)
     elif hasattr(model, "predict_proba"):
         _use_classifier(model, X, group, also=also)
@@ -94,7 +112,7 @@ def _use_classifier(model: Any, X: Any, group: Any, *, also: int) -> None:
             audit(probabilities[:, 1], sensitive_features=group, n_bootstrap=20, n_permutations=20)
     if hasattr(model, "duals_"):
         model.duals_.of_group(model.groups_.labels[0], np.linspace(0.0, 1.0, 5))
-    if also == 2 and hasattr(model, "partial_fit"):
+    if also == 2 and hasattr(model, "partial_fit") and getattr(model, "strata_", None) is None:
         model.partial_fit(X, _LABELS, sensitive_features=group)
     if also == 4:
         model.predict(X, **grouped)
