@@ -53,6 +53,71 @@ def one_line(result, status=1):
     return lines[0]
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "name", "title"),
+    [
+        ("cot", ("--criterion", "equalized_odds"), "separation_disparity", "SPDD within labels"),
+        ("dot", ("--criterion", "equal_opportunity"), "opportunity_disparity", "SPDD within the positive label"),
+        ("dpp", ("--criterion", "equalized_odds"), "separation_disparity", "SPDD within labels"),
+        ("dpp", ("--strata", "job"), "conditional_disparity", "SPDD within strata"),
+        ("cot", ("--strata", "job,hours", "--criterion", "equalized_odds"), "separation_disparity", "SPDD within"),
+        pytest.param(
+            "trees",
+            ("--criterion", "equalized_odds"),
+            "separation_disparity",
+            "SPDD within labels",
+            marks=pytest.mark.models,
+        ),
+        ("lr", ("--strata", "job"), "conditional_disparity", "SPDD within strata"),
+    ],
+)
+def test_other_criteria_and_strata(run, here, method, options, name, title):
+    summary = summary_of(call(run, *options, "--json", method=method))
+    strata = options[options.index("--strata") + 1].split(",") if "--strata" in options else []
+    assert (summary["strata"], summary["criterion"]) == (
+        strata,
+        options[-1] if "--criterion" in options else "demographic_parity",
+    )
+    figures = summary["held_out"]["figures"]
+    assert 0 < figures[method][name] < 1
+    assert 0 < summary["held_out"]["noise_floor"][name] < 0.2
+    if method in {"cot", "trees"} and not strata:
+        assert figures[method][name] < figures["lr"][name]
+    needed = {"dpp": ["job"]}.get(method, []) if strata else []
+    model = ft.load("model.ft")
+    assert (model.strata if model.needs_strata else []) == needed
+    shown = call(run, *options, "--force", method=method)
+    assert title in shown.stdout
+    assert ("Needed to score, too, for the stratum of a row: job." in shown.stdout) == bool(needed)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--criterion", "odds"), "--criterion must be one of demographic_parity, equalized_odds, equal_opportunity"),
+        (("--criterion", "equalized_odds", "--max-disparity", ".1"), "--max-disparity cannot be combined with --crit"),
+        (("--strata", "job", "--max-disparity", ".1"), "--max-disparity cannot be combined with --strata"),
+        (("--criterion", "equalized_odds", "--method", "lr"), "--criterion cannot be combined with --method lr"),
+        (("--method", "trees", "--amount", ".5"), "--amount cannot be combined with --method trees"),
+        (("--method", "trees", "--parity-weight", "auto"), "--parity-weight must be a number with --method trees"),
+    ],
+)
+def test_criteria_that_cannot_be_combined(run, here, options, message):
+    assert message in one_line(call(run, *options), status=64)
+
+
+@pytest.mark.parametrize(
+    ("strata", "message"),
+    [
+        ("jobs", "The table has no column 'jobs'"),
+        ("hired", "Column 'hired' is the label and cannot be a stratum as well"),
+        ("sex", "a stratum that is a group as well has people of one group only"),
+    ],
+)
+def test_columns_that_are_no_strata(run, here, strata, message):
+    assert message in one_line(call(run, "--strata", strata))
+
+
 def test_the_table_shows_before_and_after_at_80_columns(run, here):
     result = call(run, method="cot")
     assert (result.exit_code, result.stderr) == (0, ""), result.output
@@ -248,13 +313,13 @@ def test_sixty_groups_stay_readable(run, here, raw_people):
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert re.match(r"7\d\d held-out rows in 60 groups", result.stdout)
-    assert "Uncertain: 60 groups have fewer than 30 of these rows" in " ".join(result.stdout.split())
+    assert "Small groups: 60 groups have fewer than 30 of these rows" in " ".join(result.stdout.split())
 
 
 def test_a_group_of_five_rows_is_reported_as_uncertain(run, here, raw_people):
     result = call(run, **with_groups(raw_people, ["t"] * 5 + ["a", "b"] * 300))
     assert result.exit_code == 0, result.output
-    assert "Uncertain: 1 group has fewer than 30 of these rows" in " ".join(result.stdout.split())
+    assert "Small groups: 1 group has fewer than 30 of these rows" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -301,7 +366,7 @@ def test_an_existing_file_is_kept_unless_forced(run, here):
 @pytest.mark.parametrize(
     ("options", "method", "match"),
     [
-        ((), "svm", "--method must be one of cot, dot, dpp, lr; got 'svm'"),
+        ((), "svm", "--method must be one of cot, dot, trees, dpp, lr; got 'svm'"),
         (("--amount", 0.5), "lr", "--amount cannot be combined with --method lr"),
         (("--parity-weight", 2), "dpp", "--parity-weight cannot be combined with --method dpp"),
         (("--amount", 0.5, "--max-disparity", 0.1), "cot", "--max-disparity and --amount cannot be combined"),

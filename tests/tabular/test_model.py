@@ -239,7 +239,7 @@ def test_measured_figures_are_those_of_the_metrics(blind):
     new = raw_people(1000, seed=10)
     plain = make().fit(raw_people())
     shown = measure_models({"lr": plain, "cot": blind}, new)
-    assert (shown.rows, shown.groups, shown.unsure, shown.set_aside) == (1000, 2, 0, {})
+    assert (shown.rows, shown.groups, shown.small_groups, shown.set_aside) == (1000, 2, 0, {})
     for name, model in (("lr", plain), ("cot", blind)):
         scores = score_rows(model, new).scores
         figures = shown.figures[name]
@@ -250,10 +250,10 @@ def test_measured_figures_are_those_of_the_metrics(blind):
     assert 0 < shown.floor["strong_pairwise_disparity"] < 0.05
 
 
-def test_small_groups_are_unsure_and_one_label_has_no_area(blind):
+def test_small_groups_are_counted_and_one_label_has_no_area(blind):
     new = raw_people(40, seed=11)
     shown = measure_models({"cot": blind}, new.with_columns(hired=pl.lit("yes")))
-    assert shown.unsure == 2
+    assert shown.small_groups == 2
     assert shown.figures["cot"]["auc"] is None
     with pytest.raises(ValueError, match="No held-out row"):
         measure_models({"cot": blind}, new.with_columns(sex=pl.lit("other")))

@@ -27,8 +27,10 @@ def last_step(model: Any) -> tuple[str, Any]:
     return prefix, model
 
 
-def fit_model(model: Any, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Any:
-    """Fit a model with the groups and, if given, the weights; a pipeline passes both to its last step."""
+def fit_model(
+    model: Any, X: Any, y: Any, *, sensitive_features: Any, strata: Any = None, sample_weight: Any = None
+) -> Any:
+    """Fit a model with the groups and, if given, strata and weights; a pipeline passes them to its last step."""
     prefix, last = last_step(model)
     if not _has_parameter(last.fit, "sensitive_features", default=True):
         raise TypeError(
@@ -36,6 +38,12 @@ def fit_model(model: Any, X: Any, y: Any, *, sensitive_features: Any, sample_wei
             "estimator of this package, or wrap it in QuantileRepairClassifier."
         )
     options = {f"{prefix}sensitive_features": sensitive_features}
+    if strata is not None:
+        if not _has_parameter(last.fit, "strata", default=True):
+            raise TypeError(
+                f"{type(last).__name__}.fit takes no strata, so it cannot be trained for conditional parity."
+            )
+        options[f"{prefix}strata"] = strata
     if sample_weight is not None:
         options[f"{prefix}sample_weight"] = sample_weight
     with config_context(enable_metadata_routing=False):  # options are passed by step name
@@ -47,9 +55,10 @@ def takes_groups(model: Any) -> bool:
     return _has_parameter(last_step(model)[1].predict_proba, "sensitive_features")
 
 
-def model_scores(model: Any, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-    """Return a model's probabilities of class 1; see `positive_scores`."""
-    options = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+def model_scores(model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None) -> NDArray[np.float64]:
+    """Return a model's probabilities of class 1, with groups and strata where given; see `positive_scores`."""
+    given = {"sensitive_features": sensitive_features, "strata": strata}
+    options = {name: value for name, value in given.items() if value is not None}
     with config_context(enable_metadata_routing=False):
         return positive_scores(model.predict_proba(X, **options))
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from fairtransport.cli._errors import misuse
 
-__all__ = ["METHODS", "MethodOptions", "make_estimator"]
+__all__ = ["CRITERIA", "METHODS", "MethodOptions", "make_estimator"]
+
+CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")  # fairtransport.criteria.CRITERIA loads slowly
 
 METHODS = {
     "cot": "continuous optimal transport",
     "dot": "discrete optimal transport",
+    "trees": "boosted trees with the penalty of cot (LightGBM, of the extra boosting)",
     "dpp": "logistic regression with quantile post-processing of its scores (needs the group to score)",
     "lr": "logistic regression without parity",
 }
@@ -30,20 +33,32 @@ class MethodOptions:
     small_groups: str
     min_group_size: int
     seed: int
+    criterion: str = "demographic_parity"
+    strata: bool = False
 
     def check(self) -> None:
         """End the command if options cannot be combined."""
         if self.method not in METHODS:
             raise misuse(f"--method must be one of {', '.join(METHODS)}; got {self.method!r}")
-        trained = self.method in {"cot", "dot"}
+        if self.criterion not in CRITERIA:
+            raise misuse(f"--criterion must be one of {', '.join(CRITERIA)}; got {self.criterion!r}")
+        other = None if self.criterion == "demographic_parity" else self.criterion
         for name, value, allowed in (
-            ("--parity-weight", self.parity_weight, trained),
-            ("--amount", self.amount, self.method != "lr"),
+            ("--criterion", other, self.method != "lr"),
+            ("--parity-weight", self.parity_weight, self.method in {"cot", "dot", "trees"}),
+            ("--amount", self.amount, self.method not in {"lr", "trees"}),
             ("--max-disparity", self.max_disparity, self.method != "lr"),
             ("--target", self.target, self.method != "lr"),
         ):
             if value is not None and not allowed:
                 raise misuse(f"{name} cannot be combined with --method {self.method}")
+        if self.parity_weight == "auto" and self.method == "trees":
+            raise misuse("--parity-weight must be a number with --method trees")
+        if self.max_disparity is not None and (other or self.strata):
+            raise misuse(
+                f"--max-disparity cannot be combined with {'--criterion' if other else '--strata'}: it limits the "
+                "demographic disparity; use --parity-weight or --amount"
+            )
         if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:
@@ -64,15 +79,22 @@ def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
     plain = LogisticRegression(max_iter=1000)
     if options.method == "lr":
         return plain
+    weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
     shared: dict[str, Any] = {
-        "amount": 1.0 if options.amount is None else options.amount,
+        "criterion": options.criterion,
         "small_groups": options.small_groups,
         "min_group_size": options.min_group_size,
     }
+    if options.method == "trees":
+        from fairtransport.boosting import TransportBoostingClassifier  # noqa: PLC0415 - needs an extra
+
+        return TransportBoostingClassifier(
+            target=options.target or "each_other", random_state=options.seed, **weight, **shared
+        )
+    shared["amount"] = 1.0 if options.amount is None else options.amount
     if options.method == "dpp":
         return QuantileRepairClassifier(plain, target=options.target or "barycenter_w2", **shared)
     kind = ContinuousTransportClassifier if options.method == "cot" else DiscreteTransportClassifier
-    weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
     return kind(
         target=options.target or "each_other",
         group_specific=bool(options.aware),

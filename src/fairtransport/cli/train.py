@@ -20,7 +20,7 @@ from fairtransport.cli._console import (
 )
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
 from fairtransport.cli._json import JsonOutput
-from fairtransport.cli._methods import METHODS, MethodOptions, make_estimator
+from fairtransport.cli._methods import CRITERIA, METHODS, MethodOptions, make_estimator
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ _TITLES = {
     "strong_demographic_disparity": "Distance to everyone (SDD)",
     "strong_pairwise_disparity": "Distance between pairs (SPDD)",
     "rank_disparity": "The same for ranks",
+    "separation_disparity": "SPDD within labels",
+    "opportunity_disparity": "SPDD within the positive label",
+    "conditional_disparity": "SPDD within strata",
 }
 
 
@@ -51,6 +54,24 @@ def run_train(
             "--method", metavar="|".join(METHODS), help=f"{'; '.join(f'{k}: {v}' for k, v in METHODS.items())}."
         ),
     ] = "cot",
+    criterion: Annotated[
+        str,
+        typer.Option(
+            "--criterion",
+            metavar="|".join(CRITERIA),
+            help="Whose scores should be distributed alike in all groups: everyone's, those of people with the same "
+            "label, or those of people with the positive label.",
+        ),
+    ] = "demographic_parity",
+    strata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strata",
+            metavar="COLUMNS",
+            help="Compare groups only within the values of these columns, such as education; numbers are cut at "
+            "quantiles.",
+        ),
+    ] = None,
     positive: shared.Positive = None,
     aware: Annotated[
         bool | None,
@@ -119,7 +140,7 @@ def run_train(
     max_groups: shared.MaxGroups = 200,
     reading: shared.Reading,
 ) -> None:
-    """Train a model with demographic parity on a table of raw data.
+    """Train a model with demographic parity, equalized odds or conditional parity on a table of raw data.
 
     Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
     constant columns are left out and reported. The table that is printed compares the model with logistic regression on
@@ -131,7 +152,19 @@ def run_train(
           --method cot --out model.ft
     """  # noqa: D301 - \b keeps the lines of the example
     weight = _number_or_word(parity_weight)
-    options = MethodOptions(method, weight, amount, max_disparity, aware, target, small_groups, min_group_size, seed)
+    options = MethodOptions(
+        method,
+        weight,
+        amount,
+        max_disparity,
+        aware,
+        target,
+        small_groups,
+        min_group_size,
+        seed,
+        criterion,
+        bool(strata),
+    )
     options.check()
     shared.check_policies(small_groups, missing)
     json_output = JsonOutput(json_path)
@@ -143,10 +176,15 @@ def run_train(
         "decimal": reading["decimal"],
         "aware": bool(aware),
     }
-    column_lists = {"sensitive_features": sensitive, "drop": drop or (), "categorical": categorical or ()}
+    column_lists = {
+        "sensitive_features": sensitive,
+        "strata": strata or (),
+        "drop": drop or (),
+        "categorical": categorical or (),
+    }
     with option_names_in_errors(), collect_warnings() as warnings:
         table, named = _read(files, column_lists, reading)
-        _check(table, label, named["sensitive_features"], max_groups)
+        _check(table, label, named["sensitive_features"], named["strata"], max_groups)
         if test:
             train, held = table, _read(test, {}, reading)[0]
         else:
@@ -174,13 +212,13 @@ def _read(files: list[str], column_lists: dict[str, Any], reading: dict[str, Any
         return collect_file(table, on_progress=tell), named
 
 
-def _check(table: Any, label: str, sensitive: list[str], max_groups: int) -> None:
+def _check(table: Any, label: str, sensitive: list[str], strata: list[str], max_groups: int) -> None:
     """Raise for unknown columns and for too many groups, before anything is trained."""
     from fairtransport.groups import make_groups  # noqa: PLC0415
     from fairtransport.tables.column_roles import suggest_names  # noqa: PLC0415
     from fairtransport.tabular.value_parsing import encode_text  # noqa: PLC0415
 
-    for name in (label, *sensitive):
+    for name in (label, *sensitive, *strata):
         if name not in table.column_names:
             raise ValueError(f"The table has no column {name!r}; {suggest_names(name, table.column_names)}")
     if table.num_rows == 0:
@@ -250,6 +288,8 @@ def _summary(model: TableModel, n_rows: int, method: str, shown: HeldOut | None)
         "label": model.label,
         "positive": str(model.classes_[1]),
         "sensitive": list(model.sensitive_features),
+        "criterion": model.criterion,
+        "strata": list(model.strata),
         "needed_to_score": model.columns,
         "left_out": model.encoder_.left_out_,
         "unreadable": model.encoder_.unreadable_,
@@ -260,32 +300,44 @@ def _summary(model: TableModel, n_rows: int, method: str, shown: HeldOut | None)
         "held_out": None,
     }
     if shown is not None:
-        counts = {"rows": shown.rows, "groups": shown.groups, "unsure": shown.unsure, "set_aside": shown.set_aside}
-        summary["held_out"] = {**counts, "figures": shown.figures, "noise_floor": shown.floor}
+        summary["held_out"] = {
+            "rows": shown.rows,
+            "groups": shown.groups,
+            "small_groups": shown.small_groups,
+            "set_aside": shown.set_aside,
+            "figures": shown.figures,
+            "noise_floor": shown.floor,
+        }
     return summary
+
+
+def _show_held_out(shown: HeldOut) -> None:
+    title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
+    table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
+    for name in next(iter(shown.figures.values())):
+        row = [_three(figures[name]) for figures in shown.figures.values()]
+        table.add_row(_TITLES[name], *row, _three(shown.floor.get(name)))
+    print_table(table)
+    if shown.small_groups:
+        few = "group has" if shown.small_groups == 1 else "groups have"
+        print_sentence(
+            f"Small groups: {shown.small_groups} {few} fewer than 30 of these rows, so that most of what they add to "
+            "the distances is chance."
+        )
+    for reason, rows in shown.set_aside.items():
+        print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
 
 
 def _show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, method: str) -> None:
     if shown is not None:
-        title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
-        table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
-        for name, words in _TITLES.items():
-            row = [_three(figures[name]) for figures in shown.figures.values()]
-            table.add_row(words, *row, _three(shown.floor.get(name)))
-        print_table(table)
-        if shown.unsure:
-            few = "group has" if shown.unsure == 1 else "groups have"
-            print_sentence(
-                f"Uncertain: {shown.unsure} {few} fewer than 30 of these rows, so that most of what they add to the "
-                "distances is chance."
-            )
-        for reason, rows in shown.set_aside.items():
-            print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
+        _show_held_out(shown)
     print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
     print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
     sensitive = ", ".join(model.sensitive_features)
     used = [name for name in model.sensitive_features if name in model.columns]
     print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
+    if model.needs_strata:
+        print_sentence(f"Needed to score, too, for the stratum of a row: {', '.join(model.strata)}.")
     groups, few = model.known_groups, "too small to be compared one by one"
     if groups is not None and groups.pooled:
         pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)

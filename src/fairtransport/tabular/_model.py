@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -19,6 +20,7 @@ from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._label_leakage import find_leaking_columns
 from fairtransport.tabular._labels import order_labels
+from fairtransport.tabular._strata_columns import find_numeric, read_strata
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
 
 __all__ = ["RowScores", "TableModel", "TableRows", "score_rows"]
 
-NO_LABEL, NO_GROUP, NEW_GROUP = "no label", "no group", "unknown group"
+NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -52,6 +55,8 @@ class TableRows:
         The sensitive columns, as text.
     set_aside : dict of str to int
         Rows of the table that are not among these, by reason.
+    strata : dict of str to ndarray, optional
+        The columns of the strata; None without any.
     """
 
     kept: NDArray[np.bool_]
@@ -59,6 +64,7 @@ class TableRows:
     positive: NDArray[np.int64]
     sensitive_features: dict[str, NDArray[Any]]
     set_aside: dict[str, int]
+    strata: dict[str, NDArray[Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +76,8 @@ class RowScores:
     scores : ndarray of shape (n_rows,)
         Probabilities of the positive label; NaN where a row has no score.
     counts : dict of str to int
-        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unreadable``: cells
+        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unknown stratum``:
+        the same, where the model needs the stratum. ``unreadable``: cells
         of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
         category that training did not see. ``rare or unseen category``: the same where rare categories share an
         indicator column; a model keeps no rare texts, so these are not told apart.
@@ -87,11 +94,15 @@ class TableModel(BaseEstimator):
     ----------
     estimator : classifier
         `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
-        `fairtransport.QuantileRepairClassifier` around a classifier, or a classifier of scikit-learn.
+        `fairtransport.boosting.TransportBoostingClassifier`, `fairtransport.QuantileRepairClassifier` around a
+        classifier, or a classifier of scikit-learn. Its ``criterion`` is the one that is trained for.
     label : str
         Column of the labels, of two classes.
     sensitive_features : sequence of str
         Columns of the groups. They are features only with ``aware=True``.
+    strata : sequence of str, default=()
+        Columns within whose values groups are compared (conditional parity); numbers are cut at quantiles, see
+        `fairtransport.strata.make_strata`. They are features as well, unless dropped.
     positive : str, optional
         The label whose probability is the score; the larger one by default.
     aware : bool, default=False
@@ -106,7 +117,8 @@ class TableModel(BaseEstimator):
         Whether rows without a group are left out of training or form a group, "missing".
     max_disparity : float, optional
         Largest strong pairwise demographic disparity (SPDD) that new rows may show. The weight of an estimator with
-        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error.
+        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error. It
+        is a limit on demographic disparity, so it cannot be combined with another criterion or strata.
     verbose : bool, default=False
         Show a progress bar while a weight or an amount is chosen.
 
@@ -119,6 +131,8 @@ class TableModel(BaseEstimator):
         The two labels as text, the positive one last.
     set_aside_ : dict of str to int
         Training rows without label or group.
+    numeric_strata_ : list of str
+        Columns of the strata that are read as numbers.
     leaking_columns_ : list of str
         Columns that predict the label by themselves, almost without error; `fit` warns about them.
 
@@ -150,6 +164,7 @@ class TableModel(BaseEstimator):
         *,
         label: str,
         sensitive_features: Sequence[str],
+        strata: Sequence[str] = (),
         positive: str | None = None,
         aware: bool = False,
         drop: Sequence[str] = (),
@@ -162,6 +177,7 @@ class TableModel(BaseEstimator):
         self.estimator = estimator
         self.label = label
         self.sensitive_features = sensitive_features
+        self.strata = strata
         self.positive = positive
         self.aware = aware
         self.drop = drop
@@ -214,13 +230,22 @@ class TableModel(BaseEstimator):
                 "known only after the label does not belong to the features: leave it out with drop=.",
                 FairnessWarning,
             )
-        self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept))
+        self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
+        self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept), self._strata(columns, kept))
         return self
 
-    def _fit_estimator(self, X: Any, positive: NDArray[np.int64], sensitive: dict[str, NDArray[Any]]) -> Any:
+    def _fit_estimator(
+        self,
+        X: Any,
+        positive: NDArray[np.int64],
+        sensitive: dict[str, NDArray[Any]],
+        strata: dict[str, NDArray[Any]] | None,
+    ) -> Any:
         if self.max_disparity is not None:
             # The limit determines the weight of a method that would choose it itself, and the amount of others.
-            automatic = getattr(self.estimator, "parity_weight", None) == "auto"
+            automatic = getattr(self.estimator, "parity_weight", None) == "auto" or not hasattr(
+                self.estimator, "amount"
+            )
             curve = frontier(
                 self.estimator,
                 X,
@@ -234,9 +259,9 @@ class TableModel(BaseEstimator):
             )
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
-        if not _takes_groups_in_fit(model):
+        if not _trains_for_parity(model):
             return model.fit(X, positive)
-        return fit_model(model, X, positive, sensitive_features=sensitive)
+        return fit_model(model, X, positive, sensitive_features=sensitive, strata=strata)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.label, str):
@@ -249,19 +274,41 @@ class TableModel(BaseEstimator):
             raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
         if self.label in self.sensitive_features:
             raise ValueError(f"Column {self.label!r} is the label and cannot be a group as well.")
+        self._check_strata()
         check_flag(self.aware, name="aware")
         check_choice(self.missing, ("set_aside", "group"), name="missing")
         if self.max_disparity is not None:
             check_real(self.max_disparity, name="max_disparity")
-            if not _takes_groups_in_fit(self.estimator):
+            if not _trains_for_parity(self.estimator):
                 raise ValueError(
                     f"max_disparity needs a method with an amount; {type(self.estimator).__name__} is none."
                 )
+            if self.strata or self.criterion != "demographic_parity":
+                raise ValueError(
+                    "max_disparity limits the demographic disparity, so it cannot be combined with another criterion "
+                    "or with strata; use parity_weight or amount."
+                )
+
+    def _check_strata(self) -> None:
+        if isinstance(self.strata, str) or len({*self.strata}) < len(self.strata):
+            raise ValueError("strata must be a list that names each column once.")
+        if self.label in self.strata:
+            raise ValueError(
+                f"Column {self.label!r} is the label and cannot be a stratum as well; to compare people with the same "
+                "label, use criterion='equalized_odds'."
+            )
+        both = [name for name in self.strata if name in self.sensitive_features]
+        if both:
+            raise ValueError(
+                f"{say_columns(both).capitalize()}: a stratum that is a group as well has people of one group only, so "
+                "there is nothing to compare."
+            )
 
     def _check_columns(self, columns: dict[str, Any]) -> None:
         roles = {
             "label": [self.label],
             "sensitive_features": self.sensitive_features,
+            "strata": self.strata,
             "drop": self.drop,
             "categorical": self.categorical,
         }
@@ -279,10 +326,22 @@ class TableModel(BaseEstimator):
         return needs_groups(self.estimator_)
 
     @property
+    def needs_strata(self) -> bool:
+        """Whether the model needs the stratum of a row to score it, apart from features."""
+        check_is_fitted(self)
+        return getattr(getattr(self.estimator_, "repair_", None), "strata_", None) is not None
+
+    @property
+    def criterion(self) -> str:
+        """The criterion of the classifier; demographic parity for one that has none."""
+        return str(getattr(self.estimator, "criterion", "demographic_parity"))
+
+    @property
     def columns(self) -> list[str]:
         """Columns that scoring needs."""
         check_is_fitted(self)
-        return list(dict.fromkeys([*self.encoder_.names, *(self.sensitive_features if self.needs_groups else ())]))
+        groups = self.sensitive_features if self.needs_groups else ()
+        return list(dict.fromkeys([*self.encoder_.names, *groups, *(self.strata if self.needs_strata else ())]))
 
     def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
         """Return the rows of a raw table as the classifier takes them, to evaluate or to update it.
@@ -303,7 +362,9 @@ class TableModel(BaseEstimator):
         """
         check_is_fitted(self)
         columns = read_table(table)
+        # Evaluation needs the strata; a model that does not need them to score can be updated without.
         needed = [*self.sensitive_features, *([self.label] if labelled else [])]
+        needed += self.strata if labelled or self.needs_strata else ()
         absent = [name for name in needed if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
@@ -322,7 +383,18 @@ class TableModel(BaseEstimator):
         kept, set_aside = self._usable(columns, has_label, known=None if new_groups else self.known_groups)
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
-        return TableRows(kept, X, positive[kept] if labelled else positive, self._groups(columns, kept), set_aside)
+        strata = self._strata(columns, kept) if {*self.strata} <= {*columns} else None
+        groups = self._groups(columns, kept)
+        return TableRows(kept, X, positive[kept] if labelled else positive, groups, set_aside, strata)
+
+    def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
+        """Return the scores of rows that `read_rows` returned."""
+        return model_scores(
+            self.estimator_,
+            rows.X,
+            sensitive_features=rows.sensitive_features if self.needs_groups else None,
+            strata=rows.strata if self.needs_strata else None,
+        )
 
     def score_rows(self, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
         """Return a score for each row of a raw table; see `score_rows`."""
@@ -349,8 +421,9 @@ class TableModel(BaseEstimator):
         if chosen.size:
             features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
             X, cell_counts = self.encoder_.transform_counted(features)
-            options = {"sensitive_features": self._groups(columns, kept)} if self.needs_groups else {}
-            scores[kept] = model_scores(self.estimator_, X, **options)
+            groups = self._groups(columns, kept) if self.needs_groups else {}
+            strata = self._strata(columns, kept) if self.needs_strata else None
+            scores[kept] = self.score_encoded(TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata))
             counts |= cell_counts
         return RowScores(scores, counts)
 
@@ -360,6 +433,13 @@ class TableModel(BaseEstimator):
         holder = getattr(self.estimator_, "repair_", self.estimator_)
         groups: Groups | None = getattr(holder, "groups_", None)
         return groups
+
+    @property
+    def known_strata(self) -> Strata | None:
+        """Strata of the training rows; None where no strata were used."""
+        holder = getattr(self.estimator_, "repair_", None) or self.estimator_
+        strata: Strata | None = getattr(holder, "strata_", None)
+        return strata
 
     def _usable(
         self, columns: dict[str, Any], has_label: NDArray[np.bool_], *, known: Groups | None = None
@@ -377,6 +457,12 @@ class TableModel(BaseEstimator):
             is_known[usable] = _are_known(known, self._groups(columns, usable))
             counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
             usable &= is_known
+        if known is not None and self.needs_strata and usable.any():
+            strata = cast("Strata", self.known_strata)
+            new = np.zeros(has_label.size, dtype=bool)
+            new[usable] = strata.encode(self._strata(columns, usable)).codes == len(strata)
+            counts[NEW_STRATUM] = int(np.count_nonzero(new))
+            usable &= ~new
         return usable, {reason: rows for reason, rows in counts.items() if rows}
 
     def _groups(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
@@ -386,6 +472,13 @@ class TableModel(BaseEstimator):
             words, codes = encode_text(columns[name], name)
             groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
         return groups
+
+    def _strata(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
+        """Return the columns of the strata, or None without any."""
+        if not self.strata:
+            return None
+        rows = np.flatnonzero(kept)
+        return read_strata(columns, self.strata, rows, numeric=self.numeric_strata_, decimal=self.decimal)
 
 
 def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
@@ -415,8 +508,9 @@ def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | No
     return model.score_rows(table, sensitive_features=sensitive_features)
 
 
-def _takes_groups_in_fit(estimator: Any) -> bool:
-    return hasattr(estimator, "partial_fit") and hasattr(estimator, "amount")
+def _trains_for_parity(estimator: Any) -> bool:
+    """Return whether ``fit`` takes groups; a method without a signature to tell does not."""
+    return "sensitive_features" in inspect.signature(estimator.fit).parameters
 
 
 def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:

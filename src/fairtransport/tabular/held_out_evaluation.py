@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from fairtransport._sklearn.estimator_calls import model_scores, take_rows
+from fairtransport._sklearn.estimator_calls import take_rows
 from fairtransport._validation import check_real
-from fairtransport.groups import make_groups
+from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.metrics import (
+    conditional_disparity,
     error_rate,
     noise_floor,
+    opportunity_disparity,
     rank_disparity,
+    separation_disparity,
     strong_demographic_disparity,
     strong_pairwise_disparity,
 )
+from fairtransport.strata import make_strata
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.tabular._model import TableModel
+    from fairtransport.groups import Groups
+    from fairtransport.tabular._model import TableModel, TableRows
 
 __all__ = ["HeldOut", "measure_models", "split_table"]
 
-UNSURE_BELOW = 30
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
 _DISPARITIES = {
@@ -47,20 +52,23 @@ class HeldOut:
     ----------
     rows, groups : int
         Numbers of rows and of groups.
-    unsure : int
+    small_groups : int
         Groups with fewer than 30 of the rows, whose disparities are mostly noise.
     set_aside : dict of str to int
         Rows that are not evaluated, by reason.
     figures : dict of str to dict
         For each model: ``error_rate`` at the threshold 0.5, ``auc`` (None where only one label occurs), strong
-        demographic disparity (SDD), strong pairwise demographic disparity (SPDD) and rank disparity.
+        demographic disparity (SDD), strong pairwise demographic disparity (SPDD) and rank disparity. Where the last
+        model was trained for another criterion, its disparity, too: ``separation_disparity`` (equalized odds),
+        ``opportunity_disparity`` (equal opportunity) or ``conditional_disparity`` (strata).
     floor : dict of str to float
-        Noise floor of the disparities of the last model: their mean when group membership is permuted.
+        Noise floor of the disparities of the last model: their mean when group membership is permuted, for the
+        criterion's disparity within labels and strata.
     """
 
     rows: int
     groups: int
-    unsure: int
+    small_groups: int
     set_aside: dict[str, int]
     figures: dict[str, dict[str, float | None]]
     floor: dict[str, float]
@@ -140,23 +148,54 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         groups = make_groups(codes[compared])
         if not compared.all():
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
-    positive, scored = rows.positive[compared], {}
-    for name, model in models.items():
-        options = {"sensitive_features": rows.sensitive_features} if model.needs_groups else {}
-        scored[name] = model_scores(model.estimator_, rows.X, **options)[compared]
-    figures = {name: _figures(scores, positive, groups) for name, scores in scored.items()}
+    positive = rows.positive[compared]
+    scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
+    own = _criterion_disparity(models[last], rows, compared)
+    figures = {name: _figures(scores, positive, groups, own) for name, scores in scored.items()}
     n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
     if len(groups) > 1:
+        options: dict[str, Any] = {"sensitive_features": groups, "n_shuffles": n_shuffles, "random_state": random_state}
         for name, metric in _DISPARITIES.items():
-            noise = noise_floor(
-                metric, scored[last], sensitive_features=groups, n_shuffles=n_shuffles, random_state=random_state
-            )
-            floor[name] = noise.mean
-    unsure = int(np.count_nonzero(groups.counts < UNSURE_BELOW))
-    return HeldOut(positive.size, len(groups), unsure, set_aside, figures, floor)
+            floor[name] = noise_floor(metric, scored[last], **options).mean
+        if own is not None and figures[last][own.name] is not None:
+            floor[own.name] = noise_floor(own.metric, scored[last], within=own.within, **options).mean
+    small_groups = int(np.count_nonzero(groups.counts < MIN_GROUP_SIZE))
+    return HeldOut(positive.size, len(groups), small_groups, set_aside, figures, floor)
 
 
-def _figures(scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Any) -> dict[str, float | None]:
+@dataclass(frozen=True, eq=False)
+class _CriterionDisparity:
+    """The disparity of a criterion other than demographic parity, and where groups are permuted under chance."""
+
+    name: str
+    metric: Callable[..., float]
+    within: NDArray[Any]
+
+
+def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[np.bool_]) -> _CriterionDisparity | None:
+    if model.criterion == "demographic_parity" and rows.strata is None:
+        return None
+    labels, strata = rows.positive[compared], None
+    within: NDArray[Any] = np.zeros(labels.size, dtype=np.int64)
+    if rows.strata is not None:
+        known = model.known_strata
+        strata = make_strata(rows.strata) if known is None else known.encode(rows.strata)
+        strata = strata.select(np.flatnonzero(compared))
+        within = strata.codes
+    shared: dict[str, Any] = {"strata": strata, "stratum_weight": getattr(model.estimator_, "stratum_weight", None)}
+    if model.criterion == "demographic_parity":
+        return _CriterionDisparity(
+            "conditional_disparity", partial(conditional_disparity, **shared), within.astype(str)
+        )
+    odds = model.criterion == "equalized_odds"
+    metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
+    name = "separation_disparity" if odds else "opportunity_disparity"
+    return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))
+
+
+def _figures(
+    scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Groups, own: _CriterionDisparity | None
+) -> dict[str, float | None]:
     both = 0 < int(positive.sum()) < positive.size
     figures: dict[str, float | None] = {
         "error_rate": error_rate(positive, scores),
@@ -164,4 +203,9 @@ def _figures(scores: NDArray[np.float64], positive: NDArray[np.int64], groups: A
     }
     for name, metric in _DISPARITIES.items():
         figures[name] = metric(scores, sensitive_features=groups) if len(groups) > 1 else None
+    if own is not None:
+        try:
+            figures[own.name] = own.metric(scores, sensitive_features=groups)
+        except ValueError:  # no two groups with rows of one label and stratum
+            figures[own.name] = None
     return figures

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
 from fairtransport.persistence._values import ValueType
 from fairtransport.persistence.recipes._checks import (
@@ -26,6 +27,7 @@ from fairtransport.persistence.recipes._checks import (
     label_array,
     number_array,
     number_in,
+    one_of,
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
@@ -43,6 +45,7 @@ from fairtransport.persistence.trees import (
     XGBoostTrees,
 )
 from fairtransport.storage import ModelFileError
+from fairtransport.strata import Strata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -324,11 +327,13 @@ RECIPES = (
             "n_iter_": is_count,
             "outcome_": is_text,
             "repair_": _is_fitted_repair_or_none,
+            "strata_": any_of(is_none, instance_of(Strata)),
             "unit_": instance_of(float),
         },
-        required=("classes_", "estimator_", "groups_", "repair_"),
+        required=("classes_", "estimator_", "groups_", "repair_", "strata_"),
         params={
             **GROUP_PARAMS,
+            "criterion": one_of(*CRITERIA),
             "estimator": any_of(is_none, is_estimator),
             "kernel_variance": _AMOUNT,
             "kind": is_word,
@@ -340,6 +345,7 @@ RECIPES = (
             "regularizer": is_word,
             "repair_amount": number_in(0.0, 1.0),
             "smooth_groups": is_bool,
+            "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
             "strength": _AMOUNT,
             "validation_fraction": number_in(0.0, 1.0),
         },

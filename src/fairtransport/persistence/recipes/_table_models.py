@@ -81,6 +81,9 @@ def _is_consistent_model(model: Any) -> bool:
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
     groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
     fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
+    strata = model.known_strata
+    fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
+    fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
     return bool(two and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width)
 
 
@@ -120,9 +123,10 @@ RECIPES = (
             "encoder_": lambda value: type(value).__name__ == "TableEncoder",
             "estimator_": _is_binary_classifier,
             "leaking_columns_": list_of(is_text),
+            "numeric_strata_": list_of(is_text),
             "set_aside_": dict_of(is_count),
         },
-        required=("classes_", "encoder_", "estimator_"),
+        required=("classes_", "encoder_", "estimator_", "numeric_strata_"),
         params={
             "aware": is_bool,
             "categorical": _NAMES,
@@ -134,6 +138,7 @@ RECIPES = (
             "missing": is_word,
             "positive": is_plain,
             "sensitive_features": any_of(is_text, _NAMES),
+            "strata": _NAMES,
         },
         not_stored=("verbose",),
         is_consistent=_is_consistent_model,

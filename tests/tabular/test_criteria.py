@@ -1,0 +1,171 @@
+"""Models of raw tables with other criteria than demographic parity, and with strata."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+import fairtransport as ft
+from fairtransport.boosting import TransportBoostingClassifier
+from fairtransport.metrics import conditional_disparity, separation_disparity
+from fairtransport.tabular import TableModel, score_rows
+from fairtransport.tabular._strata_columns import find_numeric, read_strata
+from fairtransport.tabular.held_out_evaluation import measure_models
+
+from .raw_people import raw_people
+
+PLAIN = LogisticRegression(max_iter=1000)
+LIGHT = lightgbm.LGBMClassifier(n_estimators=25, num_leaves=8, verbose=-1, n_jobs=1)
+
+
+def make(estimator, **options):
+    return TableModel(estimator, **{"label": "hired", "sensitive_features": ["sex"], **options})
+
+
+def cot(**options):
+    return ft.ContinuousTransportClassifier(**{"parity_weight": 0.5, **options})
+
+
+def labels_of(frame):
+    return (frame["hired"] == "yes").to_numpy().astype(int)
+
+
+def test_boosted_trees_of_a_raw_table(monkeypatch):
+    new = raw_people(2000, seed=1)
+    plain, fair = (
+        make(TransportBoostingClassifier(LIGHT, parity_weight=weight, random_state=0)).fit(raw_people(2000))
+        for weight in (0.0, 1.5)
+    )
+    before, after = (
+        ft.metrics.strong_pairwise_disparity(score_rows(model, new).scores, sensitive_features=new["sex"])
+        for model in (plain, fair)
+    )
+    assert after < before / 2
+    assert not fair.needs_groups
+    monkeypatch.setattr("fairtransport.tabular._model._PARITY_WEIGHTS", (0.0, 1.0))
+    few = clone(LIGHT).set_params(n_estimators=10)
+    limited = make(TransportBoostingClassifier(few, random_state=0), max_disparity=0.1).fit(raw_people())
+    assert 0 < limited.estimator_.parity_weight <= 1.0
+
+
+@pytest.mark.parametrize("trees", [False, True])
+def test_equalized_odds_and_its_figures(trees):
+    new, fitted = raw_people(2000, seed=1), {}
+    for name, criterion in (("parity", "demographic_parity"), ("odds", "equalized_odds")):
+        boosted = TransportBoostingClassifier(LIGHT, criterion=criterion, random_state=0)
+        estimator = boosted if trees else cot(criterion=criterion)
+        fitted[name] = make(estimator).fit(raw_people(2000))
+    fitted = {"plain": make(PLAIN).fit(raw_people(2000)), **fitted}
+    shown = measure_models(fitted, new)
+    for name, model in fitted.items():
+        scores = score_rows(model, new).scores
+        expected = separation_disparity(labels_of(new), scores, sensitive_features=new["sex"])
+        assert shown.figures[name]["separation_disparity"] == pytest.approx(expected)
+    assert shown.figures["odds"]["separation_disparity"] < 0.6 * shown.figures["plain"]["separation_disparity"]
+    assert 0 < shown.floor["separation_disparity"] < 0.05
+    alone = measure_models({"parity": fitted["parity"]}, new)
+    assert "separation_disparity" not in alone.figures["parity"]
+
+
+def test_strata_reach_the_estimator_as_numbers_and_text():
+    model = make(cot(), strata=["job", "hours"]).fit(raw_people(2000))
+    assert model.numeric_strata_ == ["hours"]  # written as text
+    strata = model.known_strata
+    assert strata.columns == ("job", "hours")
+    assert strata.cuts[0] is None
+    assert len(strata.cuts[1]) >= 1
+    assert {"job", "hours"} <= {*model.columns}  # features as well
+    assert not model.needs_strata
+    new = raw_people(1000, seed=1)
+    shown = measure_models({"cot": model}, new)
+    scores = score_rows(model, new).scores
+    known = strata.encode({"job": new["job"].to_numpy(), "hours": new["hours"].cast(pl.Float64).to_numpy()})
+    expected = conditional_disparity(scores, sensitive_features=new["sex"], strata=known)
+    assert shown.figures["cot"]["conditional_disparity"] == pytest.approx(expected, rel=0.05)
+    with pytest.raises(ValueError, match=r"no column 'hours', which the model was trained with"):
+        measure_models({"cot": model}, new.drop("hours"))
+
+
+def test_columns_of_strata_are_read_as_the_encoder_reads_them():
+    columns = {
+        "numbers": np.array(["1,5", "2", " ", "4"]),
+        "codes": np.array([7, 8, 7, 9]),
+        "zip": np.array(["0123", "0456", "0123", "0456"]),
+        "same": np.ones(4),
+        "words": np.array(["a ", "a", None, "b"], dtype=object),
+    }
+    numeric = find_numeric(columns, list(columns), categorical=("codes",), decimal=",")
+    assert numeric == ["numbers", "same"]
+    read = read_strata(columns, list(columns), np.arange(4), numeric=numeric, decimal=",")
+    np.testing.assert_array_equal(read["numbers"], [1.5, 2.0, np.nan, 4.0])
+    assert read["words"].tolist() == ["a", "a", None, "b"]
+    assert read["codes"].tolist() == ["7", "8", "7", "9"]
+
+
+def test_a_conditional_repair_needs_group_and_stratum():
+    model = make(ft.QuantileRepairClassifier(PLAIN), strata=["job"], drop=["job"]).fit(raw_people(2000))
+    assert model.needs_strata
+    assert {"job", "sex"} <= {*model.columns}
+    new = raw_people(40, seed=2).with_columns(job=pl.Series(["cook"] * 38 + ["pilot", None]))
+    found = score_rows(model, new)
+    assert np.flatnonzero(np.isnan(found.scores)).tolist() in ([38], [38, 39])
+    assert found.counts["unknown stratum"] == int(np.isnan(found.scores).sum())
+    np.testing.assert_array_equal(score_rows(model, new[:5]).scores, found.scores[:5])
+    shown = measure_models({"dpp": model}, raw_people(1000, seed=3))
+    assert shown.figures["dpp"]["conditional_disparity"] < 3 * shown.floor["conditional_disparity"]
+    with pytest.raises(ValueError, match="no column 'job', which the model needs"):
+        score_rows(model, new.drop("job"))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cot(criterion="equalized_odds"),
+        TransportBoostingClassifier(LIGHT, criterion="equal_opportunity", stratum_weight="share", random_state=0),
+        ft.QuantileRepairClassifier(PLAIN),
+    ],
+    ids=["cot", "trees", "dpp"],
+)
+def test_model_files_keep_criterion_and_strata(estimator, tmp_path):
+    model = make(estimator, strata=["job"]).fit(raw_people(1000))
+    ft.save(model, tmp_path / "model.ft")
+    again = ft.load(tmp_path / "model.ft")
+    assert (again.criterion, list(again.strata)) == (model.criterion, ["job"])
+    assert again.known_strata.to_spec() == model.known_strata.to_spec()
+    new = raw_people(50, seed=1)
+    rounding = 0.02 if model.needs_strata else 1e-9  # a file summarises the maps of a repair
+    np.testing.assert_allclose(score_rows(again, new).scores, score_rows(model, new).scores, atol=rounding)
+
+
+def test_forged_strata_are_refused(tmp_path):
+    model = make(cot(), strata=["job"]).fit(raw_people(500))
+    for change in ({"strata": ["region"]}, {"strata": ["hired"]}, {"strata": "job"}):
+        forged = make(cot(), strata=["job"]).set_params(**change)
+        for name in ("encoder_", "estimator_", "classes_", "set_aside_", "leaking_columns_", "numeric_strata_"):
+            setattr(forged, name, getattr(model, name))
+        with pytest.raises((ft.storage.ModelFileError, ValueError, TypeError)):
+            ft.load(ft.save(forged, tmp_path / "forged.ft") or tmp_path / "forged.ft")
+
+
+def test_invalid_strata_and_criteria():
+    frame = raw_people(300)
+    with pytest.raises(ValueError, match=r"The table has no column 'jobs' \(strata\)"):
+        make(cot(), strata=["jobs"]).fit(frame)
+    with pytest.raises(ValueError, match="'hired' is the label and cannot be a stratum as well"):
+        make(cot(), strata=["hired"]).fit(frame)
+    with pytest.raises(ValueError, match=r"'sex': a stratum that is a group as well"):
+        make(cot(), strata=["sex"]).fit(frame)
+    with pytest.raises(ValueError, match="a list that names each column once"):
+        make(cot(), strata="job").fit(frame)
+    with pytest.raises(ValueError, match="a list that names each column once"):
+        make(cot(), strata=["job", "job"]).fit(frame)
+    with pytest.raises(ValueError, match="cannot be combined with another criterion or with strata"):
+        make(cot(criterion="equalized_odds"), max_disparity=0.1).fit(frame)
+    with pytest.raises(ValueError, match="cannot be combined with another criterion or with strata"):
+        make(cot(), strata=["job"], max_disparity=0.1).fit(frame)
+    with pytest.raises(ValueError, match="no stratum has rows of two groups"):
+        make(cot(), strata=["copy"]).fit(frame.with_columns(copy=pl.col("sex")))
