@@ -83,13 +83,14 @@ def linear_post(task, grid):
     n, n_cells = joint_train.shape
     noise = PERTURBATION * np.random.default_rng(task.seed).normal(size=n)
     masses = joint_train.sum(axis=0)
-    rates = (joint_train / masses).T
+    rates = n * (joint_train / masses).T  # in rows, so that the solver's tolerances are small against all numbers
     level = np.zeros((n_cells, 2))
     level[np.arange(n_cells), np.arange(n_cells) % 2] = -1.0
     rows = np.vstack((np.hstack((rates, level)), np.hstack((-rates, -level))))
-    cost = np.append((1 - 2 * train + noise) / n, (0.0, 0.0))
+    cost = np.append(1 - 2 * train + noise, (0.0, 0.0))
+    bounds = [(0.0, 1.0)] * n + [(0.0, n)] * 2
     for alpha in grid:
-        found = linprog(cost, A_ub=rows, b_ub=np.full(2 * n_cells, alpha / 2), bounds=(0.0, 1.0), method="highs")
+        found = linprog(cost, A_ub=rows, b_ub=np.full(2 * n_cells, n * alpha / 2), bounds=bounds, method="highs")
         multipliers = -found.ineqlin.marginals
         weights = n * (multipliers[:n_cells] - multipliers[n_cells:]) / masses
         yield alpha, norm.cdf(-(1 - 2 * test + joint_test @ weights) / PERTURBATION)

@@ -93,8 +93,12 @@ class TestRows:
         self.cells = [[(task.groups_test == name) & (task.y_test == label) for name in names] for label in (0, 1)]
 
     def measure(self, scores, *, decides):
-        """The three measures, one column each; one row for each row of weights."""
-        chance = scores if decides else (scores > 0.5).astype(float)
+        """The three measures, one column each; one row for each row of weights.
+
+        Scores may be several draws, one in each row: errors and rates are then means over the draws.
+        """
+        draws = np.atleast_2d(scores)
+        chance = draws[0] if decides else (draws > 0.5).mean(axis=0)
         wrong = np.where(self.labels == 1, 1 - chance, chance)
         error = self.weights @ wrong / self.weights.sum(axis=1)
         rates = [
@@ -105,13 +109,14 @@ class TestRows:
         if decides:
             separation = sum(_mean_pair(of_label, lambda one, other: np.abs(one - other)) for of_label in rates)
         else:
-            separation = sum(self._wasserstein(scores, cells) for cells in self.cells)
+            separation = sum(self._wasserstein(draws, cells) for cells in self.cells)
         return np.column_stack((error, odds, separation))
 
-    def _wasserstein(self, scores, cells):
-        rows = np.flatnonzero(np.any(cells, axis=0))
-        rows = rows[np.argsort(scores[rows])]
-        steps = np.diff(scores[rows])
+    def _wasserstein(self, draws, cells):
+        inside = np.flatnonzero(np.any(cells, axis=0))
+        rows, values = np.tile(inside, len(draws)), draws[:, inside].ravel()
+        order = np.argsort(values)
+        rows, steps = rows[order], np.diff(values[order])
         masses = [self.weights[:, rows] * cell[rows] for cell in cells]
         shares = [np.cumsum(mass, axis=1)[:, :-1] / mass.sum(axis=1, keepdims=True) for mass in masses]
         return _mean_pair(shares, lambda one, other: np.abs(one - other) @ steps)
