@@ -401,3 +401,131 @@ def test_json_lines_are_read_and_written(run, here):
     assert call(run, files=["x.jsonl"], out="y.jsonl").exit_code == 0
     first = json.loads(Path("y.jsonl").read_text().splitlines()[0])
     assert {**first, "s_repaired": None} == {**frame.row(0, named=True), "s_repaired": None}
+
+
+# ------------------------------------------------------------------------------------------------ criteria and strata
+
+
+def distances(table, column, by="race", label=None):
+    """Sum of distances between pairs of groups."""
+    used = table if label is None else table.filter(pl.col("y") == label)
+    return ft.metrics.strong_pairwise_disparity(used[column].to_numpy(), sensitive_features=used[by].to_numpy())
+
+
+@pytest.mark.parametrize("criterion", ["equal_opportunity", "equalized_odds"])
+def test_labels_are_used_to_fit_and_figures_are_those_of_the_criterion(here, run, criterion):
+    result = call(run, "--criterion", criterion, "--label", "y", "--json", "figures.json")
+    assert result.exit_code == 0, result.output
+    out = pl.read_parquet("out.parquet")
+    expected = ft.QuantileRepair(criterion=criterion).fit(out["s"].to_numpy(), out["y"], sensitive_features=out["race"])
+    found = expected.transform(out["s"].to_numpy(), sensitive_features=out["race"])
+    assert np.abs(out["s_repaired"].to_numpy() - found).mean() < 5e-3  # counted at nodes of a grid
+    figures = json.loads(Path("figures.json").read_text())
+    names = {"error_rate", "strong_pairwise_disparity_label_1"}
+    names |= {"strong_pairwise_disparity_label_0"} if criterion == "equalized_odds" else set()
+    assert set(figures["before"]) == set(figures["after"]) == set(figures["held_out"]) == names
+    for label in (0, 1)[len(names) == 2 :]:
+        after = figures["after"][f"strong_pairwise_disparity_label_{label}"]["value"]
+        assert after == pytest.approx(distances(out, "s_repaired", label=label), abs=1e-3)
+    assert figures["after"]["strong_pairwise_disparity_label_1"]["value"] < distances(out, "s", label=1) / 2
+    assert "Pairs, positive label" in result.output
+
+
+def test_a_repair_fitted_with_labels_is_applied_without_them(here, run):
+    rows(400, seed=1).drop("y").write_parquet("new.parquet")
+    options = ("--fit-on", "scores.parquet", "--criterion", "equal_opportunity", "--label", "y", "--sql", "repair.sql")
+    result = call(run, *options, files=("new.parquet",))
+    assert result.exit_code == 0, result.output
+    assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 0
+    assert Path("repair.sql").stat().st_size > 1000
+
+
+def test_randomised_repair_agrees_between_runs_and_has_equal_rates(here, run):
+    rows(4000, seed=2).write_parquet("scores.parquet")
+    options = (
+        "--criterion",
+        "equalized_odds",
+        "--randomize",
+        "--label",
+        "y",
+        "--bins",
+        "1024",
+        "--json",
+        "figures.json",
+    )
+    assert call(run, *options).exit_code == 0
+    first = pl.read_parquet("out.parquet")
+    assert call(run, *options, "--force").exit_code == 0
+    assert first.equals(pl.read_parquet("out.parquet"))
+    held_out = json.loads(Path("figures.json").read_text())["held_out"]
+    for label in (0, 1):
+        figure = held_out[f"strong_pairwise_disparity_label_{label}"]
+        assert figure["value"] < 2 * figure["noise_floor"]
+        assert distances(first, "s_repaired", label=label) < distances(first, "s", label=label)
+
+
+def test_repair_within_strata_and_its_sql(here, run):
+    table = rows(3000, seed=3)
+    table = table.with_columns(s=(pl.col("s") + 0.1 * pl.col("sex")).clip(0, 1))
+    table.write_parquet("scores.parquet")
+    options = (
+        "--strata",
+        "sex",
+        "--bins",
+        "1024",
+        "--sql",
+        "repair.sql",
+        "--dialect",
+        "duckdb",
+        "--json",
+        "figures.json",
+    )
+    result = call(run, *options)
+    assert result.exit_code == 0, result.output
+    out = pl.read_parquet("out.parquet")
+    for sex in (0, 1):
+        part = out.filter(pl.col("sex") == sex)
+        assert distances(part, "s_repaired") < 0.01 < distances(part, "s")
+    figures = json.loads(Path("figures.json").read_text())
+    assert figures["after"]["conditional_strong_pairwise_disparity"]["value"] < 0.01
+    assert figures["held_out"]["conditional_strong_pairwise_disparity"]["value"] < 0.1
+    assert "within strata" in result.output
+    connection = duckdb.connect()
+    connection.register("scores", table.to_arrow())
+    *statements, query = Path("repair.sql").read_text().split(";\n")[:-1]
+    for statement in statements:
+        connection.execute(statement)
+    by_sql = connection.sql(query).pl().sort("id")
+    np.testing.assert_allclose(by_sql["s_repaired"], out["s_repaired"], atol=1e-12)
+
+
+def test_a_row_of_an_unseen_stratum_gets_no_score_and_is_counted(here, run):
+    rows(50).with_columns(sex=pl.lit(7)).write_parquet("new.parquet")
+    rows(50).vstack(pl.read_parquet("new.parquet").with_columns(pl.col("sex").cast(pl.Int64))).write_parquet(
+        "new.parquet"
+    )
+    result = call(run, "--strata", "sex", "--fit-on", "scores.parquet", files=("new.parquet",))
+    assert result.exit_code == 0, result.output
+    assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 50
+    assert "50 rows, unknown group" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--criterion", "fairness"), "--criterion must be"),
+        (("--criterion", "equalized_odds"), "name their column with --label"),
+        (("--randomize",), "--randomize is for --criterion equalized_odds"),
+        (("--randomize", "--criterion", "equal_opportunity", "--label", "y"), "--randomize is for"),
+        (("--randomize", "--criterion", "equalized_odds", "--label", "y", "--strata", "sex"), "--strata"),
+        (("--randomize", "--criterion", "equalized_odds", "--label", "y", "--sql", "x.sql"), "--sql"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(here, run, options, message):
+    assert message in one_line(call(run, *options), status=64)
+
+
+def test_strata_of_many_numbers_or_of_one_group_each_are_refused(here, run):
+    rows().with_columns(w2=pl.Series(np.arange(900) % 20), race2=pl.col("race")).write_parquet("wide.parquet")
+    assert "different numbers" in one_line(call(run, "--strata", "w2", files=("wide.parquet",)))
+    assert "no stratum has rows of two groups" in one_line(call(run, "--strata", "race2", files=("wide.parquet",)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,11 +28,13 @@ from fairtransport.cli._output import prepare_files
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fairtransport.auditing import Audit
+    from fairtransport.auditing.records import Reading
+    from fairtransport.histograms import GroupHistograms
     from fairtransport.repair import QuantileRepair
-    from fairtransport.repair.file_repair import FileRepair
+    from fairtransport.repair.file_repair import CountedCells, FileRepair
 
 __all__ = ["run_repair"]
 
@@ -40,7 +43,11 @@ _TITLES = {
     "wasserstein_disparity": "Distance to target",
     "strong_demographic_disparity": "Distance to everyone",
     "strong_pairwise_disparity": "Distance between pairs",
+    "strong_pairwise_disparity_label_1": "Pairs, positive label",
+    "strong_pairwise_disparity_label_0": "Pairs, negative label",
+    "conditional_strong_pairwise_disparity": "Pairs, within strata",
 }
+_PAIRS = "strong_pairwise_disparity"
 _REPLICATES = 100  # for the noise floor of the table that is shown
 _MIN_ROWS = 30  # of the groups that are compared
 _DIALECTS = ("duckdb", "mysql", "postgresql", "sqlite")  # of RepairLookup.to_sql
@@ -70,6 +77,27 @@ def run_repair(
             help="Distribution that each group is mapped to: barycenter, barycenter_w2, pooled or the name of a group.",
         ),
     ] = "barycenter_w2",
+    criterion: Annotated[
+        str,
+        typer.Option(
+            "--criterion",
+            metavar="CRITERION",
+            help="Whose scores become alike: demographic_parity (all people), equal_opportunity (people with the "
+            "positive label) or equalized_odds (people with the same label). The last two need --label.",
+        ),
+    ] = "demographic_parity",
+    strata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strata", metavar="COLUMNS", help="Repair within each value of these columns (conditional parity)."
+        ),
+    ] = None,
+    randomize: Annotated[
+        bool,
+        typer.Option(
+            "--randomize", help="Reach equalized odds exactly, by scores that are drawn at random; two runs agree."
+        ),
+    ] = False,
     fit_on: Annotated[
         list[str] | None,
         typer.Option("--fit-on", metavar="FILE", help="Fit the repair on these files and apply it to the others."),
@@ -115,26 +143,34 @@ def run_repair(
     repaired score and is counted. Groups smaller than --min-group-size have no map of their own: they share one map
     if they have enough rows together, and with --small-groups drop they get the map of the whole population.
 
+    Labels are used to fit the repair and not to apply it: with --fit-on, the files that are repaired need none. With
+    --strata, a row of a stratum that the repair was not fitted on gets no repaired score.
+
     \b
     Example:
       fairtransport repair scores.csv --score s --sensitive race \\
           --out repaired.parquet
+      fairtransport repair scores.csv --score s --sensitive race \\
+          --criterion equal_opportunity --label y --out repaired.parquet
       fairtransport repair new.parquet --fit-on old.parquet --score s \\
           --sensitive race --out new-repaired.parquet --sql repair.sql
     """  # noqa: D301 - \b keeps the lines of the example
     shared.check_policies(small_groups)
     if dialect not in _DIALECTS:
         raise misuse(f"--dialect must be {', '.join(_DIALECTS[:-1])} or {_DIALECTS[-1]}; got {dialect!r}")
+    _check_criterion(criterion, label, strata, randomize=randomize, exported=sql is not None or lookup is not None)
     json_output = JsonOutput(json_path)
     prepare_files([out, sql, lookup, json_output.path], force=force, inputs=[*files, *(fit_on or ())])
     from fairtransport.tables.files.writers import check_output  # noqa: PLC0415 - narwhals takes a while
 
     check_output(out)
-    names = {"score": score, "sensitive": sensitive, "label": label, "weight": weight}
+    names = {"score": score, "sensitive": sensitive, "label": label, "strata": strata or (), "weight": weight}
     counting = {"range": shared.parse_range(score_range), "n_bins": bins, "max_groups": max_groups}
     learning = {
         "target": target,
         "amount": amount,
+        "criterion": criterion,
+        "randomize": randomize,
         "small_groups": small_groups,
         "min_group_size": min_group_size,
     }
@@ -146,16 +182,40 @@ def run_repair(
         )
         _export(repair, score, sql=sql, dialect=dialect, lookup=lookup, output=output)
         with spinner("Before and after"):
-            figures = _measure(done)
+            figures = _measure(done, criterion)
     set_aside = dict(repair.set_aside_) if fit_on else {}
-    summary = {"rows": done.counts, "not_learned_from": set_aside, "fitted_to_these_rows": not fit_on, **figures}
+    summary = {
+        "criterion": criterion,
+        "rows": done.counts,
+        "not_learned_from": set_aside,
+        "fitted_to_these_rows": not fit_on,
+        **figures,
+    }
     without = {"groups": len(repair.small_groups_), "rows": int(repair.group_sizes_[~repair.own_map_].sum())}
     json_output.write({**summary, "without_own_map": without, "written": str(out)})
     if json_output.to_stdout:
         return
-    _show(figures, done, set_aside, fitted_here=not fit_on)
+    _show(figures, done, set_aside, n_groups=len(repair.groups_), fitted_here=not fit_on)
     _show_small_groups(repair)
     print_paths({"Written": out, "SQL": sql, "Lookup table": lookup, "JSON": json_output.path})
+
+
+def _check_criterion(
+    criterion: str, label: str | None, strata: list[str] | None, *, randomize: bool, exported: bool
+) -> None:
+    """Raise for options that contradict each other, before anything is read."""
+    from fairtransport.criteria import CRITERIA, needs_labels  # noqa: PLC0415 - narwhals takes a while
+
+    if criterion not in CRITERIA:
+        raise misuse(f"--criterion must be {', '.join(CRITERIA[:-1])} or {CRITERIA[-1]}; got {criterion!r}")
+    if needs_labels(criterion) and label is None:
+        raise misuse(f"--criterion {criterion} compares people with the same label: name their column with --label")
+    if randomize and criterion != "equalized_odds":
+        raise misuse("--randomize is for --criterion equalized_odds; the others need no randomness")
+    if randomize and strata:
+        raise misuse("--randomize cannot be combined with --strata")
+    if randomize and exported:
+        raise misuse("--randomize cannot be combined with --sql or --lookup: each row has a draw of its own")
 
 
 def _repair(
@@ -172,6 +232,7 @@ def _repair(
     """Fit on the counts of one table and repair the other, which may be the same."""
     from contextlib import ExitStack  # noqa: PLC0415
 
+    from fairtransport.criteria import needs_labels  # noqa: PLC0415
     from fairtransport.repair import QuantileRepair  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.repair.file_repair import repair_file  # noqa: PLC0415
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415
@@ -179,23 +240,29 @@ def _repair(
     show = stderr_is_terminal()
     with ExitStack() as stack:
         table = stack.enter_context(open_files(files, **reading))
-        columns = shared.name_columns(table, **names)
+        labelled = needs_labels(learning["criterion"])
+        unlabelled = fit_on and labelled and names["label"] not in table.names  # repaired without figures of labels
+        columns = shared.name_columns(table, **({**names, "label": None} if unlabelled else names))
         table.check(columns)
         table.check_new(writing["output"])
-        pos_label = None if positive is None else table.read_label(columns, positive)
-        source, source_columns = table, columns
+        pos_label = None if positive is None or unlabelled else table.read_label(columns, positive)
+        source, source_columns, source_label = table, columns, pos_label
         if fit_on:
             source = stack.enter_context(open_files(fit_on, **reading))
-            source_columns = shared.name_columns(source, **{**names, "label": None})
+            source_columns = shared.name_columns(source, **(names if labelled else {**names, "label": None}))
             source.check(source_columns)
-        as_text = table.kinds(columns.sensitive_features) != source.kinds(source_columns.sensitive_features)
-        labelling = {} if fit_on else {"pos_label": pos_label}
-        counts = source.run(
-            count_table, source_columns, title="Reading", show=show, as_text=as_text, **counting, **labelling
-        )
+            if labelled and positive is not None:
+                source_label = source.read_label(source_columns, positive)
+        keys, source_keys = ((*one.strata, *one.sensitive_features) for one in (columns, source_columns))
+        as_text = table.kinds(keys) != source.kinds(source_keys)
+        # Strata and groups are counted together, as cells.
+        counted = replace(source_columns, sensitive_features=source_keys, strata=())
+        labelling = {} if fit_on and not labelled else {"pos_label": source_label}
+        counts = source.run(count_table, counted, title="Reading", show=show, as_text=as_text, **counting, **labelling)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="None of the .* groups has min_group_size")  # reported at the end
-            repair = QuantileRepair(**learning).fit_counts(counts)
+            warnings.filterwarnings("ignore", message="Fewer than two of the .* groups have min_group_size")
+            repair = QuantileRepair(**learning).fit_counts(counts, strata=source_columns.strata)
         with progress_bar("Writing") as tell:
             done = repair_file(
                 repair,
@@ -234,9 +301,13 @@ def _audit_histograms(histograms: Any, **options: Any) -> Audit:
 
 def _figures(audits: list[Audit]) -> dict[str, dict[str, float | None]]:
     """Return each metric and its noise floor, as means over audits."""
+    return _mean_readings([audit.readings for audit in audits])
+
+
+def _mean_readings(parts: Sequence[Mapping[str, Reading]]) -> dict[str, dict[str, float | None]]:
     figures: dict[str, dict[str, float | None]] = {}
-    for name in audits[0].readings:
-        readings = [audit.readings[name] for audit in audits]
+    for name in parts[0]:
+        readings = [part[name] for part in parts if name in part]
         floors = [reading.floor for reading in readings if reading.floor is not None]
         figures[name] = {
             "value": fmean(reading.value for reading in readings),
@@ -245,14 +316,56 @@ def _figures(audits: list[Audit]) -> dict[str, dict[str, float | None]]:
     return figures
 
 
-def _measure(done: FileRepair) -> dict[str, dict[str, dict[str, float | None]]]:
+def _measure(done: FileRepair, criterion: str) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return the figures before and after repair, and those of held-out rows: the mean over folds."""
-    figures = {name: _figures([_audit_histograms(getattr(done, name))]) for name in ("before", "after")}
+    figures = {
+        name: _criterion_figures([getattr(done, name)], done, criterion, _MIN_ROWS) for name in ("before", "after")
+    }
     compared = done.before.settle("drop", _MIN_ROWS).groups  # the groups that the other figures compare
     folds = [fold.regroup(compared) for fold in done.held_out]
     if folds and len(compared) > 1 and all(fold.group_rows.all() for fold in folds):
-        figures["held_out"] = _figures([_audit_histograms(fold, min_judged_rows=1) for fold in folds])
+        figures["held_out"] = _criterion_figures(folds, done, criterion, 1)
     return figures
+
+
+def _criterion_figures(
+    parts: list[GroupHistograms], done: FileRepair, criterion: str, min_rows: int
+) -> dict[str, dict[str, float | None]]:
+    """Return what a criterion compares, as means over parts of the rows, and the error where there are labels."""
+    from fairtransport.criteria import needs_labels  # noqa: PLC0415 - narwhals takes a while
+
+    split = [done.by_stratum(part) for part in parts] if done.strata else None
+    pooled = parts if split is None else [one.groups.filled() for one in split]
+    figures = _figures([_audit_histograms(part, min_judged_rows=min_rows) for part in pooled])
+    if not needs_labels(criterion) or not parts[0].has_labels:
+        if split is not None:
+            audits = [_audit_within(one, min_rows) for one in split]
+            found = _mean_readings(audits)
+            figures |= {f"conditional_{name}": found[name] for name in (_PAIRS,) if name in found}
+        return figures
+    kept = {name: value for name, value in figures.items() if name == "error_rate"}
+    for label in (1, 0)[: 2 if criterion == "equalized_odds" else 1]:
+        if split is None:
+            found = _figures([_audit_histograms(_with_label(part, label), min_judged_rows=min_rows) for part in parts])
+        else:
+            found = _mean_readings([_audit_within(one, min_rows, label) for one in split])
+        kept |= {f"{_PAIRS}_label_{label}": found[_PAIRS]} if _PAIRS in found else {}
+    return kept
+
+
+def _with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
+    """Return the histograms of the rows with one label."""
+    squares = None if histograms.squares is None else histograms.squares[label : label + 1]
+    one = replace(histograms, masses=histograms.masses[label : label + 1], squares=squares)
+    return replace(one, rows=one.effective_sizes.round().astype(int)).filled()
+
+
+def _audit_within(cells: CountedCells, min_rows: int, label: int | None = None) -> Mapping[str, Reading]:
+    """Return the disparities within strata."""
+    parts = [cells.groups, *cells.within]
+    chosen = [part.filled() if label is None else _with_label(part, label) for part in parts]
+    strata = {str(number): part for number, part in enumerate(chosen[1:]) if len(part.groups)}
+    return _audit_histograms(chosen[0], min_judged_rows=min_rows, strata=strata).conditional
 
 
 def _show(
@@ -260,6 +373,7 @@ def _show(
     done: FileRepair,
     set_aside: Mapping[str, int],
     *,
+    n_groups: int,
     fitted_here: bool,
 ) -> None:
     def text(moment: str, name: str, key: str) -> str:
@@ -268,7 +382,7 @@ def _show(
 
     titles = ["before", "in-sample" if fitted_here else "after", "by chance"]
     titles += ["held out", "by chance"] * ("held_out" in figures)
-    table = make_table(f"{done.counts['rows']:,} rows in {len(done.after.filled().groups)} groups", [""], titles)
+    table = make_table(f"{done.counts['rows']:,} rows in {n_groups} groups", [""], titles)
     for name in figures["after"]:
         row = [text("before", name, "value"), text("after", name, "value"), text("after", name, "noise_floor")]
         if "held_out" in figures:

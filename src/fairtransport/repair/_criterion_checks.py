@@ -13,6 +13,8 @@ from fairtransport.criteria import needs_labels, resolve_criterion
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fairtransport.strata import Strata
 
 __all__ = [
+    "check_cell_counts",
     "check_label_counts",
     "check_seed",
     "check_stream_criterion",
@@ -112,6 +115,17 @@ def check_label_counts(histograms: GroupHistograms, criterion: str) -> None:
     n_groups = [int(np.count_nonzero(histograms.by_class[label].sum(axis=1) > 0)) for label in used]
     if max(n_groups) < 2:
         raise ValueError("There is nothing to compare: no label has rows of two groups.")
+
+
+def check_cell_counts(strata: Sequence[GroupHistograms], criterion: str) -> None:
+    """Raise unless some stratum has rows of two groups, with one label where the criterion compares these."""
+    used = {"demographic_parity": (0, 1), "equal_opportunity": (1,), "equalized_odds": (0, 1)}[criterion]
+    for part in strata:
+        by_label = [part.by_class[label : label + 1].sum(axis=(0, 2)) for label in used]
+        compared = [sum(by_label)] if criterion == "demographic_parity" else by_label
+        if any(np.count_nonzero(masses > 0) > 1 for masses in compared):
+            return
+    raise ValueError("There is nothing to compare: no stratum has rows of two groups.")
 
 
 def check_stream_criterion(criterion: str, y: Any, *, randomize: bool, strata: bool) -> None:

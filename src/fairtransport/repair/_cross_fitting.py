@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import clone
 
 from fairtransport.histograms import GroupHistograms
-from fairtransport.repair.group_maps import GroupMaps
-from fairtransport.transport.many_maps import move_by_code
+from fairtransport.repair._counted_cells import cells_of
+from fairtransport.tables import TableCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.repair.group_maps import MapOptions
+    from fairtransport.repair.quantile import QuantileRepair
 
 __all__ = ["cross_fitted_histograms", "fold_of_rows", "n_folds"]
 
 _FOLDS, _FEW_FOLDS, _MANY_GROUPS = 5, 2, 50
+_DRAWS = 16  # of each counted score, of a randomised repair
 
 
 def n_folds(n_groups: int) -> int:
@@ -48,7 +51,7 @@ def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
 
 
 def cross_fitted_histograms(
-    folds: Sequence[GroupHistograms], options: MapOptions, amount: float
+    folds: Sequence[GroupHistograms], repair: QuantileRepair, strata: Sequence[str] = ()
 ) -> list[GroupHistograms]:
     """Return the histograms of the repaired scores of each fold, by maps fitted to the other folds.
 
@@ -59,8 +62,10 @@ def cross_fitted_histograms(
     ----------
     folds : sequence of GroupHistograms
         Scores before repair, with the same grid and groups; at least two folds.
-    options : MapOptions
-    amount : float
+    repair : QuantileRepair
+        Its parameters are used, not its maps.
+    strata : sequence of str
+        Columns of strata, as in `QuantileRepair.fit_counts`.
 
     Returns
     -------
@@ -70,28 +75,39 @@ def cross_fitted_histograms(
     parts = []
     for index, fold in enumerate(folds):
         others = reduce(add, [*folds[:index], *folds[index + 1 :]])
-        parts.append(_repair(fold, others.filled(), options, amount))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has issued it
+            fitted = clone(repair).fit_counts(TableCounts(others.filled(), {}, {}), strata=strata)
+        parts.append(_repair(fold, fitted))
     return parts
 
 
-def _repair(fold: GroupHistograms, others: GroupHistograms, options: MapOptions, amount: float) -> GroupHistograms:
-    fitted = GroupMaps.from_histograms(others, options)
-    index_of = {label: index for index, label in enumerate(others.groups.labels)}
-    map_of_group = np.array([index_of.get(label, -1) for label in fold.groups.labels])
+def _repair(fold: GroupHistograms, fitted: QuantileRepair) -> GroupHistograms:
+    cells = cells_of(fitted.groups_, fitted.strata_)
+    index_of = {label: index for index, label in enumerate(cells.labels)}
+    cell_of_group = np.array([index_of.get(label, -1) for label in fold.groups.labels])
     labels, groups, nodes = np.nonzero(fold.masses)
-    scores = fold.grid.nodes[nodes]
-    moved = scores.copy()
-    known = map_of_group[groups] >= 0
-    codes = map_of_group[groups[known]].astype(np.uint32)
-    moved[known] = move_by_code(scores[known], codes, fitted.maps, amount, n_threads=1)
+    # A randomised repair spreads the rows of a node over as many scores as there are draws.
+    n_draws = _DRAWS if hasattr(fitted, "randomized_maps_") else 1
+    labels, groups, nodes = (np.repeat(one, n_draws) for one in (labels, groups, nodes))
+    scores, moved = fold.grid.nodes[nodes], fold.grid.nodes[nodes]
+    known = cell_of_group[groups] >= 0
+    strata, codes = np.divmod(cell_of_group[groups[known]], len(fitted.groups_))
+    if n_draws > 1:
+        draws = np.tile((np.arange(n_draws) + 0.5) / n_draws, nodes.size // n_draws)[known]
+        drawn = fitted.randomized_maps_.draw(scores[known], codes, draws)
+        moved[known] = (1.0 - fitted.amount) * scores[known] + fitted.amount * drawn
+    else:
+        within = None if fitted.strata_ is None else strata
+        moved[known] = fitted.move(scores[known], codes.astype(np.uint32), within)
     images = fold.grid.place_checked(np.clip(moved, fold.grid.low, fold.grid.high))
     repaired = GroupHistograms.from_cells(
         fold.grid,
         fold.groups,
         cells=groups,
         nodes=images,
-        masses=fold.masses[labels, groups, nodes],
-        squares=None if fold.squares is None else fold.squares[labels, groups, nodes],
+        masses=fold.masses[labels, groups, nodes] / n_draws,
+        squares=None if fold.squares is None else fold.squares[labels, groups, nodes] / n_draws,
         labels=labels if fold.has_labels else None,
     )
     return replace(repaired, rows=fold.rows)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice
+from fairtransport.criteria import needs_labels
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.tables import check_rows, count_table, repair_rows
@@ -38,6 +39,11 @@ class TableRepair(BaseEstimator):
         Column of the scores, within [0, 1] or within ``range``.
     sensitive_features : str or list of str
         Columns of the groups; several are crossed.
+    label : str, optional
+        Column of two labels, for a repair whose criterion compares people with the same label; used by ``fit``.
+    strata : str or list of str, optional
+        Columns of the strata within which groups are compared (conditional parity), by their values; several are
+        crossed. A column of numbers with more than 12 values has to be cut into ranges before.
     weight : str, optional
         Column of the weights of the rows; used by ``fit``.
     range : pair of float, optional
@@ -90,6 +96,8 @@ class TableRepair(BaseEstimator):
         *,
         score: str,
         sensitive_features: str | Sequence[str],
+        label: str | None = None,
+        strata: str | Sequence[str] | None = None,
         weight: str | None = None,
         range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
         n_bins: int = DEFAULT_BINS,
@@ -98,6 +106,8 @@ class TableRepair(BaseEstimator):
         self.repair = repair
         self.score = score
         self.sensitive_features = sensitive_features
+        self.label = label
+        self.strata = strata
         self.weight = weight
         self.range = range
         self.n_bins = n_bins
@@ -117,10 +127,16 @@ class TableRepair(BaseEstimator):
         """
         repair = QuantileRepair() if self.repair is None else clone(self.repair)
         check_choice(repair.missing, ("error", "group"), name="missing")
+        if needs_labels(repair.criterion) and self.label is None:
+            raise ValueError(
+                f"criterion={repair.criterion!r} compares people with the same label; name their column with label=."
+            )
+        strata, keys = _names(self.strata), self._columns(None, None, None)[1]
         counts = count_table(
             table,
             score=self.score,
-            sensitive_features=self.sensitive_features,
+            sensitive_features=keys,
+            label=self.label if needs_labels(repair.criterion) else None,
             weight=self.weight,
             range=self.range,
             n_bins=self.n_bins,
@@ -134,7 +150,7 @@ class TableRepair(BaseEstimator):
                 f"{say_columns(counts.histograms.groups.columns)}. Drop these rows, fill them, or make them a group of "
                 'their own with QuantileRepair(missing="group").'
             )
-        self.repair_ = repair.fit_counts(counts)
+        self.repair_ = repair.fit_counts(counts, strata=strata)
         self.set_aside_ = dict(counts.set_aside)
         return self
 
@@ -144,6 +160,7 @@ class TableRepair(BaseEstimator):
         *,
         score: str | None = None,
         sensitive_features: str | Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
         output: str = "repaired",
     ) -> Any:
         """Return the table with the repaired scores in one more column.
@@ -157,6 +174,8 @@ class TableRepair(BaseEstimator):
             Column of the scores, where it has another name in this table.
         sensitive_features : str or list of str, optional
             Columns of the groups, in the order of ``fit``, where they have other names in this table.
+        strata : str or list of str, optional
+            Columns of the strata, likewise. A stratum that was not seen in ``fit`` gives a missing result.
         output : str, default="repaired"
             Name of the new column.
 
@@ -166,26 +185,31 @@ class TableRepair(BaseEstimator):
             Of the same library. A lazy table stays lazy, and its rows may come in another order. Other tables keep
             the order of the rows; Dask keeps its partitions and index, too.
         """
-        score, columns = self._columns(score, sensitive_features)
+        score, columns = self._columns(score, sensitive_features, strata)
         return repair_rows(self.lookup(), table, score=score, sensitive_features=columns, output=output)
 
     def check(
-        self, table: Any, *, score: str | None = None, sensitive_features: str | Sequence[str] | None = None
+        self,
+        table: Any,
+        *,
+        score: str | None = None,
+        sensitive_features: str | Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
     ) -> dict[str, int]:
         """Count the rows that `transform` clamps and those that it leaves without a repaired score.
 
         Parameters
         ----------
-        table, score, sensitive_features
+        table, score, sensitive_features, strata
             As in `transform`.
 
         Returns
         -------
         dict of str to int
             ``rows``, all of them; ``clamped``; and ``no score``, ``no group`` and ``unknown group``, which get no
-            repaired score.
+            repaired score; so is a stratum that was not seen in ``fit``, or is missing.
         """
-        score, columns = self._columns(score, sensitive_features)
+        score, columns = self._columns(score, sensitive_features, strata)
         return check_rows(self.lookup(), table, score=score, sensitive_features=columns)
 
     def lookup(self) -> RepairLookup:
@@ -197,10 +221,19 @@ class TableRepair(BaseEstimator):
         return repair.lookup()
 
     def _columns(
-        self, score: str | None, sensitive_features: str | Sequence[str] | None
+        self,
+        score: str | None,
+        sensitive_features: str | Sequence[str] | None,
+        strata: str | Sequence[str] | None,
     ) -> tuple[str, str | Sequence[str]]:
+        """Return the column of the scores, and those of strata and groups together, by which rows are joined."""
         columns = self.sensitive_features if sensitive_features is None else sensitive_features
-        return (self.score if score is None else score), columns
+        layers = _names(self.strata if strata is None else strata)
+        return (self.score if score is None else score), [*layers, *_names(columns)] if layers else columns
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "repair_") or hasattr(self.repair, "maps_")
+
+
+def _names(columns: str | Sequence[str] | None) -> list[str]:
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)

@@ -11,28 +11,26 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import config
 
 from fairtransport._labels import positive_label
-from fairtransport._validation import check_real
 from fairtransport.groups import make_groups
 from fairtransport.histograms import GroupHistograms
+from fairtransport.repair._counted_cells import CountedCells, cells_of
 from fairtransport.repair._cross_fitting import cross_fitted_histograms, fold_of_rows, n_folds
-from fairtransport.repair.group_maps import MapOptions
 from fairtransport.tables.files.writers import table_writer
-from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from fairtransport.groups import Groups
     from fairtransport.histograms import Grid
     from fairtransport.repair.quantile import QuantileRepair
     from fairtransport.tables import Columns, FileTable
 
-__all__ = ["FileRepair", "repair_file"]
+__all__ = ["CountedCells", "FileRepair", "repair_file"]
 
 _UNKNOWN, _MISSING = -1, -2
 
@@ -51,12 +49,19 @@ class FileRepair:
     held_out : tuple of GroupHistograms
         Scores of the same rows in folds, each repaired by maps that were fitted to the other folds: what to expect of
         new rows. Empty where it was not asked for, or where the groups are too small to be split.
+    strata : tuple of str
+        Columns of strata; the groups of the histograms are then cells of a stratum and a group.
     """
 
     counts: dict[str, int]
     before: GroupHistograms
     after: GroupHistograms
     held_out: tuple[GroupHistograms, ...] = ()
+    strata: tuple[str, ...] = ()
+
+    def by_stratum(self, histograms: GroupHistograms) -> CountedCells:
+        """Split histograms of cells by stratum."""
+        return CountedCells.split(histograms, self.strata)
 
 
 def repair_file(
@@ -80,8 +85,8 @@ def repair_file(
         Fitted to counts: `QuantileRepair.fit_counts`.
     table : FileTable
     columns : Columns
-        ``score`` and ``sensitive_features``, in the order of the fit; ``label`` and ``weight`` for ``before`` and
-        ``after``.
+        ``score``, ``sensitive_features`` and ``strata``, in the order of the fit; ``label`` and ``weight`` for
+        ``before`` and ``after``.
     path : path
         File to write; its extension determines the format.
     output : str
@@ -103,22 +108,25 @@ def repair_file(
     Notes
     -----
     The maps are those of `TableRepair.transform`, which joins on the engine that holds the table. A join does not keep
-    the order of rows; here each batch is repaired in memory, by the compiled loop of `QuantileRepair.transform`.
+    the order of rows; here each batch is repaired in memory, by the compiled loop of `QuantileRepair.transform`. The
+    draw of a row in a randomised repair depends on its number in the table, so that two runs agree.
     """
     table.check_new(output)
     arrow: Any = import_module("pyarrow")
     batches = table.batches(columns, as_text=as_text, guess=guess)
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
     repairer = _BatchRepairer(repair)
+    keys = [*columns.strata, *columns.sensitive_features]
     counts = dict.fromkeys(("rows", "clamped", "no score", "no group", "unknown group"), 0)
-    sums = _HistogramSums(repairer.grid, repair, columns, n_folds(len(repair.groups_)) if cross_fit else 1)
+    sums = _HistogramSums(repairer.grid, repairer.cells, columns, n_folds(len(repairer.cells)) if cross_fit else 1)
     with ExitStack() as stack:
         write = stack.enter_context(table_writer(path, schema))
         for rows, used in batches:
             scores = _floats(used[columns.score])
-            codes = repairer.codes([used[name] for name in columns.sensitive_features])
+            codes = repairer.codes([used[name] for name in keys])
+            numbers = counts["rows"] + np.arange(scores.size)
             kept = repairer.count(scores, codes, counts)
-            before, after = repairer.repair(scores[kept], codes[kept])
+            before, after = repairer.repair(scores[kept], codes[kept], numbers[kept])
             images = np.full(scores.size, np.nan)
             images[kept] = after
             column = arrow.array(images, mask=~kept)
@@ -127,13 +135,15 @@ def repair_file(
             if on_progress is not None:
                 on_progress(table.share())
         folds, total = sums.histograms(pos_label)  # invalid labels raise before the file appears
-    return FileRepair(counts, reduce(add, folds), total, _cross_fit(repair, folds) if cross_fit else ())
+    held_out = _cross_fit(repair, folds, columns.strata) if cross_fit else ()
+    return FileRepair(counts, reduce(add, folds), total, held_out, columns.strata)
 
 
-def _cross_fit(repair: QuantileRepair, folds: list[GroupHistograms]) -> tuple[GroupHistograms, ...]:
-    options = MapOptions(repair.target, repair.small_groups, repair.min_group_size)
+def _cross_fit(
+    repair: QuantileRepair, folds: list[GroupHistograms], strata: Sequence[str]
+) -> tuple[GroupHistograms, ...]:
     try:
-        return tuple(cross_fitted_histograms(folds, options, repair.amount))
+        return tuple(cross_fitted_histograms(folds, repair, strata))
     except ValueError:  # a fold holds all rows of the target, or of all groups but one
         return ()
 
@@ -145,8 +155,9 @@ class _BatchRepairer:
         if repair.grid_ is None:
             raise ValueError("This repair was fitted to arrays; files need maps of counts (QuantileRepair.fit_counts).")
         self.grid: Grid = repair.grid_
-        self._maps, self._amount = repair.maps_, check_real(repair.amount, name="amount", most=1.0)
-        labels = [label if isinstance(label, tuple) else (label,) for label in repair.groups_.labels]
+        self.cells = cells_of(repair.groups_, repair.strata_)
+        self._repair = repair
+        labels = [label if isinstance(label, tuple) else (label,) for label in self.cells.labels]
         self._values = [list(dict.fromkeys(column)) for column in zip(*labels, strict=True)]
         indices = {label: index for index, label in enumerate(labels)}
         table = [indices.get(label, _UNKNOWN) for label in product(*self._values)]
@@ -178,12 +189,16 @@ class _BatchRepairer:
         return kept
 
     def repair(
-        self, scores: NDArray[np.float64], codes: NDArray[np.int64]
+        self, scores: NDArray[np.float64], codes: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores, clamped to the range, and the repaired scores."""
+        """Return the scores, clamped to the range, and the repaired scores; ``numbers`` are those of the rows."""
         clamped = np.clip(scores, self.grid.low, self.grid.high)
-        repaired = move_by_code(
-            clamped, codes.astype(np.uint32), self._maps, self._amount, n_threads=config.NUMBA_NUM_THREADS
+        strata, groups = np.divmod(codes, len(self._repair.groups_))
+        repaired = self._repair.move(
+            clamped,
+            groups.astype(np.uint32),
+            None if self._repair.strata_ is None else strata,
+            keys=numbers if hasattr(self._repair, "randomized_maps_") else None,
         )
         return clamped, np.clip(repaired, self.grid.low, self.grid.high)
 
@@ -191,8 +206,8 @@ class _BatchRepairer:
 class _HistogramSums:
     """Histograms of the scores before repair, by fold, and after it, summed over batches."""
 
-    def __init__(self, grid: Grid, repair: QuantileRepair, columns: Columns, n_folds: int) -> None:
-        self._grid, self._groups, self._columns = grid, repair.groups_, columns
+    def __init__(self, grid: Grid, groups: Groups, columns: Columns, n_folds: int) -> None:
+        self._grid, self._groups, self._columns = grid, groups, columns
         self._labels: list[Any] = []
         self._folds: list[GroupHistograms | None] = [None] * n_folds
         self._after: GroupHistograms | None = None

@@ -17,7 +17,9 @@ from fairtransport._validation import check_choice, check_length, check_real, ch
 from fairtransport._warnings import warn_caller
 from fairtransport.groups import MIN_GROUP_SIZE, Groups
 from fairtransport.histograms import Grid
+from fairtransport.repair._counted_cells import CountedCells, cells_of
 from fairtransport.repair._criterion_checks import (
+    check_cell_counts,
     check_label_counts,
     check_seed,
     check_stream_criterion,
@@ -35,6 +37,8 @@ from fairtransport.tables import RepairLookup
 from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.strata import Strata
@@ -277,14 +281,17 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self._warn_if_all_small()
         return self
 
-    def fit_counts(self, counts: TableCounts) -> Self:
+    def fit_counts(self, counts: TableCounts, *, strata: Sequence[str] = ()) -> Self:
         """Find the target and the map of each group from the counts of a table.
 
         Parameters
         ----------
         counts : TableCounts
-            As `fairtransport.tables.count_table` returns them. Rows that were set aside there have no part in the
-            maps.
+            As `fairtransport.tables.count_table` returns them; with labels, where the criterion needs them. Rows that
+            were set aside there have no part in the maps.
+        strata : sequence of str, optional
+            Columns of strata, for conditional parity. They are among the columns that the rows were grouped by, which
+            are otherwise those of the groups.
 
         Returns
         -------
@@ -295,10 +302,18 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         TableRepair : Counts a table, fits this repair to the counts, and repairs tables.
         """
         self.check_parameters()
-        check_histograms(counts.histograms)
-        check_label_counts(counts.histograms, self.criterion)
-        maps = GroupMaps.from_histograms(counts.histograms, self._map_options())
-        self._set_maps(maps, None, grid=counts.histograms.grid, set_aside=counts.set_aside)
+        histograms, within, options = counts.histograms, None, self._map_options()
+        if strata:
+            if self.randomize:
+                raise ValueError("randomize=True does not take strata; leave one of them out.")
+            cells = CountedCells.split(histograms, strata)
+            check_cell_counts(cells.within, self.criterion)
+            histograms = cells.groups
+            within = StratumMaps.from_histograms(cells.within, options, strata=cells.strata)
+        check_histograms(histograms)
+        check_label_counts(histograms, self.criterion)
+        maps = GroupMaps.from_histograms(histograms, options)
+        self._set_maps(maps, within, grid=histograms.grid, set_aside=counts.set_aside)
         self._warn_if_all_small()
         return self
 
@@ -460,7 +475,13 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
                 "compute them."
             )
         amount = check_real(self.amount, name="amount", most=1.0)
-        return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
+        if self.strata_ is None:
+            return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
+        cells, nodes, n_groups = cells_of(self.groups_, self.strata_), self.grid_.nodes, len(self.groups_)
+        strata, groups = np.divmod(np.repeat(np.arange(len(cells)), nodes.size), n_groups)
+        scores = np.tile(nodes, len(cells))
+        images = self.stratum_maps_.move(scores, strata, groups, self.maps_, amount)
+        return RepairLookup(self.grid_, cells, images.reshape(len(cells), nodes.size))
 
     @property
     def strata_(self) -> Strata | None:
@@ -492,7 +513,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             self.min_group_size,
             self.criterion,
             self.stratum_weight,
-            bool(self.randomize),
+            self.randomize,
         )
 
     def _set_maps(
@@ -562,7 +583,6 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             Within [0, 1]. After ``set_output`` a table of one column, "repaired".
         """
         check_is_fitted(self)
-        amount = check_real(self.amount, name="amount", most=1.0)
         values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
         require_groups(sensitive_features)
         if isinstance(sensitive_features, Groups):
@@ -570,20 +590,20 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         groups = self.groups_.encode(sensitive_features)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         strata_codes = stratum_codes(self.strata_, strata, values.size)
-        repaired = self._repaired(values, groups.memberships[0], strata_codes, amount, keys=keys, expected=expected)
+        repaired = self.move(values, groups.memberships[0], strata_codes, keys=keys, expected=expected)
         return self._to_output(repaired, scores)
 
-    def _repaired(
+    def move(
         self,
         scores: NDArray[np.float64],
         groups: NDArray[Any],
-        strata: NDArray[np.int64] | None,
-        amount: float,
+        strata: NDArray[np.int64] | None = None,
         *,
         keys: Any = None,
         expected: bool = False,
     ) -> NDArray[np.float64]:
-        """Return the repaired scores of rows of these groups and strata."""
+        """Return the repaired scores of rows that were checked, by the indices of their groups and strata."""
+        amount = check_real(self.amount, name="amount", most=1.0)
         n_threads = config.NUMBA_NUM_THREADS
         randomized = vars(self).get("randomized_maps_")
         if keys is not None and randomized is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fairtransport.criteria import needs_labels
 from fairtransport.histograms import Grid
 from fairtransport.repair import QuantileRepairClassifier
 from fairtransport.stream.scorers._base import Scorer
@@ -35,6 +36,7 @@ class RepairScorer(Scorer):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        _check_criterion(self.repair)
         self._center: RepairScorer | None = None
         self._weight = 1.0  # of the model against the center
 
@@ -155,3 +157,14 @@ class RepairScorer(Scorer):
         if self._center is None:
             return repaired
         return self._weight * repaired + (1.0 - self._weight) * self._center._repaired(scores, groups)  # noqa: SLF001
+
+
+def _check_criterion(repair: Any) -> None:
+    """Raise for a repair that a stream without labels and strata cannot keep up to date."""
+    if needs_labels(repair.criterion):
+        raise ValueError(
+            f"A stream has no labels, and a repair with criterion={repair.criterion!r} learns from them: call "
+            "partial_fit with y when labels arrive, or use criterion='demographic_parity'."
+        )
+    if repair.strata_ is not None:
+        raise ValueError("A stream has no strata, and this repair was fitted within strata; fit one without them.")

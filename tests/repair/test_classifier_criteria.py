@@ -1,0 +1,120 @@
+"""Classifiers with a repair for a criterion: maps of out-of-fold scores, weights, strata and draws."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import wasserstein_distance
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import fairtransport as ft
+
+
+def world(seed, n):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 3)) + group[:, None] * [0.8, 0.0, 0.3]
+    y = (rng.random(n) < expit(X @ [1.2, 0.8, 0.0] - 1)).astype(int)
+    return X, y, np.array(["a", "b"])[group]
+
+
+def distance(scores, y, group, label):
+    return wasserstein_distance(*(scores[(group == name) & (y == label)] for name in "ab"))
+
+
+def test_the_classifier_passes_its_labels_to_the_repair():
+    X, y, group = world(0, 3000)
+    base = LogisticRegression().fit(X, y)
+    for options in ({"criterion": "equal_opportunity"}, {"criterion": "equalized_odds", "randomize": True}):
+        model = ft.QuantileRepairClassifier(LogisticRegression(), **options)
+        model.fit(X, np.where(y == 1, "yes", "no"), sensitive_features=group)
+        alone = ft.QuantileRepair(**options).fit(base.predict_proba(X)[:, 1], y, sensitive_features=group)
+        found = model.predict_proba(X, sensitive_features=group)[:, 1]
+        np.testing.assert_allclose(
+            found, alone.transform(base.predict_proba(X)[:, 1], sensitive_features=group), atol=1e-9
+        )
+    assert set(model.predict(X, sensitive_features=group)) == {"no", "yes"}
+    assert np.array_equal(model.predict(X, sensitive_features=group), model.predict(X, sensitive_features=group))
+    expected = model.predict_proba(X, sensitive_features=group, expected=True)[:, 1]
+    assert np.abs(expected - found).max() > 0.1
+    by_key = model.predict_proba(X, sensitive_features=group, keys=np.arange(3000))
+    assert not np.allclose(by_key[:, 1], found)
+
+
+def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
+    """A tree that knows its training rows by heart scores their positives 1, in every group."""
+    X, y, group = world(1, 4000)
+    fresh, y_fresh, group_fresh = world(2, 4000)
+    found = {}
+    for cv in (None, 5):
+        model = ft.QuantileRepairClassifier(
+            DecisionTreeClassifier(min_samples_leaf=5, random_state=0), criterion="equal_opportunity", cv=cv
+        ).fit(X, y, sensitive_features=group)
+        found[cv] = distance(model.predict_proba(fresh, sensitive_features=group_fresh)[:, 1], y_fresh, group_fresh, 1)
+    assert found[5] < 0.06
+    assert found[5] < found[None]
+
+
+def test_strata_are_needed_to_predict():
+    X, y, group = world(3, 2000)
+    stratum = np.where(X[:, 1] > 0, "high", "low")
+    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group, strata=stratum)
+    after = model.predict_proba(X, sensitive_features=group, strata=stratum)[:, 1]
+    for name in ("high", "low"):
+        rows = stratum == name
+        assert wasserstein_distance(after[rows & (group == "a")], after[rows & (group == "b")]) < 5e-3
+    with pytest.raises(ValueError, match="fitted within strata"):
+        model.predict(X, sensitive_features=group)
+    assert 0.5 < model.score(X, y, sensitive_features=group, strata=stratum) < 1
+
+
+def test_what_cannot_be_fitted_raises_before_the_classifier_is_fitted():
+    X, y, group = world(4, 200)
+
+    class Unfitted(LogisticRegression):
+        def fit(self, *arguments, **options):
+            raise AssertionError
+
+    for options, strata, message in (
+        ({"criterion": "odds"}, None, "criterion"),
+        ({"randomize": True}, None, "randomize=True is for"),
+        ({}, group, "nothing to compare"),
+        ({}, group[1:], "strata has 199"),
+        ({"criterion": "equalized_odds", "randomize": True}, y, "does not take strata"),
+    ):
+        model = ft.QuantileRepairClassifier(Unfitted(), **options)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, sensitive_features=group, strata=strata)
+
+
+def test_tables_are_repaired_by_label_and_within_strata():
+    pl = pytest.importorskip("polars")
+    X, y, group = world(5, 3000)
+    scores = np.round(expit(X[:, 0]) * 1024) / 1024
+    region = np.where(X[:, 1] > 0.5, "north", "south")
+    table = pl.DataFrame({"s": scores, "sex": group, "region": region, "y": y})
+    columns = {"score": "s", "sensitive_features": "sex", "n_bins": 1024}
+    for criterion in ("equal_opportunity", "equalized_odds"):
+        repair = ft.TableRepair(ft.QuantileRepair(criterion=criterion), label="y", **columns).fit(table)
+        arrays = ft.QuantileRepair(criterion=criterion).fit(scores, y, sensitive_features=group)
+        found = repair.transform(table.drop("y"))["repaired"].to_numpy()
+        if criterion == "equal_opportunity":
+            np.testing.assert_allclose(found, arrays.transform(scores, sensitive_features=group), atol=1e-9)
+        assert distance(found, y, group, 1) < 0.02
+        with pytest.raises(ValueError, match="name their column with label="):
+            ft.TableRepair(ft.QuantileRepair(criterion=criterion), **columns).fit(table)
+    repair = ft.TableRepair(strata="region", **columns).fit(table)
+    arrays = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=region)
+    found = repair.transform(table)["repaired"].to_numpy()
+    np.testing.assert_allclose(found, arrays.transform(scores, sensitive_features=group, strata=region), atol=1e-9)
+    np.testing.assert_allclose(
+        repair.repair_.transform(scores, sensitive_features=group, strata={"region": region}), found, atol=1e-9
+    )
+    unseen = table.head(3).with_columns(region=pl.lit("east"))
+    assert repair.transform(unseen)["repaired"].null_count() == 3
+    assert repair.check(unseen)["unknown group"] == 3
+    renamed = table.rename({"region": "area"})
+    assert np.array_equal(repair.transform(renamed, strata="area")["repaired"].to_numpy(), found)
+    randomised = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
+    with pytest.raises(ValueError, match="randomised repair has no lookup table"):
+        ft.TableRepair(randomised, label="y", **columns).fit(table).transform(table)
