@@ -171,6 +171,10 @@ def test_what_randomised_repairs_cannot_do_raises():
         )
     with pytest.raises(ValueError, match="keys has 3"):
         repair.transform(scores, sensitive_features=group, keys=[1, 2, 3])
+    with pytest.raises(ValueError, match="1 of 100 keys are missing"):
+        repair.transform(scores, sensitive_features=group, keys=[None, *range(99)])
+    with pytest.raises(ValueError, match="2 of 100 keys are missing"):
+        repair.transform(scores, sensitive_features=group, keys=[np.nan, np.nan, *np.arange(98.0)])
     plain = ft.QuantileRepair().fit(scores, sensitive_features=group)
     with pytest.raises(ValueError, match="keys are for randomize=True"):
         plain.transform(scores, sensitive_features=group, keys=np.arange(100))

@@ -309,6 +309,9 @@ def row_draws(scores: Array, groups: NDArray[Any], random_state: int, keys: Any 
     if keys is not None:
         texts = np.asarray(keys)
         check_length(texts, size=scores.size, name="keys")
+        n_missing = int(np.count_nonzero(texts != texts)) + sum(key is None for key in texts.tolist())  # noqa: PLR0124
+        if n_missing:
+            raise ValueError(f"{n_missing} of {scores.size} keys are missing; rows without one would share a draw.")
         known, index = np.unique(texts.astype(str), return_inverse=True)
         hashed = [int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") for key in known]
         bits = _mixed(np.array(hashed, dtype=np.uint64) ^ seed)[index.ravel()]
