@@ -130,6 +130,7 @@ def test_probabilities_of_one_and_zero_equal_groups():
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("train", ["lightgbm", "xgboost"])
 def test_the_objective_alone_reduces_the_differences_within_labels(train):
     rng = np.random.default_rng(0)
@@ -202,6 +203,7 @@ def test_each_criterion_reduces_its_own_differences_on_new_rows(trees, criterion
         assert model.outcome_ == f"{criterion.replace('_', ' ')}: ran all 30 rounds"
 
 
+@pytest.mark.models
 @BOTH
 def test_early_stopping_is_on_the_distances_within_labels(trees):
     X, y, group, education = make_people(1500)
@@ -262,6 +264,7 @@ def test_a_label_with_a_row_of_each_group():
     np.testing.assert_allclose(found[:2], np.eye(2), atol=1e-5)
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
 def test_overlapping_groups(criterion):
     X, y, group, education = make_people(1500)

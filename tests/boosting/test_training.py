@@ -5,10 +5,15 @@ from pathlib import Path
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from fairtransport import ContinuousTransportClassifier
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.checks import check_fair_estimator
+from fairtransport.datasets import load_adult
+from fairtransport.metrics import error_rate, separation_disparity
 
 pytestmark = pytest.mark.models
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lightgbm_adult.py"
@@ -34,6 +39,39 @@ def test_lightgbm_on_adult(tmp_path):
     assert (tmp_path / "adult.png").stat().st_size > 10_000
 
 
+def test_equalized_odds_on_adult():
+    """Blind, by sex, test rows: a lower error than the linear model at the same distance within labels.
+
+    Seen: the linear model .1541 at .024 and .1622 at .009; boosted trees, means of three seeds, .1344 at .0152 and
+    .1438 at .0104.
+    """
+    adult = load_adult()
+    rows, sex, y = (
+        np.asarray(adult.split) == "train",
+        adult.sensitive_features["sex"].to_numpy(),
+        np.asarray(adult.target),
+    )
+    X = adult.data.drop(columns="sex")
+    X = X.astype({name: "category" for name in X.columns if X[name].dtype.kind not in "iuf"})
+    encoded = pd.get_dummies(X).to_numpy(float)
+    encoded = StandardScaler().fit(encoded[rows]).transform(encoded)
+
+    def figures(model, features):
+        model.fit(features[rows], y[rows], sensitive_features=sex[rows])
+        scores = model.predict_proba(features[~rows])[:, 1]
+        return separation_disparity(y[~rows], scores, sensitive_features=sex[~rows]), error_rate(y[~rows], scores)
+
+    odds = {"criterion": "equalized_odds"}
+    linear = [figures(ContinuousTransportClassifier(parity_weight=w, **odds), encoded) for w in (1.0, 0.3)]
+    assert linear[0][0] < 0.012 < linear[1][0]
+    for weight, seed in ((0.5, 0), (1.0, 0), (1.0, 1)):
+        trees = lightgbm.LGBMClassifier(colsample_bytree=0.5, n_estimators=200, random_state=seed, verbose=-1, n_jobs=1)
+        model = TransportBoostingClassifier(trees, kind="discrete", parity_weight=weight, random_state=seed, **odds)
+        distance, error = figures(model, X)
+        assert distance < 0.02
+        assert error < np.interp(distance, *np.transpose(linear)) - 0.01
+
+
 @pytest.mark.parametrize("options", [{}, {"repair_amount": 1.0, "parity_weight": 0.1}], ids=["blind", "aware"])
 def test_checks_of_fair_estimators(options):
     trees = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=8, verbose=-1, n_jobs=1)
@@ -42,8 +80,14 @@ def test_checks_of_fair_estimators(options):
     assert len(results) > 4
 
 
-def test_smoothed_groups_generalise_better():
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+def test_smoothed_groups_generalise_better(criterion):
     """Without smoothing, trees overfit to the groups of the training rows."""
+
+    def gap(scores, group, labels):
+        parts = [np.ones(len(labels), bool)] if criterion == "demographic_parity" else [labels == 0, labels == 1]
+        return np.mean([abs(scores[part & (group == 1)].mean() - scores[part & (group == 0)].mean()) for part in parts])
+
     differences = {}
     for smooth in (True, False):
         runs = []
@@ -53,13 +97,10 @@ def test_smoothed_groups_generalise_better():
             X = rng.normal(size=(8000, 8)) + np.outer(group, [1.0, *np.zeros(7)])
             y = (X[:, 0] + 2 * X[:, 1] + rng.logistic(size=8000) > 0.5).astype(int)
             trees = lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1)
-            model = TransportBoostingClassifier(trees, smooth_groups=smooth, random_state=0)
+            model = TransportBoostingClassifier(trees, criterion=criterion, smooth_groups=smooth, random_state=0)
             model.fit(X[:2000], y[:2000], sensitive_features=group[:2000])
-            scores = [model.predict_proba(part)[:, 1] for part in (X[:2000], X[2000:])]
-            gaps = [
-                abs(s[g == 1].mean() - s[g == 0].mean())
-                for s, g in zip(scores, (group[:2000], group[2000:]), strict=True)
-            ]
-            runs.append(gaps[1] - gaps[0])
+            parts = (slice(2000), slice(2000, None))
+            seen, new = (gap(model.predict_proba(X[rows])[:, 1], group[rows], y[rows]) for rows in parts)
+            runs.append(new - seen)
         differences[smooth] = np.mean(runs)
     assert differences[True] < differences[False]

@@ -57,8 +57,20 @@ def one_line(result, status=1):
     ("method", "options", "name", "title"),
     [
         ("cot", ("--criterion", "equalized_odds"), "separation_disparity", "SPDD within labels"),
-        ("dot", ("--criterion", "equal_opportunity"), "opportunity_disparity", "SPDD within the positive label"),
-        ("dpp", ("--criterion", "equalized_odds"), "separation_disparity", "SPDD within labels"),
+        pytest.param(
+            "dot",
+            ("--criterion", "equal_opportunity"),
+            "opportunity_disparity",
+            "SPDD within the positive label",
+            marks=pytest.mark.trust,
+        ),
+        pytest.param(
+            "dpp",
+            ("--criterion", "equalized_odds"),
+            "separation_disparity",
+            "SPDD within labels",
+            marks=pytest.mark.trust,
+        ),
         ("dpp", ("--strata", "job"), "conditional_disparity", "SPDD within strata"),
         ("cot", ("--strata", "job,hours", "--criterion", "equalized_odds"), "separation_disparity", "SPDD within"),
         pytest.param(
@@ -68,7 +80,7 @@ def one_line(result, status=1):
             "SPDD within labels",
             marks=pytest.mark.models,
         ),
-        ("lr", ("--strata", "job"), "conditional_disparity", "SPDD within strata"),
+        pytest.param("lr", ("--strata", "job"), "conditional_disparity", "SPDD within strata", marks=pytest.mark.trust),
     ],
 )
 def test_other_criteria_and_strata(run, here, method, options, name, title):

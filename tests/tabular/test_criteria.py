@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lightgbm
 import numpy as np
 import polars as pl
 import pytest
@@ -19,6 +18,7 @@ from fairtransport.tabular.held_out_evaluation import measure_models
 from .raw_people import raw_people
 
 PLAIN = LogisticRegression(max_iter=1000)
+lightgbm = pytest.importorskip("lightgbm")
 LIGHT = lightgbm.LGBMClassifier(n_estimators=25, num_leaves=8, verbose=-1, n_jobs=1)
 
 
@@ -34,6 +34,7 @@ def labels_of(frame):
     return (frame["hired"] == "yes").to_numpy().astype(int)
 
 
+@pytest.mark.models
 def test_boosted_trees_of_a_raw_table(monkeypatch):
     new = raw_people(2000, seed=1)
     plain, fair = (
@@ -52,6 +53,7 @@ def test_boosted_trees_of_a_raw_table(monkeypatch):
     assert 0 < limited.estimator_.parity_weight <= 1.0
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("trees", [False, True])
 def test_equalized_odds_and_its_figures(trees):
     new, fitted = raw_people(2000, seed=1), {}

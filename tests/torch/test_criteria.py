@@ -84,6 +84,7 @@ def test_discrete_equals_the_penalty_on_rows(criterion, n_strata, stratum_weight
     np.testing.assert_allclose(at_rest, gradient, atol=1e-12)
 
 
+@pytest.mark.models
 @pytest.mark.parametrize(("criterion", "n_strata", "stratum_weight"), CASES[:1])
 def test_continuous_equals_the_penalty_on_rows(criterion, n_strata, stratum_weight):
     batch = make_batch(600)
@@ -130,6 +131,7 @@ def test_labels_are_strata_of_equal_weight():
         assert float(odds(scores, codes, labels=other)) == float(odds(scores, codes, labels=labels))
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
 def test_batches_have_the_gradient_of_all_rows_on_average(criterion):
     """With a memory, batches that lack cells and differ in their number of positive rows."""

@@ -64,7 +64,9 @@ class TransportBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstim
         prediction. It is a repair towards demographic parity, so it cannot be combined with another criterion.
     kind : {"continuous", "discrete"}, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT).
+        distance between sorted scores (discrete optimal transport, DOT). Differences between people with the same
+        label are small, and there the regularized distance is flat: for equalized odds and equal opportunity use
+        ``"discrete"``, with a ``parity_weight`` of about 1.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed at the plain model: the equal-weight
         Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one

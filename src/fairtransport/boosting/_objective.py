@@ -102,7 +102,7 @@ class TransportObjective:
         after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity.
     kind : {"continuous", "discrete"}, default="continuous"
         Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT).
+        distance between sorted scores (discrete optimal transport, DOT); see `TransportBoostingClassifier`.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``: the
         equal-weight Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size,
