@@ -4,7 +4,8 @@
     python scripts/trust.py --only checks   one part; its table is printed, and its figures are kept in out/trust
     python scripts/trust.py --gather        the page from the figures in out/trust
 
-The numbers of fuzz cases come from the last `make fuzz` (docs/trust/fuzz.json).
+The numbers of fuzz cases come from the last `make fuzz` (docs/trust/fuzz.json), those of simulated audits from
+`python -m benchmarks.coverage` and `python -m benchmarks.generated_audits`.
 """
 # ruff: noqa: INP001, T201 - a program that prints
 
@@ -24,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trust.md"
 RESULTS = ROOT / "out" / "trust"
 FUZZ_FIGURES = ROOT / "docs" / "trust" / "fuzz.json"
+COVERAGE = ROOT / "benchmarks" / "results" / "coverage.json"
+GENERATED_AUDITS = ROOT / "benchmarks" / "results" / "generated_audits.json"
 
 SELECTED = "not (paper or engines or models or browser)"
 #: Tests that try to break something, by the beginning of their names, and what they try.
@@ -132,6 +135,54 @@ def fuzz_rows() -> list[tuple[str, str, str, str]]:
     return [*rows, ("fuzz cases: all", f"{content['cases']:,}", f"{content['cases'] - content['findings']:,}", "-")]
 
 
+def statistics() -> str:
+    """Return what simulated audits have shown about intervals, p-values and verdicts."""
+    coverage, generated = (json.loads(path.read_text()) for path in (COVERAGE, GENERATED_AUDITS))
+    worlds = coverage["worlds"].values()
+    nulls = [world["p_value"] for world in worlds if world["null"]]
+    rejected = [100 * sum(p[f"at most {level}"] for p in nulls) / len(nulls) for level in (".01", ".05", ".1", ".5")]
+    names = {
+        "strong_pairwise_disparity": "strong pairwise disparity (SPDD)",
+        "pair": "distance of the pair farthest apart",
+        "mean_difference": "difference of its means",
+        "rate": "share above a threshold",
+        "rate_difference": "difference of shares",
+        "rate_ratio": "ratio of shares",
+    }
+    lines = []
+    for name, title in names.items():
+        shares = sorted(100 * world[name][1] for world in worlds if name in world)
+        middle = shares[len(shares) // 2]
+        lines.append(f"| {title} | {len(shares)} | {shares[0]:.1f} | {middle:.1f} | {shares[-1]:.1f} |")
+    claims = "\n".join(
+        f"| {name} | {one['made']:,} | {one['false']:,} | {100 * one['false'] / one['made']:.1f} |"
+        for name, one in generated["claims"].items()
+    )
+    return f"""## Intervals, p-values and verdicts
+
+`python -m benchmarks.coverage` audits samples of {len(worlds)} worlds whose truth is known, {coverage["audits"]}
+times each: two to twelve groups of 12 to 5,000 rows, with ties, atoms and weights that depend on the score. In the
+{len(nulls)} worlds without a difference, p-values of at most .01, .05, .1 and .5 occur in
+{", ".join(f"{share:.1f}" for share in rejected[:-1])} and {rejected[-1]:.1f} % of the audits. The 95% intervals cover
+the truth in this share of audits (in %; the standard error of one world is about 1.1):
+
+| figure | worlds | least | median | most |
+| --- | --: | --: | --: | --: |
+{chr(10).join(lines)}
+
+`python -m benchmarks.generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
+compares verdict, intervals, p-values, `--surely` and `--fail-above` with each other and with the truth. In
+{generated["audits"]:,} audits they contradicted each other {sum(generated["contradictions"].values())} times.
+Confidence levels are 90, 95 and 99 %, under which 5.25 % of errors are allowed on average:
+
+| claim | audits | false | % |
+| --- | --: | --: | --: |
+{claims}
+
+Error rates agree with fairlearn's `MetricFrame` and with scikit-learn to 1e-12 (`python -m benchmarks.error_rates`).
+"""
+
+
 def page(rows: list[tuple[str, str, str, str]]) -> str:
     """Return docs/trust.md."""
     content = json.loads(FUZZ_FIGURES.read_text()) if FUZZ_FIGURES.exists() else {"memory_limit_mib": 0, "targets": {}}
@@ -167,7 +218,8 @@ Written by `make trust`. COT and DOT are continuous and discrete optimal transpo
   An error that quotes a canary, which stands for a person's value, counts as a finding.
   `scripts/fuzz/targets/__init__.py` explains how to add a target.
 - [SECURITY.md](../SECURITY.md) states what is promised, and what is not.
-"""
+
+{statistics()}"""
 
 
 def main() -> None:

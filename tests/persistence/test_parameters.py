@@ -244,6 +244,7 @@ def test_columns_out_of_range_are_refused():
         ("_transformer_to_input_indices", {"$": "dict", "keys": ["a", "b", "remainder"], "values": [[0], [0], []]}),
         ("output_indices_", {"$": "dict", "keys": ["a"], "values": [{"$": "slice", "items": [0, 1, None]}]}),
         ("transformers_", [{"$": "tuple", "items": ["a", {"$": "type", "name": "str"}, ["hours"]]}]),
+        ("transformers_", [{"$": "tuple", "items": ["a", "passthrough", ["hours"]]}]),  # a fitted one is an object
         ("_columns", [{"$": "type", "name": "str"}]),
         ("n_features_in_", 10**9),
     ):

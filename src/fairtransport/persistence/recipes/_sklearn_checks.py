@@ -163,6 +163,7 @@ def is_consistent_column_transformer(made: Any) -> bool:
         and max(widths, default=0) <= MAX_COLUMNS
         and all(
             positions.get(name) == _positions(columns, made)
+            and (step == "drop" or not positions[name] or hasattr(step, "transform"))
             and getattr(step, "n_features_in_", len(positions[name])) == len(positions[name])
             for name, step, columns in made.transformers_
         )
