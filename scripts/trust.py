@@ -170,6 +170,9 @@ the truth in this share of audits (in %; the standard error of one world is abou
 | --- | --: | --: | --: | --: |
 {chr(10).join(lines)}
 
+The pair that lies farthest apart and the largest difference of shares are selected among all pairs, and their intervals
+allow for that, so they cover more often where there are many groups.
+
 `python -m benchmarks.generated_audits` draws audits with groups of 1 to 50,000 rows, with and without differences, and
 compares verdict, intervals, p-values, `--surely` and `--fail-above` with each other and with the truth. In
 {generated["audits"]:,} audits they contradicted each other {sum(generated["contradictions"].values())} times.
