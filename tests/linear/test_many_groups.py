@@ -129,7 +129,7 @@ def test_points_as_rows_are_the_sketches(method):
     as_rows = Comparisons.of_cells(
         rows.size, list(rows.reshape(6, POINTS)), pairs_of_groups(6), row_weights=weights / weights.sum()
     )
-    value, gradient = _penalty_at(memory, theta, step.comparisons(memory.sketches, memory.target), step)
+    value, gradient = _penalty_at(memory, theta, step.comparisons(memory), step)
     again, gradient_again = _penalty_at(memory, theta, as_rows, step)
     assert again == pytest.approx(value, rel=1e-8)
     np.testing.assert_allclose(gradient_again, gradient, rtol=1e-6, atol=1e-9)
@@ -154,7 +154,7 @@ def test_the_twenty_first_group_of_a_stream_does_not_change_the_weight_of_parity
         state = model.online_state()
         penalty = state.rule.distance.penalty(state.rule.scale, n_slices=POINTS)
         step = UpdateStep(penalty, each_other=True, half_life=100.0, n_updates=1)
-        comparisons = step.comparisons(state.memory.sketches, state.memory.target)
+        comparisons = step.comparisons(state.memory)
         return len(comparisons.pairs), _penalty_at(state.memory, state.theta, comparisons, step)[0]
 
     n_pairs, before = penalty_value()

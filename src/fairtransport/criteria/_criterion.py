@@ -108,6 +108,11 @@ class ComparedStrata:
     row_weights: NDArray[np.float64] | None = None
 
     @property
+    def is_everywhere(self) -> bool:
+        """Whether all rows are compared: demographic parity without strata."""
+        return self.compared[0].label is None and self.compared[0].stratum is None
+
+    @property
     def share_set_aside(self) -> float:
         """Share of the rows that the criterion is about in which nothing is compared."""
         n_compared = sum(np.unique(np.concatenate(stratum.rows)).size for stratum in self.compared)
@@ -132,8 +137,8 @@ class ComparedStrata:
         pairs: list[tuple[int, int]] = []
         weights: list[float] = []
         n_targets = 0 if targets is None else len(targets)
-        for number, stratum in enumerate(self.compared):
-            # Sums of floating-point numbers depend on their order, which must not depend on the groups' names.
+        # Sums of floating-point numbers depend on their order, which must not depend on the names of groups or strata.
+        for number, stratum in sorted(enumerate(self.compared), key=lambda one: _order_of(one[1])):
             order = sorted(range(len(stratum.groups)), key=lambda k: (stratum.rows[k].size, int(stratum.rows[k][0])))
             first, n = len(cells), len(order)
             cells += [stratum.rows[k] for k in order]
@@ -148,7 +153,6 @@ class ComparedStrata:
             strata += [number] * (len(cells) - first)
             pairs += new
             weights += [stratum.weight] * len(new)
-        is_one = self.compared[0].label is None and self.compared[0].stratum is None
         return Comparisons.of_cells(
             self.n_rows,
             cells,
@@ -157,8 +161,8 @@ class ComparedStrata:
             targets=() if targets is None else targets,
             row_weights=self.row_weights,
             names=names,
-            strata=() if is_one else strata,
-            families=None if is_one else self._families(pairs, names, strata),
+            strata=() if self.is_everywhere else strata,
+            families=None if self.is_everywhere else self._families(pairs, names, strata),
         )
 
     def _families(self, pairs: list[tuple[int, int]], names: list[int | None], strata: list[int]) -> NDArray[np.int64]:
@@ -279,6 +283,12 @@ def demographic_parity(
     """
     resolved = resolve_criterion("demographic_parity", groups, row_weights=row_weights)
     return resolved.comparisons(None if target is None else (target,))
+
+
+def _order_of(stratum: ComparedStratum) -> tuple[int, int, int]:
+    """Return what strata are sorted by: their label, size and first row."""
+    first = min(int(rows[0]) for rows in stratum.rows)
+    return stratum.label or 0, sum(rows.size for rows in stratum.rows), first
 
 
 def _label_masks(criterion: str, n_rows: int, labels: ArrayLike | None) -> list[tuple[int | None, NDArray[np.bool_]]]:

@@ -117,7 +117,7 @@ def weigh_by_reliability(comparisons: Comparisons, scores: NDArray[np.float64]) 
 
 def net_of_chance(
     comparisons: Comparisons, scores: NDArray[np.float64], penalty: TransportPenalty
-) -> NDArray[np.float64] | None:
+) -> tuple[NDArray[np.float64], float] | None:
     r"""Return which part of what chance adds to each distance is to be left out of a sum over strata.
 
     Parameters
@@ -130,9 +130,9 @@ def net_of_chance(
 
     Returns
     -------
-    ndarray of shape (n_pairs,) or None
-        Multiplied with `Comparisons.sampling_errors`, the factors of a `ChanceTerm`. None where every pair is on its
-        own, or the parts are zero.
+    ndarray of shape (n_pairs,) and float, or None
+        Multiplied with `Comparisons.sampling_errors`, the factors of a `ChanceTerm`; and what remains of chance, in
+        units of what is left out. None where every pair is on its own.
 
     Notes
     -----
@@ -143,7 +143,7 @@ def net_of_chance(
         return None
     chance = chance_distances(scores, comparisons)
     means, norms = comparisons.family_means(chance, comparisons.weights)
-    parts = 1.0 - norms / np.maximum(means, 1e-300)
+    parts = np.where(means > 0.0, 1.0 - norms / np.maximum(means, 1e-300), 0.0)
     if not (parts > _ROUNDING).any():
         return None
     observed = np.mean(
@@ -154,4 +154,6 @@ def net_of_chance(
     )
     unit = penalty.unit if penalty.scale == "standardized" else 1.0
     expected = float(comparisons.weights @ chance) / unit
-    return np.asarray(_MEAN_ABSOLUTE * parts[comparisons.families] * float(observed) / expected)
+    by_pair = parts[comparisons.families]
+    left_out, remaining = (float((comparisons.weights * chance) @ part) for part in (by_pair, 1.0 - by_pair))
+    return np.asarray(_MEAN_ABSOLUTE * by_pair * float(observed) / expected), remaining / left_out

@@ -28,11 +28,13 @@ from fairtransport.linear.training._data import (
     TrainingData,
     check_target,
     make_training_groups,
+    make_training_strata,
     validate_training_data,
 )
 from fairtransport.linear.training._initial_model import InitialModel, prepare_initial_model
 from fairtransport.linear.training._lbfgs import train_lbfgs, train_lbfgs_path
 from fairtransport.linear.training._options import SPREADS, TrainingOptions
+from fairtransport.linear.training._outcome import criterion_text
 from fairtransport.linear.training._result import FitResult, group_logits
 from fairtransport.linear.training._sgd import prepare_trainer, train_sgd
 from fairtransport.linear.training._spread_map import spread_logits, spread_points
@@ -246,10 +248,11 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         classes: ArrayLike | None = None,
         *,
         sensitive_features: Any,
+        strata: Any = None,
         sample_weight: ArrayLike | None = None,
         updates: int | None = None,
     ) -> Self:
-        """Adjust the model to one batch of a stream; no labels are needed.
+        """Adjust the model to one batch of a stream; demographic parity needs no labels.
 
         Parameters
         ----------
@@ -257,13 +260,16 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
             One batch, from a single row on; columns as in ``fit``.
         y : array-like of shape (n_samples,), optional
             Labels, where they are known: they teach the model that the anchor holds to (see Notes). With
-            ``parity_weight=inf`` there is no anchor, and labels are checked but not used.
+            ``parity_weight=inf`` there is no anchor, and labels are checked but not used. Equalized odds and equal
+            opportunity need them: pass rows once their labels have arrived.
         classes : array-like of shape (2,), optional
             The two classes, as in scikit-learn's ``partial_fit``. They are known from the first call's ``y`` and
             only compared.
         sensitive_features : array-like, Series or frame
             The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is adopted: see
             ``new_groups``.
+        strata : array-like, Series or frame, optional
+            The columns of ``fit``, if it had any. Rows of a stratum that was not compared then do not move the penalty.
         sample_weight : array-like of shape (n_samples,), optional
             Weight k equals k copies.
         updates : int, optional
@@ -277,7 +283,8 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Notes
         -----
-        Of each group a sketch is kept: a histogram of its logits, its mean features and their covariance with the
+        Of each group (with a criterion that needs labels, or strata: of its rows in each of them) a sketch is kept: a
+        histogram of its logits, its mean features and their covariance with the
         logit, in which a row of ``half_life`` rows of its group ago counts half. When the scores of its last hundred
         rows or so differ from it by more than chance, what is older is dropped. A batch enters the sketches; then
         theta follows the gradient of the penalty on their quantiles, not on the batch, so that a batch of one row is as
@@ -293,26 +300,43 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         process or through `fairtransport.save` and `fairtransport.load`.
         """
         options = self._options()
-        if needs_labels(options.criterion) or vars(self).get("strata_") is not None:
-            raise ValueError("partial_fit is for demographic parity of all rows.")
+        if y is None and needs_labels(options.criterion):
+            raise ValueError(
+                f"partial_fit without labels cannot hold {criterion_text(options.criterion, has_strata=False)}, which "
+                "compares people with the same label: pass y, for rows whose labels have arrived."
+            )
         n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
+        columns = {"sensitive_features": sensitive_features, "strata": strata, "sample_weight": sample_weight}
         if not hasattr(self, "coef_"):
             if y is not None:
                 check_classes(classes, two_classes(y, type(self).__name__)[1])
-                return self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-            return self._start_without_labels(X, sensitive_features, sample_weight, options)
+                return self.fit(X, y, **columns)
+            return self._start_without_labels(X, options=options, **columns)
         check_classes(classes, self.classes_)
         X = self._features(X)
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
         groups = encode_batch_groups(self.groups_, sensitive_features, self.new_groups)
         check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
-        batch = Batch(X, groups, masses, None if y is None else self._binary_labels(y, X.shape[0]))
+        known = self._batch_strata(strata, X.shape[0])
+        labels = None if y is None else self._binary_labels(y, X.shape[0])
+        batch = Batch(X, groups, masses, labels, None if known is None else known.codes)
         state = self.online_state(updates=n_updates).widened(groups)
         if state.memory is None:
-            state = replace(state, memory=self._memory_from(batch, state.theta, options))
+            state = replace(state, memory=self._memory_from(batch, state.theta, options, known))
         self.set_online_state(state.update(batch))
         self.n_iter_ += n_updates
         return self
+
+    def _batch_strata(self, strata: Any, n_rows: int) -> Strata | None:
+        """Return the strata of a batch as in ``fit``; None where the model has none."""
+        known = vars(self).get("strata_")
+        if (known is None) != (strata is None):
+            raise ValueError("strata must be given to partial_fit exactly where they were given to fit.")
+        if known is None:
+            return None
+        encoded = known.encode(strata)
+        check_length(range(encoded.n_rows), size=n_rows, name="strata")
+        return encoded
 
     def online_state(self, *, updates: int | None = None) -> OnlineState:
         """Return the fitted model as a value that batches update.
@@ -360,7 +384,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def _start_without_labels(
-        self, X: Any, sensitive_features: Any, sample_weight: Any, options: TrainingOptions
+        self, X: Any, *, sensitive_features: Any, strata: Any, sample_weight: Any, options: TrainingOptions
     ) -> Self:
         try:
             check_is_fitted(self.estimator)
@@ -373,6 +397,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         masses = row_masses(check_weights(sample_weight, size=X.shape[0]), X.shape[0])
         groups = make_training_groups(sensitive_features, X.shape[0], options)
         check_target(groups, masses, options)
+        parts = make_training_strata(strata, groups)
         classes = np.asarray(self.estimator.classes_)
         names = getattr(self, "feature_names_in_", None)
         initial = prepare_initial_model(self.estimator, X, classes, None, feature_names=names)
@@ -386,10 +411,14 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.parity_weight_, self.information_kept_ = default_parity_weight(options), 1.0
         self.path_ = empty_path()
         self.spread_ = spread_points(scores, scores, groups.rows, masses)
-        self.adjusting_ = self._memory_from(Batch(X, groups, masses), theta, options)
+        self.strata_ = None if parts is None else Strata.from_spec(parts.to_spec())
+        batch = Batch(X, groups, masses, strata=None if parts is None else parts.codes)
+        self.adjusting_ = self._memory_from(batch, theta, options, parts)
         return self
 
-    def _memory_from(self, batch: Batch, theta: NDArray[np.float64], options: TrainingOptions) -> Any:
+    def _memory_from(
+        self, batch: Batch, theta: NDArray[np.float64], options: TrainingOptions, strata: Strata | None
+    ) -> Any:
         model = self.initial_estimator_
         return memory_from_batch(
             batch,
@@ -399,6 +428,7 @@ class LinearTransportClassifier(ClassifierMixin, BaseEstimator, ABC):
             group_sizes=self.group_sizes_,
             has_intercept=bool(getattr(model, "fit_intercept", True)),
             options=options,
+            strata=strata,
         )
 
     def _binary_labels(self, y: Any, n_rows: int) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ explains, it does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class ChanceTerm:
         Share of each row, for the standard deviation; None where they are equal.
     scale : {"standardized", "score"}
         As of the penalty.
+    noise : float, default=0.0
+        What chance adds to the penalty beyond this sum.
     """
 
     rows: tuple[NDArray[np.int64], ...]
@@ -45,6 +47,7 @@ class ChanceTerm:
     factors: NDArray[np.float64]
     shares: NDArray[np.float64] | None
     scale: str
+    noise: float = 0.0
 
     @classmethod
     def of(cls, comparisons: Comparisons, factors: NDArray[np.float64], scale: str) -> ChanceTerm:
@@ -65,6 +68,20 @@ class ChanceTerm:
         all_weights = comparisons.row_weights
         shares = None if all_weights is None else all_weights / all_weights.sum()
         return cls(tuple(rows), tuple(masses), np.array(kept), shares, scale)
+
+    def subtracted(self, value: float, gradient: NDArray[np.float64], scores: NDArray[np.float64]) -> tuple[float, Any]:
+        r"""Return a penalty and its gradient without what chance explains.
+
+        Notes
+        -----
+        With x the penalty less this sum and :math:`\epsilon` the remaining noise, the result is
+        :math:`x - \epsilon / 2`, continued as :math:`x^2 / 2 \epsilon` below :math:`\epsilon` and 0 below 0, so that
+        groups that differ less than by chance are left alone.
+        """
+        chance, chance_gradient = self.value_and_gradient(scores)
+        net = value - chance
+        slope = 1.0 if net >= self.noise else max(net, 0.0) / self.noise
+        return (net - 0.5 * self.noise if slope == 1.0 else 0.5 * slope * net), slope * (gradient - chance_gradient)
 
     def value_and_gradient(self, scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the sum, and its derivative with respect to each score."""

@@ -171,7 +171,7 @@ class Comparisons:
         """Return the same comparisons with the rows of each stratum shuffled among its cells."""
         strata = np.array(self.strata or (0,) * len(self.cells))
         moved = np.arange(self.n_rows)
-        for stratum in np.unique(strata):
+        for stratum in dict.fromkeys(strata.tolist()):  # in an order that does not depend on names
             rows = np.unique(np.concatenate([self.cells[cell] for cell in np.flatnonzero(strata == stratum)]))
             moved[rows] = rng.permutation(rows)
         return replace(self, cells=tuple(np.sort(moved[cell]) for cell in self.cells))

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport.criteria import needs_labels, resolve_criterion, resolve_group_target
 from fairtransport.linear.online.memory import Batch, OnlineMemory
 from fairtransport.linear.online.sketches import POINTS, Sketches
 from fairtransport.linear.solvers._step_sizes import ParameterSteps, automatic_steps, plain_steps, whitened_steps
 from fairtransport.linear.training._scaling import Scaling
 from fairtransport.transport.logistic import sigmoid
+from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.criteria import ComparedStrata
     from fairtransport.groups import Groups
+    from fairtransport.linear.training._data import TrainingData
     from fairtransport.linear.training._options import TrainingOptions
+    from fairtransport.strata import Strata
 
 __all__ = ["default_parity_weight", "memory_from_batch", "memory_from_rows", "parity_without_disparity", "row_masses"]
 
@@ -55,8 +60,26 @@ def memory_from_batch(
     group_sizes: NDArray[np.int64],
     has_intercept: bool,
     options: TrainingOptions,
+    strata: Strata | None = None,
 ) -> OnlineMemory:
     """Return the memory of a model without one, from the rows of a batch and their scores by the initial model."""
+    compared, targets = None, target[None]
+    if strata is not None or needs_labels(options.criterion):
+        compared = resolve_criterion(
+            options.criterion,
+            batch.groups,
+            labels=batch.labels,
+            strata=strata,
+            row_weights=batch.mass,
+            stratum_weight=options.stratum_weight,
+        )
+        word = "barycenter_w2" if options.each_other else options.target
+        targets = np.array(
+            [
+                resolve_group_target(word, initial_scores, batch.groups, batch.mass, part).equal_mass(TARGET_SIZE)
+                for part in compared.compared
+            ]
+        )
     weight = default_parity_weight(options)
     inside = np.clip(initial_scores, 1e-12, 1.0 - 1e-12)
     rate = np.clip(np.average(initial_scores, weights=batch.mass), 1e-12, 1 - 1e-12)
@@ -66,7 +89,8 @@ def memory_from_batch(
     unit = max(information, floor) / (_TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
     return _memory(
         batch, theta,
-        target=target,
+        targets=targets,
+        compared=compared,
         smallest_group=int(np.min(group_sizes)),
         parity=1.0 if np.isinf(weight) else weight * unit,
         anchor=0.0 if np.isinf(weight) else 1.0,
@@ -76,22 +100,23 @@ def memory_from_batch(
 
 
 def memory_from_rows(
-    X: Any,
-    groups: Groups,
-    weights: NDArray[np.float64] | None,
+    data: TrainingData,
     theta: NDArray[np.float64],
     *,
-    target: NDArray[np.float64],
+    compared: ComparedStrata,
+    targets: NDArray[np.float64],
     parity: float,
     anchor: float,
     has_intercept: bool,
     options: TrainingOptions,
 ) -> OnlineMemory:
     """Return the memory after a ``fit``, from its rows and its weights of parity and anchor."""
+    codes = None if data.strata is None else data.strata.codes
     return _memory(
-        Batch(X, groups, row_masses(weights, X.shape[0])), theta,
-        target=target,
-        smallest_group=int(np.min(groups.counts)),
+        Batch(data.X, data.groups, row_masses(data.weights, data.X.shape[0]), data.positive, codes), theta,
+        targets=targets,
+        compared=compared,
+        smallest_group=int(np.min(data.groups.counts)),
         parity=parity,
         anchor=anchor,
         has_intercept=has_intercept,
@@ -103,20 +128,32 @@ def _memory(
     batch: Batch,
     theta: NDArray[np.float64],
     *,
-    target: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    compared: ComparedStrata | None,
     smallest_group: int,
     parity: float,
     anchor: float,
     has_intercept: bool,
     options: TrainingOptions,
 ) -> OnlineMemory:
+    blocks, smallest = np.array([[-1.0, -1.0, 1.0]]), [smallest_group]
+    if compared is not None and not compared.is_everywhere:
+        blocks = np.array(
+            [
+                [-1 if part.label is None else part.label, -1 if part.stratum is None else part.stratum, part.weight]
+                for part in compared.compared
+            ]
+        )
+        smallest = [min(rows.size for rows in part.rows) for part in compared.compared]
     parameter_step = None if options.sgd is None else options.sgd.parameter_step
     scaling, steps, trace = _units_and_steps(batch.X, batch.groups, parameter_step, has_intercept=has_intercept)
     logits = batch.logits(theta)
     scores = sigmoid(logits)
-    points = _condensed(target, smallest_group)
-    sketches = Sketches.empty(len(batch.groups), batch.X.shape[1])
-    sketches = sketches.seen(batch.X, logits, batch.groups, batch.mass, np.inf)
+    points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
+    cells = batch.cells(blocks)
+    sketches = Sketches.empty(len(cells), batch.X.shape[1])
+    sketches = sketches.seen(batch.X, logits, cells, batch.mass, np.inf).shortened(options.half_life)
+    parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
         parity=parity,
         anchor=anchor,
@@ -128,8 +165,9 @@ def _memory(
         scale=steps.scale,
         matrix=steps.matrix[0] if len(steps.matrix) else np.zeros((0, 0)),
         centre=theta,
+        blocks=blocks,
         target=points,
-        sketches=sketches.shortened(options.half_life).filled(points),
+        sketches=Sketches.joined([part.filled(like) for part, like in parts]),
     )
 
 

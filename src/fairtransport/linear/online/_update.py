@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear.online.memory import Batch, OnlineMemory
-    from fairtransport.linear.online.sketches import Sketches
 
 __all__ = ["UpdateStep", "update_weights"]
 
@@ -47,26 +46,41 @@ class UpdateStep:
     half_life: float
     n_updates: int
 
-    def comparisons(self, sketches: Sketches, target: NDArray[np.float64]) -> Comparisons:
-        """Return the pairs of groups, or the pairs of each group and the target or everyone.
+    def comparisons(self, memory: OnlineMemory) -> Comparisons:
+        """Return the pairs of groups, or the pairs of each group and the target or everyone, in each block.
 
-        Each group is one cell, whose sketch stands for its rows. Everyone is a cell of all groups' points, so there the
-        points are rows.
+        Each sketch is one cell, which stands for its rows. Everyone is a cell of the points of all groups of a block,
+        so there the points are rows.
         """
-        n_groups = len(sketches)
-        if self.each_other and n_groups > MAX_PAIRED_GROUPS:
-            rows = np.arange(n_groups * POINTS)
-            return Comparisons.of_cells(
-                rows.size,
-                [*rows.reshape(n_groups, POINTS), rows],
-                pairs_of_groups(n_groups),
-                row_weights=np.repeat(sketches.weights / sketches.weights.sum(), POINTS),
-                names=[*range(n_groups), None],
-            )
-        cells = [np.array([group]) for group in range(n_groups)]
-        if self.each_other:
-            return Comparisons.of_cells(n_groups, cells, pairs_of_groups(n_groups))
-        return Comparisons.of_cells(n_groups, cells, [(group, n_groups) for group in range(n_groups)], targets=[target])
+        n_groups, n_cells = memory.n_groups, len(memory.sketches)
+        blocks = range(len(memory.blocks))
+        names: list[int | None] = [group for _ in blocks for group in range(n_groups)]
+        as_rows = self.each_other and n_groups > MAX_PAIRED_GROUPS
+        points = np.arange(n_cells * POINTS if as_rows else n_cells)
+        cells = list(points.reshape(n_cells, -1))
+        pairs: list[tuple[int, int]] = []
+        for block in blocks:
+            first = block * n_groups
+            if as_rows:
+                pairs += [(first + group, n_cells + block) for group in range(n_groups)]
+            elif self.each_other:
+                pairs += [(first + one, first + other) for one, other in pairs_of_groups(n_groups)]
+            else:
+                pairs += [(first + group, n_cells + block) for group in range(n_groups)]
+        masses = None
+        if as_rows:
+            cells += list(points.reshape(len(memory.blocks), -1))
+            names += [None] * len(memory.blocks)
+            masses = np.repeat(memory.sketches.weights / memory.sketches.weights.sum(), POINTS)
+        return Comparisons.of_cells(
+            points.size,
+            cells,
+            pairs,
+            weights=np.repeat(memory.blocks[:, 2], len(pairs) // len(memory.blocks)),
+            targets=() if self.each_other else list(memory.target),
+            row_weights=masses,
+            names=names,
+        )
 
 
 def update_weights(
@@ -86,9 +100,10 @@ def update_weights(
     -------
     OnlineMemory, ndarray
     """
+    cells = batch.cells(memory.blocks)
     memory = replace(
         memory,
-        sketches=memory.sketches.seen(batch.X, batch.logits(theta), batch.groups, batch.mass, step.half_life),
+        sketches=memory.sketches.seen(batch.X, batch.logits(theta), cells, batch.mass, step.half_life),
         n_batches=memory.n_batches + 1,
         n_rows=memory.n_rows + batch.X.shape[0],
     )
@@ -103,8 +118,8 @@ def _descend(
     memory: OnlineMemory, theta: NDArray[np.float64], step: UpdateStep
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
     """Move theta down the penalty's gradient and back to the centre, in a few updates; the sketches follow."""
-    comparisons = step.comparisons(memory.sketches, memory.target)
-    n_groups = len(memory.sketches)
+    comparisons = step.comparisons(memory)
+    n_groups = memory.n_groups
     pairs_of_a_group = n_groups - 1 if step.each_other and n_groups <= MAX_PAIRED_GROUPS else 1
     size = memory.size or _FRACTION / max(memory.anchor + memory.parity * pairs_of_a_group, 1e-300)
     value, gradients = _penalty_at(memory, theta, comparisons, step)
@@ -113,7 +128,7 @@ def _descend(
             change, used = _bounded_change(memory, theta, gradients, size)
             if not np.isfinite(change).all():  # columns beyond the range of floating-point numbers
                 return memory, theta
-            moved = replace(memory, sketches=memory.sketches.moved(change))
+            moved = memory.moved(change)
             new_value, new_gradients = _penalty_at(moved, theta + change, comparisons, step)
             shrink = 1.0 if memory.size else _shrinkage(memory, gradients, change, used, new_value - value)
             if shrink == 1.0:
@@ -136,7 +151,9 @@ def _penalty_at(
         terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
         value, slopes = terms.value, np.array(terms.slopes)
     gradients = memory.sketches.mean_gradients(logits, memory.parity * slopes * scores * (1.0 - scores))
-    return memory.parity * value, gradients.sum(axis=0, keepdims=True) if len(theta) == 1 else gradients
+    if len(theta) == 1:
+        return memory.parity * value, gradients.sum(axis=0, keepdims=True)
+    return memory.parity * value, gradients.reshape(len(memory.blocks), *theta.shape).sum(axis=0)
 
 
 def _bounded_change(
@@ -146,7 +163,7 @@ def _bounded_change(
     with np.errstate(all="ignore"):
         change = -size * memory.step_for(gradients)
         change -= min(1.0, size * memory.anchor * memory.curvature) * (theta - memory.centre)
-        shift = float(np.abs(memory.sketches.mean_moves(change)).max())
+        shift = float(np.abs(memory.sketches.mean_moves(memory.by_cell(change))).max())
     if not shift > _MAX_SHIFT:
         return change, size
     return change * (_MAX_SHIFT / shift), size * (_MAX_SHIFT / shift)
@@ -187,5 +204,4 @@ def _learn_labels(
     change = -(batch.size / (batch.size + prior_rows) / _MAX_CURVATURE) * memory.step_for(gradients)
     if not np.isfinite(change).all():
         return memory, theta
-    memory = replace(memory, centre=memory.centre + change, sketches=memory.sketches.moved(change))
-    return memory, theta + change
+    return replace(memory.moved(change), centre=memory.centre + change), theta + change

@@ -1,9 +1,9 @@
 r"""What ``partial_fit`` remembers between two batches: a sketch of each group, and step sizes.
 
-Of each group a sketch is kept: a histogram of its logits, its mean features and their covariance with the logit. A
-step of theta moves a logit by :math:`\delta \cdot x`, in the mean over rows of logit l by
-:math:`\delta \cdot (\mu + c (l - m))`, c the regression of the features on the logit. So a sketch can follow theta
-without a row, and the gradient of the transport term,
+Of each group, or of its rows with one label or in one stratum, a sketch is kept: a histogram of its logits, its mean
+features and their covariance with the logit. A step of theta moves a logit by :math:`\delta \cdot x`, in the mean over
+rows of logit l by :math:`\delta \cdot (\mu + c (l - m))`, c the regression of the features on the logit. So a sketch
+can follow theta without a row, and the gradient of the transport term,
 
 .. math:: E[\,\mathrm{slope}(s)\, s (1 - s)\, x\,] = E[\,\mathrm{slope}(s)\, s (1 - s)\, E[x \mid l]\,],
 
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.criteria import MAX_PAIRED_GROUPS
+from fairtransport.linear.online.sketches import Sketches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.linear.online.sketches import Sketches
 
 __all__ = ["Batch", "OnlineMemory", "widened_weights"]
 
@@ -49,10 +49,13 @@ class OnlineMemory:
         What a gradient in these units is multiplied with: a number for each column or, where it is not empty, a matrix.
     centre : ndarray of shape (1 or n_groups, n_features + 1)
         The model that the anchor is centred at: that of the last ``fit``, and what labels have taught since.
-    target : ndarray of shape (64,)
-        The target; each point is a mean of several people's scores.
+    blocks : ndarray of shape (n_blocks, 3)
+        Where groups are compared: the label (0 or 1; -1 for all rows), the stratum (-1 for all rows) and the weight.
+        One block for demographic parity.
+    target : ndarray of shape (n_blocks, 64)
+        The target of each block; each point is a mean of several people's scores.
     sketches : Sketches
-        What is known of each group.
+        What is known of each group in each block; the groups of a block follow each other.
     n_batches, n_rows : int
         Seen so far.
     """
@@ -67,22 +70,37 @@ class OnlineMemory:
     scale: NDArray[np.float64]
     matrix: NDArray[np.float64]
     centre: NDArray[np.float64]
+    blocks: NDArray[np.float64]
     target: NDArray[np.float64]
     sketches: Sketches
     n_batches: int = 0
     n_rows: int = 0
 
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.sketches) // len(self.blocks)
+
     def widened(self, n_groups: int, *, each_other: bool) -> OnlineMemory:
         """Return the memory of more groups. A new one starts like the target, or like the mean of the others."""
-        if n_groups == len(self.sketches):
+        if n_groups == self.n_groups:
             return self
-        scores = self.sketches.scores()
-        like = np.mean(scores, axis=0) if each_other else self.target
-        parity = self.parity
-        if each_other and len(scores) <= MAX_PAIRED_GROUPS < n_groups:
-            parity *= _pairs_per_group(scores)
+        parity, parts = self.parity, []
+        for sketches, target in zip(self.sketches.split(len(self.blocks)), self.target, strict=True):
+            scores = sketches.scores()
+            parts.append(sketches.widened(n_groups, np.mean(scores, axis=0) if each_other else target))
+            if each_other and len(scores) <= MAX_PAIRED_GROUPS < n_groups:
+                parity += self.parity * (_pairs_per_group(scores) - 1.0) / len(self.blocks)
         centre = widened_weights(self.centre, n_groups)
-        return replace(self, parity=parity, centre=centre, sketches=self.sketches.widened(n_groups, like))
+        return replace(self, parity=parity, centre=centre, sketches=Sketches.joined(parts))
+
+    def moved(self, change: NDArray[np.float64]) -> OnlineMemory:
+        """Return the memory after a change of theta, which the sketches follow."""
+        return replace(self, sketches=self.sketches.moved(self.by_cell(change)))
+
+    def by_cell(self, change: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a change of theta for each sketch, or the one of all."""
+        return change if len(change) == 1 else np.tile(change, (len(self.blocks), 1))
 
     def step_for(self, gradients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return steps of theta for gradients; both for the columns as given, the intercept last."""
@@ -110,12 +128,36 @@ def _pairs_per_group(scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of a stream: features, groups, the mass of each row (1 without weights), and labels, 0 or 1, if known."""
+    """Rows of a stream.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+    groups : Groups
+    mass : ndarray
+        Weight of each row, 1 without weights.
+    labels : ndarray or None
+        0 or 1, if known.
+    strata : ndarray or None
+        Number of each row's stratum; those of no known stratum are in no block.
+    """
 
     X: Any
     groups: Groups
     mass: NDArray[np.float64]
     labels: NDArray[np.float64] | None = None
+    strata: NDArray[np.int64] | None = None
+
+    def cells(self, blocks: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+        """Return the rows of each group in each block."""
+        cells: list[NDArray[np.int64]] = []
+        for label, stratum, _ in blocks:
+            inside = np.ones(len(self.mass), dtype=bool)
+            for column, value in ((self.labels, label), (self.strata, stratum)):
+                if value >= 0:
+                    inside &= False if column is None else column == value
+            cells += list(self.groups.rows if inside.all() else (rows[inside[rows]] for rows in self.groups.rows))
+        return cells
 
     @property
     def size(self) -> float:

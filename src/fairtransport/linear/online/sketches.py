@@ -11,9 +11,9 @@ from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
 from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from fairtransport.groups import Groups
+    from numpy.typing import NDArray
 
 __all__ = ["POINTS", "Sketches"]
 
@@ -78,7 +78,12 @@ class Sketches:
     # ---------------------------------------------------------------- adding rows
 
     def seen(
-        self, X: Any, logits: NDArray[np.float64], groups: Groups, mass: NDArray[np.float64], half_life: float
+        self,
+        X: Any,
+        logits: NDArray[np.float64],
+        cells: Sequence[NDArray[np.int64]],
+        mass: NDArray[np.float64],
+        half_life: float,
     ) -> Sketches:
         """Return the sketches after a batch; the memory of a group decays only with rows of that group.
 
@@ -88,8 +93,8 @@ class Sketches:
             Features of the batch.
         logits : ndarray
             Logits of the rows by the current model.
-        groups : Groups
-            Groups of these rows; some may be absent.
+        cells : sequence of ndarray
+            Rows of each sketch; there may be none.
         mass : ndarray
             Weight of each row.
         half_life : float
@@ -99,7 +104,7 @@ class Sketches:
             part.copy() for part in (self.masses, self.recent, self.weights, self.logits, self.variances)
         )
         means, slants = self.means.copy(), self.slants.copy()
-        for a, rows in enumerate(groups.rows):
+        for a, rows in enumerate(cells):
             new = float(mass[rows].sum())
             if new <= 0.0:
                 continue
@@ -171,6 +176,16 @@ class Sketches:
             parts[name] = parts[name].copy()
             parts[name][unseen] = value
         return Sketches(**parts)
+
+    def split(self, n_parts: int) -> list[Sketches]:
+        """Return equal parts, in order."""
+        parts = {name: np.split(array, n_parts) for name, array in vars(self).items()}
+        return [Sketches(**{name: arrays[k] for name, arrays in parts.items()}) for k in range(n_parts)]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sketches]) -> Sketches:
+        """Return the sketches of all parts."""
+        return cls(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])})
 
     # ---------------------------------------------------------------- reading
 

@@ -81,7 +81,7 @@ class OnlineState:
         memory, theta = update_weights(state.memory, state.theta, batch, step)
         duals = state.duals
         if rule.n_updates:
-            duals = rule.distance.duals(penalty, step.comparisons(memory.sketches, memory.target), state.groups)
+            duals = rule.distance.duals(penalty, step.comparisons(memory), state.groups)
         return replace(state, theta=theta, common=theta.mean(axis=0), memory=memory, duals=duals)
 
     def widened(self, groups: Groups) -> OnlineState:
@@ -99,7 +99,7 @@ class OnlineState:
         """Return the state after a change of the weights, which the memory follows."""
         theta, memory = self.theta + change, self.memory
         if memory is not None:
-            memory = replace(memory, sketches=memory.sketches.moved(change))
+            memory = memory.moved(change)
         return replace(self, theta=theta, common=theta.mean(axis=0), memory=memory)
 
     def without_memory(self) -> OnlineState:

@@ -144,5 +144,4 @@ def penalty_net_of_chance(
     terms = penalty.value_and_gradient(scores, comparisons)
     if chance is None:
         return terms.value, terms.gradient
-    value, gradient = chance.value_and_gradient(scores)
-    return terms.value - value, terms.gradient - gradient
+    return chance.subtracted(terms.value, terms.gradient, scores)

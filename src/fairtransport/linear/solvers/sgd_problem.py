@@ -64,7 +64,7 @@ class Cells:
     def of(cls, groups: Groups, strata: ComparedStrata | None) -> Cells:
         """Return the groups or, with strata, the groups' rows in each, which have the target of their stratum."""
         n = len(groups)
-        if strata is None or (strata.compared[0].label is None and strata.compared[0].stratum is None):
+        if strata is None or strata.is_everywhere:
             return cls(groups.rows, np.arange(n), np.zeros(n, dtype=np.int64), np.ones(n))
         rest = [np.ones(members.size, dtype=bool) for members in groups.rows]
         compared = []

@@ -61,7 +61,7 @@ def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: Tra
     pairwise = weigh_by_reliability(criterion, scores)
     if options.each_other:
         return GroupComparisons(strata, criterion, pairwise, pairwise)
-    to_target = strata.comparisons(stratum_targets(options.target, scores, data, strata))
+    to_target = strata.comparisons(tuple(stratum_targets(options.target, scores, data, strata)))
     return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
 
 
@@ -90,8 +90,8 @@ def stored_target(
 
 def stratum_targets(
     target: Any, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
-) -> list[NDArray[np.float64]]:
-    """Return the target of each compared stratum, from the scores of its rows, as scores of equal mass."""
+) -> NDArray[np.float64]:
+    """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
     try:
         samples = [
             resolve_group_target(target, scores, data.groups, data.weights, stratum) for stratum in strata.compared
@@ -103,4 +103,4 @@ def stratum_targets(
             f"target must name a distribution in each of the {len(strata.compared)} strata that are compared, and "
             "the group that it names has no rows in some of them; use 'barycenter'."
         ) from None
-    return [sample.equal_mass(TARGET_SIZE) for sample in samples]
+    return np.array([sample.equal_mass(TARGET_SIZE) for sample in samples])

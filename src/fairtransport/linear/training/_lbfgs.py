@@ -12,7 +12,7 @@ from fairtransport._progress import progress
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import memory_from_rows, parity_without_disparity
 from fairtransport.linear.solvers._lbfgs import LbfgsResult
-from fairtransport.linear.training._comparisons import stored_target
+from fairtransport.linear.training._comparisons import stored_target, stratum_targets
 from fairtransport.linear.training._cross_fitting import CrossFit
 from fairtransport.linear.training._evaluation import metrics_before_and_after
 from fairtransport.linear.training._outcome import Notice, describe_criterion, describe_lbfgs, within_chance
@@ -166,6 +166,9 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
     target = stored_target(None if options.each_other else options.target, initial_scores, data.groups, data.weights)
+    compared = data.resolve(options)
+    word = "barycenter_w2" if options.each_other else options.target
+    targets = target[None] if compared.is_everywhere else stratum_targets(word, initial_scores, data, compared)
     groups = Groups.from_spec(data.groups.to_spec())
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
@@ -191,8 +194,9 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
         path=_path_table(trained.path, problem, initial_scores, data),
         duals=options.distance.duals(problem.penalty, comparisons, groups),
         memory=memory_from_rows(
-            data.X, data.groups, data.weights, theta,
-            target=target,
+            data, theta,
+            compared=compared,
+            targets=targets,
             parity=_stream_parity(trained, problem),
             anchor=1.0,
             has_intercept=problem.initial.has_intercept,

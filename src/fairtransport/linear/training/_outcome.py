@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairtransport.criteria import ComparedStrata
     from fairtransport.linear.training._evaluation import ScoreMetrics
 
-__all__ = ["Notice", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
+__all__ = ["Notice", "criterion_text", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
@@ -44,13 +44,14 @@ class Notice:
 
 def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) -> Notice:
     """Add to an outcome which criterion was trained for, and what could not be compared."""
-    has_strata = strata.compared[0].stratum is not None
-    if criterion == "demographic_parity" and not has_strata:
+    if strata.is_everywhere:
         return outcome
+    has_strata = strata.compared[0].stratum is not None
     text, warnings = criterion_text(criterion, has_strata=has_strata), outcome.warnings
     if has_strata:
         aside = f", {len(strata.set_aside)} set aside" if strata.set_aside else ""
-        text += f" ({len(strata.compared)} strata{aside})"
+        n = len(strata.compared)
+        text += f" ({n} {'stratum' if n == 1 else 'strata'}{aside})"
     if strata.share_set_aside > _MANY_SET_ASIDE:
         message = (
             f"{strata.share_set_aside:.0%} of the rows have only one group in their stratum and were set aside: "

@@ -64,7 +64,7 @@ class ParityProblem:
         Of the training rows.
     penalty : TransportPenalty
         Of the final fit.
-    net_of_chance : ndarray of shape (n_pairs,) or None
+    net_of_chance : (ndarray of shape (n_pairs,), float) or None
         Which part of what chance adds to distances is subtracted; see `fairtransport.criteria.net_of_chance`.
     unit : float
         Factor of the penalty at weight 1: the information of the initial model divided by its penalty.
@@ -81,7 +81,7 @@ class ParityProblem:
     comparisons: GroupComparisons
     evaluator: ScoreEvaluator
     penalty: TransportPenalty
-    net_of_chance: NDArray[np.float64] | None
+    net_of_chance: tuple[NDArray[np.float64], float] | None
     unit: float
 
     @property
@@ -115,7 +115,7 @@ class ParityProblem:
             self.loss,
             self.penalty,
             self.comparisons.penalised,
-            chance=self.chance_term(self.comparisons.penalised),
+            chance=self._chance_term(self.comparisons.penalised, self.evaluator.initial_scores),
             initial=self.start,
             unit=self.unit,
             tol=self.options.tol,
@@ -134,7 +134,7 @@ class ParityProblem:
             loss,
             self.options.distance.penalty(self.options.scale),
             comparisons,
-            chance=self.chance_term(comparisons),
+            chance=self._chance_term(comparisons, np.asarray(sigmoid(loss.logits(start)))),
             initial=start,
             unit=self.unit,
             tol=_COARSE_TOLERANCE * self.options.tol,
@@ -142,9 +142,9 @@ class ParityProblem:
             factors=factors,
         )
 
-    def chance_term(self, comparisons: Comparisons) -> ChanceTerm | None:
+    def _chance_term(self, comparisons: Comparisons, scores: NDArray[np.float64]) -> ChanceTerm | None:
         """Return what is subtracted from the penalty of these comparisons: those of all rows, or of some."""
-        return _chance_term(self.net_of_chance, comparisons, self.options.scale)
+        return _chance_term(self.net_of_chance, comparisons, scores, self.options.scale)
 
     def subsample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return evenly spaced rows of large groups, and shares with which groups, labels and strata keep theirs."""
@@ -215,7 +215,8 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     parts, value = None, 0.0
     if penalised.active.size:
         parts = net_of_chance(penalised, scores, penalty)
-        value, _ = penalty_net_of_chance(penalty, penalised, _chance_term(parts, penalised, options.scale), scores)
+        chance = _chance_term(parts, penalised, scores, options.scale)
+        value, _ = penalty_net_of_chance(penalty, penalised, chance, scores)
     return ParityProblem(
         options=options,
         rows=rows,
@@ -233,8 +234,14 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     )
 
 
-def _chance_term(parts: NDArray[np.float64] | None, comparisons: Comparisons, scale: str) -> ChanceTerm | None:
-    return None if parts is None else ChanceTerm.of(comparisons, parts * comparisons.sampling_errors(), scale)
+def _chance_term(
+    net: tuple[NDArray[np.float64], float] | None, comparisons: Comparisons, scores: NDArray[np.float64], scale: str
+) -> ChanceTerm | None:
+    if net is None:
+        return None
+    parts, remaining = net
+    term = ChanceTerm.of(comparisons, parts * comparisons.sampling_errors(), scale)
+    return replace(term, noise=remaining * term.value_and_gradient(scores)[0])
 
 
 def _row_order(data: TrainingData, *, group_specific: bool) -> NDArray[np.int64]:

@@ -43,6 +43,7 @@ class PreparedTrainer:
     initial_scores: NDArray[np.float64]
     comparisons: GroupComparisons
     target: NDArray[np.float64]
+    targets: NDArray[np.float64]
 
 
 def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
@@ -54,7 +55,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     target = stored_target(options.target, scores, data.groups, data.weights)
     comparisons = compare_groups(data, scores, options)
     strata = comparisons.strata
-    targets = np.array(stratum_targets(options.target, scores, data, strata))
+    targets = stratum_targets(options.target, scores, data, strata)
     problem = TrainingProblem.build(data.X, data.positive, data.groups, targets, data.weights, strata=strata)
     dual = options.distance.dual_problem(settings, rng)
     dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
@@ -88,7 +89,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
         seed=int(rng.integers(2**62)),
         budget=settings.n_updates,
     )
-    return PreparedTrainer(trainer, initial, scores, comparisons, target)
+    return PreparedTrainer(trainer, initial, scores, comparisons, target, targets)
 
 
 def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> FitResult:
@@ -129,8 +130,9 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         path=empty_path(),
         duals=options.distance.sgd_duals(run, groups),
         memory=memory_from_rows(
-            data.X, data.groups, data.weights, run.theta,
-            target=prepared.target,
+            data, run.theta,
+            compared=prepared.comparisons.strata,
+            targets=prepared.targets,
             parity=parity,
             anchor=trainer.objective.anchor,
             has_intercept=prepared.initial.has_intercept,

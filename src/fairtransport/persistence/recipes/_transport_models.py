@@ -91,11 +91,13 @@ def _is_increasing_map(points: Any) -> bool:
 
 
 def _is_memory_of(state: OnlineMemory, model: Any) -> bool:
-    """Return whether the memory of a stream has the groups and columns of the model."""
+    """Return whether the memory of a stream has the groups, strata and columns of the model."""
     n_groups, n_features = len(model.groups_), model.n_features_in_
-    return state.centre.shape == (len(model.coef_), n_features + 1) and state.sketches.means.shape == (
-        n_groups,
-        n_features,
+    strata = getattr(model, "strata_", None)
+    return bool(
+        state.centre.shape == (len(model.coef_), n_features + 1)
+        and state.sketches.means.shape == (len(state.blocks) * n_groups, n_features)
+        and state.blocks[:, 1].max() < (0 if strata is None else len(strata))
     )
 
 
@@ -218,13 +220,18 @@ def _memory_from_parts(parts: dict[str, Any]) -> OnlineMemory:
     floats = (state.parity, state.anchor, state.curvature, state.size, state.trace)
     if not all(isinstance(one, float) and 0.0 <= one < np.inf for one in floats):
         raise ValueError("The memory of a stream must have finite weights.")
+    if not number_array(2)(state.blocks) or state.blocks.shape[1:] != (3,) or not len(state.blocks):
+        raise ValueError("The memory of a stream must say where groups are compared.")
+    labels, strata, weights = state.blocks.T
+    if not np.isin(labels, (-1, 0, 1)).all() or (strata < -1).any() or (strata % 1).any() or not (weights > 0).all():
+        raise ValueError("The memory of a stream must have labels, strata and weights.")
     n_columns = state.sketches.means.shape[1]
     shapes: dict[str, set[tuple[int, ...]]] = {
         "origin": {(n_columns,)},
         "unit": {(n_columns,)},
         "scale": {(n_columns + 1,)},
         "matrix": {(0, 0), (n_columns + 1, n_columns + 1)},
-        "target": {(POINTS,)},
+        "target": {(len(state.blocks), POINTS)},
     }
     arrays = [getattr(state, name) for name in (*shapes, "centre")]
     if not all(number_array(1, 2)(one) for one in arrays):

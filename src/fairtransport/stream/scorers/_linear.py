@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn.group_awareness import needs_groups
+from fairtransport.criteria import needs_labels
 from fairtransport.stream.scorers._base import Scorer
 
 if TYPE_CHECKING:
@@ -29,6 +30,16 @@ class LinearScorer(Scorer):
     """
 
     default_radius = 0.5
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        if needs_labels(model.criterion) or getattr(model, "strata_", None) is not None:
+            criterion = model.criterion.replace("_", " ") if needs_labels(model.criterion) else "conditional parity"
+            needed = "labels" if needs_labels(model.criterion) else "strata"
+            raise ValueError(
+                f"A stream without {needed} cannot hold {criterion}, which this model was trained for. Update it with "
+                f"partial_fit, which takes {needed}, or train a model for demographic parity."
+            )
 
     @property
     def groups(self) -> Groups:
