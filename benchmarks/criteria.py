@@ -164,6 +164,8 @@ def run_case(data, situation, base, options):
             stored = np.load(kept)
             found[method.name] = Points(tuple(stored["parameters"]), stored["values"])
             continue
+        if options.stored:
+            continue
         if tasks is None:
             tasks = list(make(aware=situation == "aware", base=base, n_tasks=n_tasks, quick=options.quick))
             n_bootstrap = N_BOOTSTRAP if data.startswith("Adult") else 0  # random splits have other test rows
@@ -283,6 +285,13 @@ def gaps_of(case, found):
     return gaps(", ".join(case), own, {name: points for name, points in found.items() if name not in ours})
 
 
+def unmeasured(case, found):
+    """The methods that belong to a case and have no results."""
+    _, situation, base = case
+    methods = [method.name for method in METHODS if situation in method.situations and base in method.bases]
+    return [name for name in dict.fromkeys(methods) if name not in found]
+
+
 def summary(compared):
     """One line for each of ours in each case: at how many of the peers' points it is not above."""
     lines = []
@@ -307,7 +316,16 @@ def markdown(results, compared, quick):
     if quick:
         lines += ["*A quick run: few rows and weights. Not for quoting.*", ""]
     lines += [f"- {line}" for line in summary(compared)]
+    missing = [
+        f"{', '.join(case)}: {'; '.join(names)}"
+        for case, found in results.items()
+        if (names := unmeasured(case, found))
+    ]
+    if missing:
+        lines += ["", "Not measured yet:", "", *(f"- {line}" for line in missing)]
     for case, found in results.items():
+        if not found:
+            continue
         lines += ["", f"## {', '.join(case)}", ""]
         if case[0].startswith("Adult"):
             accuracy, difference = PUBLISHED[case[1:]]
@@ -327,15 +345,17 @@ def main():
     parser.add_argument("--quick", action="store_true", help="few rows, one task, the ends of each path")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--bases", nargs="+", choices=("linear", "trees"), default=["linear", "trees"])
+    parser.add_argument("--situations", nargs="+", choices=("aware", "blind"), default=["aware", "blind"])
     parser.add_argument("--only", nargs="+", default=[], metavar="METHOD", help="these methods instead of all")
     parser.add_argument("--again", nargs="+", default=[], metavar="METHOD", help="measure these once more")
+    parser.add_argument("--stored", action="store_true", help="measure nothing; report what earlier runs have measured")
     parser.add_argument("--out", type=Path, default=_timing.RESULTS, help="where the results go")
     options = parser.parse_args()
     results = {}
     with _timing.threads(1):
         for data in options.data:
             for base in options.bases:
-                for situation in ("aware", "blind"):
+                for situation in options.situations:
                     print(f"{data}, {situation}, {base}", flush=True)
                     results[data, situation, base] = run_case(data, situation, base, options)
                     save(options.out, results, options)
