@@ -90,9 +90,10 @@ def frontier(estimator=REPAIR, features=X, y=Y, groups=G, **options):
 
 def made(error, apart, values=(0.0, 1.0, 10.0), parameter="parity_weight", **changes):
     """A frontier made by hand: two folds that agree."""
-    folds = {metric: np.zeros((2, len(values))) for metric in (*CURVE_METRICS, "noise_floor", "rank_noise_floor")}
+    floors = ("noise_floor", "rank_noise_floor", "criterion_noise_floor")
+    folds = {metric: np.zeros((2, len(values))) for metric in (*CURVE_METRICS, *floors)}
     folds["error_rate"] = np.array([error, error], dtype=float)
-    folds["strong_pairwise_disparity"] = np.array([apart, apart], dtype=float)
+    folds["strong_pairwise_disparity"] = folds["criterion_disparity"] = np.array([apart, apart], dtype=float)
     entries = {
         "estimator": Shrinking(), "parameter": parameter, "values": np.array(values, dtype=float), "folds": folds,
         "situation": "blind", "reason": "by hand", "threshold": 0.5, "n_rows": 100, "n_groups": 2,
@@ -137,7 +138,7 @@ def test_every_metric_is_measured_on_held_out_rows():
     assert table["error_rate"] == pytest.approx(values.mean(axis=0))
     assert table["error_rate_se"] == pytest.approx(np.abs(values[0] - values[1]) / 2)  # two folds: |a - b| / 2
     assert next(iter(table)) == "amount"
-    assert pd.DataFrame(table).shape == pl.DataFrame(table).shape == (3, 1 + 2 * (len(CURVE_METRICS) + 2))
+    assert pd.DataFrame(table).shape == pl.DataFrame(table).shape == (3, 1 + 2 * (len(CURVE_METRICS) + 3))
 
 
 @pytest.mark.parametrize("estimator", [REPAIR, COT, SGD, Shrinking()], ids=["repair", "COT", "paper", "other"])
@@ -313,7 +314,7 @@ def test_the_impossible_names_the_closest():
     with pytest.raises(ValueError, match="Try smaller values of parity_weight"):
         made([0.1, 0.2], [0.8, 0.4], (1, 2)).choose(max_error=0.01)
     noisy = made([0.1, 0.2], [0.8, 0.4], (0, 1))
-    noisy.folds["noise_floor"][:] = 0.3
+    noisy.folds["criterion_noise_floor"][:] = 0.3
     with pytest.raises(ValueError, match=r"The noise floor of so many held-out rows is 0.3; more rows"):
         noisy.choose(max_disparity=0.1)
     for values, name in (((0, np.inf), "parity_weight"), ((0, 1), "amount")):
@@ -671,9 +672,7 @@ def test_convergence_warnings_are_issued_once():
 
 def test_a_frontier_reads_well():
     curve = made([0.1, 0.2, 0.3], [0.8, 0.4, 0.2])
-    assert repr(curve) == (
-        "Frontier(parity_weight 0 to 10, blind, error 0.100 to 0.300, pairwise disparity 0.800 to 0.200)"
-    )
+    assert repr(curve) == ("Frontier(parity_weight 0 to 10, blind, error 0.100 to 0.300, disparity 0.800 to 0.200)")
     lines = str(curve).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1] == "blind at prediction: by hand"
@@ -692,7 +691,8 @@ def test_progress_bars_are_shown_with_verbose(capfd):
 
 
 def test_disparities_are_those_of_the_metrics_package():
-    assert set(DISPARITIES) == {*disparities([0.0, 1.0], sensitive_features=["a", "b"]), "rank_disparity"}
+    named = disparities([0.0, 1.0], sensitive_features=["a", "b"])
+    assert set(DISPARITIES) == {*named, "rank_disparity", "criterion_disparity"}
 
 
 # ------------------------------------------------------------------------------------------------------ group awareness
@@ -719,3 +719,23 @@ def test_one_rule_says_whether_a_model_needs_groups():
     assert needs_groups(_Shifted())  # it takes groups, and nothing says that it ignores them
     assert not needs_groups(_Shifted(), X, sensitive_features=G)
     assert needs_groups(_Shifted(0.1), X, sensitive_features=G)
+
+
+@pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", False), ("demographic_parity", True)])
+def test_the_disparity_is_that_of_the_criterion(criterion, strata):
+    rng = np.random.default_rng(0)
+    group, stratum = rng.integers(2, size=1500), rng.integers(3, size=1500)
+    table = rng.normal(size=(1500, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    labels = (table @ [0.5, 1.0, 1.0] + rng.logistic(size=1500) > 0.5).astype(int)
+    options = {"sensitive_features": group, "strata": stratum} if strata else {"sensitive_features": group}
+    model = ft.DiscreteTransportClassifier(criterion=criterion)
+    curve = ft.frontier(model, table, labels, **options, parity_weights=[0.0, 1.0], cv=3, random_state=0)
+    before, after = curve.mean("criterion_disparity")
+    assert after < 0.7 * before
+    assert before != curve.mean("strong_pairwise_disparity")[0]
+    assert 0.0 < curve.mean("criterion_noise_floor")[1] < after * 1.2
+    chosen = curve.choose(max_disparity=0.9 * before)
+    assert chosen.outcome_.startswith("conditional parity (3 strata)" if strata else "equalized odds")
+    assert ("conditional" if strata else "odds") in str(curve)
+    fitted = ft.fit_many([ft.DiscreteTransportClassifier(parity_weight=1.0)], table, labels, **options)
+    assert (fitted[0].strata_ is not None) == strata

@@ -24,6 +24,12 @@ class TrainingRows:
     y: Any
     sensitive_features: Any
     sample_weight: Any = None
+    strata: Any = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the columns that ``fit`` takes beside features and labels; strata only where there are any."""
+        columns = {"sensitive_features": self.sensitive_features, "sample_weight": self.sample_weight}
+        return columns if self.strata is None else {**columns, "strata": self.strata}
 
 
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
@@ -46,9 +52,7 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
     """
     has_path = isinstance(model, LinearTransportClassifier) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):
-        yield from model.fit_path(
-            rows.X, rows.y, values, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight
-        )
+        yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return
     for number, value in enumerate(values):
         fit_next(model, parameter, value, rows, first=number == 0)
@@ -63,4 +67,4 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
         return
     if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
         return
-    fit_model(model, rows.X, rows.y, sensitive_features=rows.sensitive_features, sample_weight=rows.sample_weight)
+    fit_model(model, rows.X, rows.y, **rows.options())

@@ -21,12 +21,14 @@ from fairtransport._sklearn.group_awareness import (
 )
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import compares_each_other, resolve_group_target
+from fairtransport.criteria import compares_each_other, needs_labels, resolve_criterion, resolve_group_target
 from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.penalties import DiscretePenalty
 from fairtransport.selection._estimator_path import TrainingRows, fit_along, path_settings
 from fairtransport.selection._thread_pool import run_in_threads
 from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
+from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +44,7 @@ __all__ = ["frontier"]
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _SHUFFLES = 20  # permutations for the noise floor of one fold
-_FLOORS = ("noise_floor", "rank_noise_floor")
+_FLOORS = ("noise_floor", "rank_noise_floor", "criterion_noise_floor")
 
 
 def frontier(
@@ -51,6 +53,7 @@ def frontier(
     y: Any,
     *,
     sensitive_features: Any,
+    strata: Any = None,
     parity_weights: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
     parameter: str | None = None,
@@ -77,6 +80,8 @@ def frontier(
         Two classes; the larger label is class 1.
     sensitive_features : column, table or Groups
         At least two groups; the parameters ``grouping`` and ``missing`` of the estimator apply.
+    strata : column, table or Strata, optional
+        Columns within whose values groups are compared, for an estimator whose ``fit`` takes ``strata``.
     parity_weights : array-like, optional
         Non-negative (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
     amounts : array-like, optional
@@ -119,8 +124,9 @@ def frontier(
     the estimator (the Wasserstein-1 barycenter of the groups, where it has no fixed target), computed from the held-out
     scores at the first value and fixed along the curve, as in [1]_. ``noise_floor`` is the mean of the strong pairwise
     demographic disparity (SPDD) when group membership is permuted among the held-out rows: a disparity near it is not
-    distinguishable from 0. The floor is higher with fewer held-out rows, so compare curves only for equal numbers of
-    folds.
+    distinguishable from 0. ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, weighted as
+    it says, with a floor of its own; for demographic parity it is SPDD. The floor is higher with fewer held-out rows,
+    so compare curves only for equal numbers of folds.
 
     References
     ----------
@@ -155,7 +161,10 @@ def frontier(
         cv, X, labels == classes[1], groups, rng=np.random.default_rng(seeds.spawn(1)[0]), weights=weights
     )
     settings = path_settings(estimator, None if random_state is None else int(seeds.generate_state(1)[0] >> 1))
-    rows = TrainingRows(X, labels, sensitive_features, weights)
+    parts = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if parts is not None:
+        check_length(range(parts.n_rows), size=labels.size, name="strata")
+    rows = TrainingRows(X, labels, sensitive_features, weights, parts)
     path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, labels == classes[1], float(threshold))
     results = run_in_threads(
         [path.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
@@ -240,6 +249,7 @@ class _FoldPath:
             self.rows.y[rows],
             take_rows(self.rows.sensitive_features, rows),
             None if weights is None else weights[rows],
+            None if self.rows.strata is None else self.rows.strata.select(rows),
         )
 
     def _target(self, scores: NDArray[np.float64], fold: Fold) -> Sample:
@@ -266,14 +276,39 @@ class _FoldPath:
             ).mean
             for metric in (strong_pairwise_disparity, rank_disparity)
         ]
+        spdd = disparities(scores, sensitive_features=groups, target=target, sample_weight=weights)
+        figures = self._criterion_figures(scores, fold, seed)
         return {
             "error_rate": error_rate(positive, scores, self.threshold, sample_weight=weights),
             "log_loss": float(log_loss(positive, scores, labels=[False, True], sample_weight=weights)),
             "auc": float(roc_auc_score(positive, scores, sample_weight=weights)),
-            **disparities(scores, sensitive_features=groups, target=target, sample_weight=weights),
+            **spdd,
             "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
-            **dict(zip(_FLOORS, floors, strict=True)),
+            **dict(zip(_FLOORS, floors, strict=False)),
+            **(figures or {"criterion_disparity": spdd["strong_pairwise_disparity"], _FLOORS[2]: floors[0]}),
         }
+
+    def _criterion_figures(
+        self, scores: NDArray[np.float64], fold: Fold, seed: np.random.SeedSequence
+    ) -> dict[str, float] | None:
+        """Return the disparity of the estimator's criterion and its noise floor; None for demographic parity."""
+        prefix, known = last_step(self.template)[0], self.template.get_params()
+        criterion = known.get(f"{prefix}criterion", "demographic_parity")
+        strata = self.rows.strata
+        if not needs_labels(criterion) and strata is None:
+            return None
+        pairs = resolve_criterion(
+            criterion,
+            self.groups.select(fold.held_out),
+            labels=self.positive[fold.held_out].astype(np.int64),
+            strata=None if strata is None else strata.select(fold.held_out),
+            row_weights=self._weights(fold),
+            stratum_weight=known.get(f"{prefix}stratum_weight"),
+        ).comparisons()
+        exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
+        by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
+        value = exact.value_and_gradient(scores, pairs).value
+        return {"criterion_disparity": value, _FLOORS[2]: float(np.mean(by_chance))}
 
     def _weights(self, fold: Fold) -> NDArray[np.float64] | None:
         weights = self.rows.sample_weight

@@ -27,6 +27,7 @@ def fit_many(
     y: Any,
     *,
     sensitive_features: Any,
+    strata: Any = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -38,7 +39,7 @@ def fit_many(
     estimators : iterable of estimators
         Each is fitted in place, as by ``estimator.fit``; no object may occur twice. A pipeline passes the groups and
         the weights to its last step.
-    X, y, sensitive_features, sample_weight
+    X, y, sensitive_features, strata, sample_weight
         As for ``fit``. The threads share them.
     n_jobs : int, optional
         Number of threads; the compiled loops release the global interpreter lock. As in joblib, None is 1 unless in a
@@ -83,7 +84,8 @@ def fit_many(
     verbose_models = [model for model in models if _parameters(model).get(f"{last_step(model)[0]}verbose") is True]
 
     def task(model: Any) -> Callable[[Control], Any]:
-        return lambda _: fit_model(model, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        columns = {"sensitive_features": sensitive_features, "strata": strata, "sample_weight": sample_weight}
+        return lambda _: fit_model(model, X, y, **columns)
 
     for model in verbose_models:  # only the common bar is shown
         model.set_params(**{f"{last_step(model)[0]}verbose": False})

@@ -28,9 +28,10 @@ DISPARITIES = (
     "strong_demographic_disparity",
     "strong_pairwise_disparity",
     "rank_disparity",
+    "criterion_disparity",
 )
 CURVE_METRICS = ("error_rate", "log_loss", "auc", "information_kept", *DISPARITIES)
-_FLOOR, _RANK_FLOOR = "noise_floor", "rank_noise_floor"
+_FLOOR, _RANK_FLOOR, _CRITERION_FLOOR = "noise_floor", "rank_noise_floor", "criterion_noise_floor"
 _NEAR_FLOOR = 1.5  # factor of the noise floor below which a disparity is mostly noise
 
 
@@ -71,7 +72,8 @@ class Frontier:
         Metrics on the held-out rows of each fold: ``error_rate``, ``log_loss``, ``auc``, ``information_kept`` (gain in
         log-loss over a constant, relative to that of the first value), ``wasserstein_disparity``,
         ``strong_demographic_disparity`` (SDD), ``strong_pairwise_disparity`` (SPDD), ``noise_floor`` (of SPDD),
-        ``rank_disparity`` and ``rank_noise_floor``.
+        ``rank_disparity`` and ``rank_noise_floor``; ``criterion_disparity`` and ``criterion_noise_floor``: those of
+        the estimator's criterion, for demographic parity SPDD.
     situation : {"aware", "blind"}
         Whether the group is known at prediction.
     reason : str
@@ -146,7 +148,7 @@ class Frontier:
             The parameter, then each metric's mean and, with ``_se`` added to its name, standard error.
         """
         columns = {self.parameter: self.values.tolist()}
-        for metric in (*CURVE_METRICS, _FLOOR, _RANK_FLOOR):
+        for metric in (*CURVE_METRICS, _FLOOR, _RANK_FLOOR, _CRITERION_FLOOR):
             columns[metric] = self.mean(metric).tolist()
             columns[f"{metric}_se"] = self.standard_error(metric).tolist()
         return columns
@@ -156,7 +158,7 @@ class Frontier:
         *,
         max_disparity: float | None = None,
         max_error: float | None = None,
-        metric: str = "strong_pairwise_disparity",
+        metric: str = "criterion_disparity",
     ) -> Choice:
         """Return the point on the curve at which `choose` would fit a model.
 
@@ -170,7 +172,7 @@ class Frontier:
         Choice
         """
         position = self._find(max_disparity, max_error, metric)
-        names = (*CURVE_METRICS, _FLOOR, _RANK_FLOOR)
+        names = (*CURVE_METRICS, _FLOOR, _RANK_FLOOR, _CRITERION_FLOOR)
         return Choice(self.parameter, self._value_at(position), {m: self._at(position, self.mean(m)) for m in names})
 
     def choose(
@@ -178,7 +180,7 @@ class Frontier:
         *,
         max_disparity: float | None = None,
         max_error: float | None = None,
-        metric: str = "strong_pairwise_disparity",
+        metric: str = "criterion_disparity",
     ) -> Any:
         """Return a model that satisfies a limit on the curve, fitted on all rows.
 
@@ -190,7 +192,7 @@ class Frontier:
         max_error : float, optional
             Use, among the values at which the held-out error is at most this, the one with the lowest disparity.
             Exactly one of the two limits is required.
-        metric : str, default="strong_pairwise_disparity"
+        metric : str, default="criterion_disparity"
             The disparity to limit or to minimise.
 
         Returns
@@ -263,9 +265,10 @@ class Frontier:
         best, last = int(curve.argmin()), curve.size - 1
         spread, value = self.standard_error(metric)[best], self.values[best]
         uncertainty = "" if np.isnan(spread) else f" (standard error {spread:.2g})"
-        advice, floor = "", self.mean(_FLOOR)[best]
+        floors = {"strong_pairwise_disparity": _FLOOR, "criterion_disparity": _CRITERION_FLOOR}
+        advice, floor = "", self.mean(floors.get(metric, _FLOOR))[best]
         at_end = best == (0 if name == "max_error" else last) and not (value in {0.0, np.inf} or self._is_amount(value))
-        if metric == "strong_pairwise_disparity" and curve[best] < _NEAR_FLOOR * floor:
+        if metric in floors and curve[best] < _NEAR_FLOOR * floor:
             advice = (
                 f" The noise floor of so many held-out rows is {floor:.4g}; more rows, or fewer folds, would lower it."
             )
@@ -301,34 +304,43 @@ class Frontier:
     # ---------------------------------------------------------------- text
 
     def __repr__(self) -> str:
-        error, disparity = self.mean("error_rate"), self.mean("strong_pairwise_disparity")
+        error, disparity = self.mean("error_rate"), self.mean("criterion_disparity")
         return (
             f"Frontier({self.parameter} {self.values[0]:g} to {self.values[-1]:g}, {self.situation}, error "
-            f"{error[0]:.3f} to {error[-1]:.3f}, pairwise disparity {disparity[0]:.3f} to {disparity[-1]:.3f})"
+            f"{error[0]:.3f} to {error[-1]:.3f}, disparity {disparity[0]:.3f} to {disparity[-1]:.3f})"
         )
 
     def __str__(self) -> str:
         short = self.parameter.rpartition("__")[2]
         short = "weight" if short == "parity_weight" else short
-        width = max(len(short), 6)
+        width, name = max(len(short), 6), self._disparity_name
         lines = [
             f"Trade-off of {type(last_step(self.estimator)[1]).__name__}: error against disparity",
             f"{self.situation} at prediction: {self.reason}",
             f"{self.n_rows:,} rows, {self.n_groups} groups; held-out means over {self.n_folds} folds, ± standard error",
             "",
-            f"{short:>{width}}  {'error':<12} log-loss    AUC   kept  {'SPDD':<12} floor  {'rank':<6} floor",
+            f"{short:>{width}}  {'error':<12} log-loss    AUC   kept  {name:<12} floor  {'rank':<6} floor",
         ]
         plain = {"log_loss": 8, "auc": 6, "information_kept": 6}
         columns = [
             [f"{value:>{width}g} " for value in self.values],
             self._with_errors("error_rate"),
             *([f"{value:{size}.3f}" for value in self.mean(metric)] for metric, size in plain.items()),
-            [f" {text}" for text in self._with_errors("strong_pairwise_disparity")],
-            [f"{value:.3f} " for value in self.mean(_FLOOR)],
+            [f" {text}" for text in self._with_errors("criterion_disparity")],
+            [f"{value:.3f} " for value in self.mean(_CRITERION_FLOOR)],
             [f"{value:.3f} " for value in self.mean("rank_disparity")],
             [f"{value:.3f}" for value in self.mean(_RANK_FLOOR)],
         ]
         return "\n".join([*lines, *map(" ".join, zip(*columns, strict=True))])
+
+    @property
+    def _disparity_name(self) -> str:
+        """SPDD, or a word for the disparity of another criterion."""
+        known, prefix = self.estimator.get_params(), last_step(self.estimator)[0]
+        criterion = known.get(f"{prefix}criterion", "demographic_parity")
+        names = {"equalized_odds": "odds", "equal_opportunity": "opportunity"}
+        is_conditional = self.data is not None and self.data.strata is not None
+        return names.get(criterion, "conditional" if is_conditional else "SPDD")
 
     def _with_errors(self, metric: str) -> list[str]:
         spread = self.standard_error(metric)

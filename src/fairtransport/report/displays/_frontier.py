@@ -37,6 +37,7 @@ _LABELS = {
     "strong_demographic_disparity": "Disparity to everyone (SDD)",
     "strong_pairwise_disparity": "Pairwise disparity (SPDD)",
     "rank_disparity": "Rank disparity",
+    "criterion_disparity": "Disparity of the criterion",
 }
 _LINE_STYLES: dict[str, Any] = {"aware": "solid", "blind": (0, (4.0, 1.6))}
 _MARKERS = "osD^vPX*"
