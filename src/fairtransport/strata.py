@@ -24,13 +24,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MIN_STRATUM_ROWS", "STRATUM_WEIGHTS", "Strata", "make_strata", "stratum_weights"]
+__all__ = [
+    "MIN_STRATUM_ROWS",
+    "MOST_VALUES",
+    "STRATUM_WEIGHTS",
+    "Strata",
+    "count_ranges",
+    "make_strata",
+    "stratum_weights",
+]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30
 #: How strata, or labels, are weighted.
 STRATUM_WEIGHTS = ("equal", "share")
-_MOST_VALUES = 12  # different numbers of a column that is not cut
+#: Largest number of different numbers of a column that is not cut at quantiles.
+MOST_VALUES = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,14 +187,32 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
     continuous = [values for values in numbers.values() if values is not None]
     n_ranges = 0
     if continuous:
-        n_rows = len(continuous[0])
         others = {name: column for name, column in columns.items() if numbers[name] is None}
         n_others = len(_crossed(others, max_strata)) if others else 1
-        n_each = n_rows / n_others
-        total = min(n_each ** (1 / 3), n_each / (MIN_STRATUM_ROWS * max(2, n_groups)))
-        n_ranges = max(2, round(max(total, 2.0) ** (1 / len(continuous))))
+        n_ranges = count_ranges(len(continuous[0]), n_groups, n_cut=len(continuous), n_others=n_others)
     cuts = tuple(None if values is None else _quantiles(values, n_ranges) for values in numbers.values())
     return Strata(_crossed(_cut(columns, cuts), max_strata), cuts)
+
+
+def count_ranges(n_rows: int, n_groups: int, *, n_cut: int = 1, n_others: int = 1) -> int:
+    """Return the number of ranges into which each of several columns of numbers is cut.
+
+    Parameters
+    ----------
+    n_rows, n_groups : int
+    n_cut : int, default 1
+        Number of columns that are cut.
+    n_others : int, default 1
+        Number of strata of the columns that are not cut.
+
+    Examples
+    --------
+    >>> count_ranges(1000, 2), count_ranges(1000, 2, n_cut=2), count_ranges(100, 2)
+    (10, 3, 2)
+    """
+    n_each = n_rows / n_others
+    total = min(n_each ** (1 / 3), n_each / (MIN_STRATUM_ROWS * max(2, n_groups)))
+    return max(2, round(max(total, 2.0) ** (1 / n_cut)))
 
 
 def stratum_weights(
@@ -274,7 +301,7 @@ def _numbers(column: Any) -> NDArray[np.float64] | None:
 def _continuous(column: Any) -> NDArray[np.float64] | None:
     """Return the numbers of a column with many different ones; None for all other columns."""
     values = _numbers(column)
-    if values is None or np.unique(values[np.isfinite(values)]).size <= _MOST_VALUES:
+    if values is None or np.unique(values[np.isfinite(values)]).size <= MOST_VALUES:
         return None
     return values
 

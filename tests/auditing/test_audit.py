@@ -219,7 +219,11 @@ def test_strata_explain_a_difference():
     assert [stratum.metrics[SPDD] for stratum in result.strata] == pytest.approx(by_hand)
     shares = [np.mean(region == name) for name in ("north", "south")]
     assert result.conditional[SPDD].value == pytest.approx(np.dot(shares, by_hand))
-    assert "Within strata (mean over 2 strata)" in str(result)
+    assert "(conditional parity), mean over 2" in " ".join(str(result).split())
+    verdict = result.verdict
+    assert (verdict.criterion, verdict.different, verdict.status) == ("conditional parity", False, "alike")
+    assert verdict.sentence.startswith("Among people in the same stratum (stratum_0), no difference between the two")
+    assert any(point.startswith("Among all people (demographic parity), ") for point in verdict.points)
 
 
 def test_strata_with_tiny_cells_and_without_a_second_group():
@@ -230,15 +234,15 @@ def test_strata_with_tiny_cells_and_without_a_second_group():
     result = ft.audit(scores, sensitive_features=groups, strata=strata, target="b", **QUICK)
     x, y, z = result.strata
     assert (x.n_groups, x.n_judged, y.n_judged, z.n_groups) == (2, 2, 0, 1)
-    assert (z.share, z.metrics) == (0.0, {})
-    assert (x.share, y.share, y.metrics) == (1.0, 0.0, {})  # three rows do not decide
+    assert (z.weight, z.metrics) == (0.0, {})
+    assert (x.weight, y.weight, y.metrics) == (1.0, 0.0, {})  # three rows do not decide
     assert "set aside" in str(result)
     assert result.conditional[SPDD].value == pytest.approx(x.metrics[SPDD])
     tiny = ft.audit(scores[97:103], sensitive_features=groups[97:103], strata=strata[97:103], **QUICK)
-    assert [one.share for one in tiny.strata] == pytest.approx([0.5, 0.5])  # where no stratum is judged, all count
-    lonely = ft.audit(scores[:2], sensitive_features=["a", "b"], strata=["x", "y"], **QUICK)
-    assert lonely.conditional == {}
-    assert "mean over 0 strata" in str(lonely)
+    assert [one.weight for one in tiny.strata] == pytest.approx([0.5, 0.5])  # where no stratum is judged, all count
+    assert any("set aside" in point for point in result.verdict.points)
+    with pytest.raises(ValueError, match="nothing to compare: no stratum has rows of two groups"):
+        ft.audit(scores[:2], sensitive_features=["a", "b"], strata=["x", "y"], **QUICK)
 
 
 def test_strata_of_histograms():
@@ -343,7 +347,11 @@ def test_text_fits_80_columns_whatever_the_names():
     groups = np.repeat(names, 4)
     scores = np.random.default_rng(0).random(groups.size)
     result = ft.audit(
-        scores, (scores > 0.6).astype(int), sensitive_features={"a" * 200: groups}, strata=groups, **QUICK
+        scores,
+        (scores > 0.6).astype(int),
+        sensitive_features={"a" * 200: groups},
+        strata={"b" * 100: np.tile([*names[:6], *map(str, range(27))], 8)},
+        **QUICK,
     )
     text = str(result)
     assert max(map(len, text.splitlines())) <= 80
@@ -351,7 +359,7 @@ def test_text_fits_80_columns_whatever_the_names():
     assert "\u202e" not in text
     assert "more groups" in text
     assert "more strata" in text
-    assert repr(result).startswith("Audit(264 rows in 66 groups, pairwise disparity ")
+    assert repr(result).startswith("Audit(264 rows in 66 groups, conditional parity: pairwise disparity ")
 
 
 def test_figures_and_pages_are_loaded_when_first_asked_for():
@@ -396,7 +404,9 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"target": "nobody"}, ValueError, "has that label"),
         ({"target": [CANARY, 5.0]}, ValueError, "target has 1 of 2 values outside [0, 1]"),
         ({"strata": ["x", "y"]}, ValueError, "strata has 2 rows, but scores has 4"),
-        ({"strata": ["x", None, "secret", "y"]}, ValueError, "strata has missing values"),
+        ({"strata": ["x", "y", "secret", "z"]}, ValueError, "nothing to compare: no stratum has rows of two groups"),
+        ({"criterion": "equalized_odds"}, ValueError, "compares people with the same label, so it needs labels"),
+        ({"criterion": "parity"}, ValueError, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
         ({"grouping": "all"}, ValueError, "grouping must be one of"),
     ],
 )
@@ -412,8 +422,8 @@ def test_an_id_column_is_stopped_with_the_count():
     scores = np.full(100_000, CANARY)
     with pytest.raises(ValueError, match=r"100000 groups .* max_groups is 200.* identifier"):
         ft.audit(scores, sensitive_features=np.arange(100_000))
-    with pytest.raises(ValueError, match="strata has 100000 groups"):
-        ft.audit(scores, sensitive_features=np.arange(100_000) % 2, strata=np.arange(100_000))
+    with pytest.raises(ValueError, match=r"strata has 100000 strata .* max_strata is 1000"):
+        ft.audit(scores, sensitive_features=np.arange(100_000) % 2, strata=np.arange(100_000).astype(str))
 
 
 @pytest.mark.parametrize(("names", "pos_label"), [(["bad", "good"], None), (["refused", "hired"], "hired")])

@@ -37,6 +37,8 @@ CASES = {
     },
     "weights": {"sample_weight": np.linspace(0.5, 2, 900)},
     "strata": {"strata": np.arange(900) % 4},
+    "equalized odds": {"criterion": "equalized_odds"},
+    "equal opportunity within strata": {"criterion": "equal_opportunity", "strata": np.linspace(0, 1, 900)},
     "range": {"range": (-1, 3), "thresholds": [0.2, 0.9]},
     "nobody is selected": {"thresholds": [1.0]},
     "pooled": {"groups": tuple("abcdefghijklmnopqrstuvwxyz"), "small_groups": "pool", "min_group_size": 35},

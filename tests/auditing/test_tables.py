@@ -45,7 +45,7 @@ def test_frames_hold_the_figures_of_the_audit(audit):
     assert isinstance(groups, pd.DataFrame)
     assert groups["group"].tolist() == [group.name for group in audit.groups]
     assert groups["mean"].tolist() == [group.mean for group in audit.groups]
-    metrics = audit.to_frame("metrics").query("not within_strata").set_index("metric")
+    metrics = audit.to_frame("metrics").query("criterion == 'demographic parity'").set_index("metric")
     assert metrics["value"].to_dict() == audit.metrics
     pairs = audit.to_frame("pairs")
     assert pairs["p_value"].isna().sum() == 3  # those of the group with few rows

@@ -44,7 +44,7 @@ def test_a_limit_on_errors_sets_the_exit_status(run, here, limit, status):
 def test_limits_refer_to_the_worst_threshold_and_to_the_largest_difference(run, here):
     options = ("--label", "y", "--threshold", ".3", "--threshold", ".6", "--json", "-")
     result = call(
-        run, *options, *(f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "opportunity"))
+        run, *options, *(f"--fail-above={name}=0" for name in ("tpr", "fpr", "fnr", "npv", "acc", "eo", "eop"))
     )
     audit = json.loads(result.stdout)
     lines = dict(line.removeprefix("limit exceeded: ").split(" is ") for line in result.stderr.splitlines())

@@ -31,6 +31,7 @@ from fairtransport.auditing.records import (
     Settings,
     StratumSummary,
     ThresholdSummary,
+    WithinStrata,
 )
 from fairtransport.auditing.result import Audit
 from fairtransport.auditing.series import AuditSeries, SeriesPoint, audit_by, audit_counts_by
@@ -65,6 +66,7 @@ __all__ = [
     "ThresholdDifferences",
     "ThresholdSummary",
     "Verdict",
+    "WithinStrata",
     "audit",
     "audit_by",
     "audit_counts",

@@ -9,22 +9,25 @@ import numpy as np
 
 from fairtransport._labels import is_positive
 from fairtransport._validation import check_weights
-from fairtransport.auditing._conditional_disparities import conditional_disparities
 from fairtransport.auditing._estimation import estimate_audit
-from fairtransport.auditing._evidence import HistogramEvidence, RowEvidence
+from fairtransport.auditing._evidence import HistogramEvidence, RowEvidence, with_label
 from fairtransport.auditing._small_groups import summarise_small_groups
+from fairtransport.auditing._within_strata import AlikeRows, compare_within
 from fairtransport.auditing.options import MATERIALITY, check_options
+from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_scores
+from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing.result import Audit
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
+    from fairtransport.strata import Strata
 
 __all__ = ["audit", "audit_histograms"]
 
@@ -36,6 +39,7 @@ def audit(
     sensitive_features: Any,
     sample_weight: ArrayLike | None = None,
     thresholds: ArrayLike | None = None,
+    criterion: str = "demographic_parity",
     strata: Any = None,
     target: Any = "barycenter",
     confidence: float = 0.95,
@@ -70,8 +74,13 @@ def audit(
     thresholds : float or array-like, optional
         Scores strictly above a threshold are selected. By default the midpoint of the range, 0.5. Error rates of groups
         refer to the first threshold.
-    strata : column, table or Groups, optional
-        A legitimate ground for differences, such as a region: the disparities are also measured within each stratum.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default "demographic_parity"
+        What the verdict and the figures in ``within`` are about: all people, people with the same label, or people with
+        the positive label. The last two need ``y_true``. The disparities among all people are in every audit.
+    strata : column, table or Strata, optional
+        A legitimate ground for differences, such as a region: people are compared only within strata (conditional
+        parity), as in `fairtransport.strata.make_strata`. Several columns are crossed, columns with many different
+        numbers are cut at quantiles, and missing values form a stratum.
     target : str, label, array-like or Sample, default "barycenter"
         Target of the Wasserstein disparity; see `fairtransport.metrics.wasserstein_disparity`.
     confidence : float, default 0.95
@@ -88,7 +97,7 @@ def audit(
     grouping, missing
         As in `fairtransport.make_groups`.
     max_groups : int, default 200
-        Largest number of groups, and of strata. More usually mean that a column is an identifier.
+        Largest number of groups. More usually mean that a column is an identifier.
     min_judged_rows : int, default 30
         Groups with a smaller effective sample size are shown, but not judged: neither the verdict nor the disparities
         depend on them. Where fewer than two groups are left, the figures refer to all groups and the verdict says so.
@@ -165,6 +174,7 @@ def audit(
         min_group_size=min_group_size,
         favourable=favourable,
         reference=reference,
+        criterion=criterion,
     )
     values = grid.check(scores)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, at_least=2, max_groups=max_groups)
@@ -172,9 +182,10 @@ def audit(
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
     positive = None if y_true is None else is_positive(y_true, pos_label, size=values.size)
-    layers = None
-    if strata is not None:
-        layers = _make_strata(strata, size=values.size, missing=missing, max_groups=max_groups)
+    _check_labels(criterion, has_labels=positive is not None)
+    layers = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if layers is not None and layers.n_rows != values.size:
+        raise ValueError(f"strata has {layers.n_rows} rows, but scores has {values.size}.")
     sizes = groups.counts if weights is None else groups.select(weights > 0).counts
     settled = groups.settle(small_groups, min_group_size, sizes)
     summary = summarise_small_groups(small_groups, min_group_size, groups.counts, groups, settled)
@@ -184,19 +195,23 @@ def audit(
     rng = np.random.default_rng(random_state)
     evidence = rows.evidence()
     _check_weighted(evidence.histograms)
-    conditional: Any = ((), {})
-    if rows.strata is not None:
-        parts = ((name, part.evidence()) for name, part in rows.by_stratum())
-        n_strata = int(np.count_nonzero(rows.strata.counts))
-        conditional = conditional_disparities(parts, n_strata, options, rng)
-    return estimate_audit(evidence, options, rng, strata=conditional, small_groups=summary)
+    within = None
+    if layers is not None or needs_labels(criterion):
+        within = compare_within(rows.alike(criterion), settled.labels, options, rng)
+    columns = () if layers is None else layers.columns
+    result = estimate_audit(evidence, options, rng, within=within, strata=columns, small_groups=summary)
+    cuts = {} if layers is None else dict(zip(columns, layers.cuts, strict=True))
+    points = {name: tuple(each.tolist()) for name, each in cuts.items() if each is not None}
+    return result.with_provenance(strata_cuts=points) if points else result
 
 
 def audit_histograms(
     histograms: GroupHistograms,
     *,
     strata: Mapping[str, GroupHistograms] | None = None,
+    strata_columns: Sequence[str] = (),
     thresholds: ArrayLike | None = None,
+    criterion: str = "demographic_parity",
     target: Any = "barycenter",
     confidence: float = 0.95,
     n_bootstrap: int = 1000,
@@ -218,7 +233,9 @@ def audit_histograms(
         At least two groups with rows; groups without rows are ignored.
     strata : dict of str to GroupHistograms, optional
         Histograms of the same rows, by stratum.
-    thresholds, target, confidence, n_bootstrap, n_permutations, random_state
+    strata_columns : sequence of str, default ()
+        Names of the columns of the strata, for the texts.
+    thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
         As in `fairtransport.audit`.
     min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
@@ -255,20 +272,48 @@ def audit_histograms(
         min_group_size=min_group_size,
         favourable=favourable,
         reference=reference,
+        criterion=criterion,
     )
+    _check_labels(criterion, has_labels=histograms.has_labels)
     present = histograms.filled()
     if len(present.groups) < 2:
         raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
     settled = present.settle(small_groups, min_group_size)
     summary = summarise_small_groups(small_groups, min_group_size, present.group_rows, present.groups, settled.groups)
     rng = np.random.default_rng(random_state)
-    conditional: Any = ((), {})
-    if strata:
-        regrouped = ((name, part.regroup(settled.groups)) for name, part in strata.items())
-        parts = ((name, HistogramEvidence(part.filled())) for name, part in regrouped if part.rows.any())
-        conditional = conditional_disparities(parts, len(strata), options, rng)
+    within = None
+    if strata or needs_labels(criterion):
+        rows = _alike_histograms(settled, strata, criterion)
+        within = compare_within(rows, settled.groups.labels, options, rng)
     evidence = HistogramEvidence(settled)
-    return estimate_audit(evidence, options, rng, strata=conditional, set_aside=set_aside, small_groups=summary)
+    columns = tuple(strata_columns) or (("strata",) if strata else ())
+    return estimate_audit(
+        evidence, options, rng, within=within, strata=columns, set_aside=set_aside, small_groups=summary
+    )
+
+
+def _check_labels(criterion: str, *, has_labels: bool) -> None:
+    if needs_labels(criterion) and not has_labels:
+        raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs labels.")
+
+
+def _labels_of(criterion: str) -> tuple[int | None, ...]:
+    """Return the labels within which a criterion compares rows."""
+    return {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(criterion, (None,))
+
+
+def _alike_histograms(
+    histograms: GroupHistograms, strata: Mapping[str, GroupHistograms] | None, criterion: str
+) -> Iterator[AlikeRows]:
+    """Yield the histograms that a criterion compares groups in, by label and stratum, where they have rows."""
+    regrouped: Iterable[tuple[str | None, GroupHistograms]] = [(None, histograms)]
+    if strata:
+        regrouped = ((name, part.regroup(histograms.groups)) for name, part in strata.items())
+    for name, part in regrouped:
+        for label in _labels_of(criterion):
+            rows = part if label is None else with_label(part, label)
+            if rows.everyone.any():
+                yield AlikeRows(label, name, HistogramEvidence(rows.filled()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +325,7 @@ class _Rows:
     positive: NDArray[np.bool_] | None
     weights: NDArray[np.float64] | None
     groups: Groups
-    strata: Groups | None
+    strata: Strata | None
 
     def select(self, rows: NDArray[np.int64]) -> _Rows:
         return replace(
@@ -292,13 +337,17 @@ class _Rows:
             strata=None if self.strata is None else self.strata.select(rows),
         )
 
-    def by_stratum(self) -> Iterator[tuple[str, _Rows]]:
-        """Yield the name and the rows, without labels, of each stratum that has rows."""
-        if self.strata is not None:
-            unlabelled = replace(self, positive=None, strata=None)
-            for name, rows in zip(self.strata.names, self.strata.rows, strict=True):
+    def alike(self, criterion: str) -> Iterator[AlikeRows]:
+        """Yield the rows that a criterion compares groups in, by label and stratum; those without rows are left out."""
+        unlabelled = replace(self, positive=None, strata=None)
+        names: Sequence[str | None] = [None] if self.strata is None else self.strata.names
+        for number, name in enumerate(names):
+            inside = np.ones(self.scores.size, np.bool_) if self.strata is None else self.strata.codes == number
+            for label in _labels_of(criterion):
+                matches = inside if label is None or self.positive is None else inside & (self.positive == bool(label))
+                rows = np.flatnonzero(matches)
                 if rows.size:
-                    yield name, unlabelled.select(rows)
+                    yield AlikeRows(label, name, unlabelled.select(rows).evidence())
 
     def evidence(self) -> RowEvidence:
         histograms = count_scores(
@@ -316,13 +365,3 @@ def _check_weighted(histograms: GroupHistograms) -> None:
     n_empty = int(np.count_nonzero(~(histograms.weights > 0)))
     if n_empty:
         raise ValueError(f"sample_weight is zero in all rows of {n_empty} of {len(histograms.groups)} groups.")
-
-
-def _make_strata(strata: Any, *, size: int, missing: str, max_groups: int) -> Groups:
-    try:
-        layers = make_groups(strata, missing=missing, max_groups=max_groups)
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("sensitive_features", "strata")) from None
-    if layers.n_rows != size:
-        raise ValueError(f"strata has {layers.n_rows} rows, but scores has {size}.")
-    return layers

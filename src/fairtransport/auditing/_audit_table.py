@@ -9,6 +9,7 @@ import numpy as np
 from fairtransport._columns import say_columns
 from fairtransport.auditing._audit import audit_histograms
 from fairtransport.auditing.options import MATERIALITY, check_options
+from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid
 from fairtransport.tables import count_table
@@ -33,6 +34,7 @@ def audit_table(
     strata: str | Sequence[str] | None = None,
     weight: str | None = None,
     thresholds: ArrayLike | None = None,
+    criterion: str = "demographic_parity",
     target: Any = "barycenter",
     confidence: float = 0.95,
     n_bootstrap: int = 1000,
@@ -65,12 +67,13 @@ def audit_table(
         Column of labels: 0 and 1, or two others, of which the larger (for text, the alphabetically later) is the
         positive class. With labels, the audit includes error rates and areas under the ROC curve.
     strata : str or list of str, optional
-        Columns of a legitimate ground for differences, such as a region: the disparities are also measured within each
-        stratum. Missing values form a stratum.
+        Columns of a legitimate ground for differences, such as a region: people are compared only within strata
+        (conditional parity). Missing values form a stratum. Columns with more than 12 different numbers are cut at
+        quantiles, which the provenance of the audit lists.
     weight : str, optional
         Column of row weights; equal when omitted.
-    thresholds, target, confidence, n_bootstrap, n_permutations, random_state
-        As in `fairtransport.audit`.
+    thresholds, criterion, target, confidence, n_bootstrap, n_permutations, random_state
+        As in `fairtransport.audit`; criteria other than demographic parity need ``label``.
     min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
@@ -83,7 +86,7 @@ def audit_table(
     missing : {"set_aside", "group"}, default "set_aside"
         Whether rows with a missing sensitive value are set aside or form a group.
     max_groups : int, default 200
-        Largest number of groups, and of strata. More usually mean that a column is an identifier.
+        Largest number of groups. More usually mean that a column is an identifier.
     pos_label : label, optional
         The positive class, where it is not the larger label.
 
@@ -122,14 +125,18 @@ def audit_table(
         "min_group_size": min_group_size,
         "favourable": favourable,
         "reference": reference,
+        "criterion": criterion,
     }
     check_options(Grid.over(range, n_bins), **options)  # fail before the engine starts
+    if needs_labels(criterion) and label is None:
+        raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs label=.")
     counts = count_table(
         frame,
         score=score,
         sensitive_features=sensitive_features,
         label=label,
         strata=strata,
+        cut_strata=True,
         weight=weight,
         range=range,
         n_bins=n_bins,
@@ -148,9 +155,9 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     ----------
     counts : TableCounts
     **options
-        ``thresholds``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``, ``random_state``,
-        ``min_judged_rows``, ``materiality``, ``small_groups``, ``min_group_size``, ``favourable`` and ``reference``,
-        as in `audit_table`.
+        ``thresholds``, ``criterion``, ``target``, ``confidence``, ``n_bootstrap``, ``n_permutations``,
+        ``random_state``, ``min_judged_rows``, ``materiality``, ``small_groups``, ``min_group_size``, ``favourable``
+        and ``reference``, as in `audit_table`.
 
     Returns
     -------
@@ -164,7 +171,14 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
     0.5
     """
     _check_groups(counts)
-    return audit_histograms(counts.histograms, strata=counts.strata, set_aside=counts.set_aside, **options)
+    audit = audit_histograms(
+        counts.histograms,
+        strata=counts.strata,
+        strata_columns=counts.strata_columns,
+        set_aside=counts.set_aside,
+        **options,
+    )
+    return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit
 
 
 def _check_groups(counts: TableCounts) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairtransport._text import one_line, plain, shorten, wrap
 from fairtransport.auditing._error_text import error_lines
+from fairtransport.auditing.verdict import among_whom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,6 +46,10 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         yield ""
         yield from wrap(one_line(plain(sentence)))
     yield ""
+    if audit.strata:
+        yield from _strata(audit)
+        yield ""
+        yield "Among all people (demographic parity)"
     yield from _readings(audit.readings.items(), settings.confidence)
     yield from _other_sums(audit, verdict)
     yield ""
@@ -57,9 +62,6 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         yield from wrap(_threshold(audit, threshold))
     yield ""
     yield from wrap(_farthest(audit))
-    if audit.strata:
-        yield ""
-        yield from _strata(audit)
     yield ""
     yield from wrap(_method(audit))
 
@@ -139,10 +141,13 @@ def _farthest(audit: AuditData) -> str:
 
 
 def _strata(audit: AuditData) -> Iterator[str]:
-    yield f"Within strata (mean over {sum(stratum.share > 0 for stratum in audit.strata)} strata)"
+    number = sum(stratum.weight > 0 for stratum in audit.strata)
+    mean = f", mean over {number} {'strata' if audit.settings.strata else 'outcomes'}" if number > 1 else ""
+    yield from wrap(f"{among_whom(audit)} ({audit.settings.criterion_text}){mean}")
     if audit.conditional:
         yield from _readings(audit.conditional.items(), audit.settings.confidence)
-    yield f"{'Stratum':<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
+    title = "Stratum" if audit.settings.strata else "Outcome"
+    yield f"{title:<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
     for stratum in audit.strata[:_MAX_STRATA_SHOWN]:
         line = (
             f"{_short_name(stratum.name):<{_NAME_WIDTH}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_judged:>8}"

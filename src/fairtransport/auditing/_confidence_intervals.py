@@ -314,7 +314,7 @@ def smooth_direction(
     shift: NDArray[np.float64],
     widths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return deviations, (n_groups, n_bins), of which what is not a shift is shrunk by three times what noise explains."""
+    """Return deviations of groups, of which what is not a shift is shrunk by three times what noise explains."""
     if not shift @ widths > 0:
         return deviations
     shifted, remainder = _split_shift(deviations, shift, widths)

@@ -89,20 +89,21 @@ def disparity_readings(
 
 
 def pair_estimate(
-    histograms: GroupHistograms,
+    histograms: Sequence[GroupHistograms],
     options: Options,
     rng: np.random.Generator,
     *,
     distance: float,
     p_value: float,
     noise_factor: float,
+    weights: Sequence[float],
 ) -> Estimate:
     """Return the bias-corrected distance between two groups, with its interval.
 
     Parameters
     ----------
-    histograms : GroupHistograms
-        Of the two groups.
+    histograms : sequence of GroupHistograms
+        Of the two groups, in each part of the rows.
     options : Options
     rng : numpy.random.Generator
     distance : float
@@ -111,17 +112,25 @@ def pair_estimate(
         The interval includes 0 if and only if it exceeds 1 - confidence.
     noise_factor : float
         Factor of the noise, for the selection of the pair.
+    weights : sequence of float
+        Of the parts.
 
     Returns
     -------
     Estimate
     """
-    coarse = coarsen(histograms)
     norm = DisparityNorm(METRICS[2], "pairs")
-    stratum = Stratum(coarse, (norm,), noise_factor=noise_factor)
+    max_nodes = int(np.clip(_MAX_ENTRIES // (2 * len(histograms)), _MIN_NODES, MAX_NODES))
+    strata = [
+        Stratum(coarsen(each, max_nodes), (norm,), weight, noise_factor=noise_factor)
+        for each, weight in zip(histograms, weights, strict=True)
+    ]
     significant = p_value <= 1 - options.confidence
-    distribution = confidence_distributions([stratum], options.n_bootstrap, rng, significant=significant)[norm.name]
-    observed = float(norm.total(coarse.curves(), coarse.widths)[0])
+    distribution = confidence_distributions(strata, options.n_bootstrap, rng, significant=significant)[norm.name]
+    observed = sum(
+        stratum.weight * float(norm.total(stratum.histograms.curves(), stratum.histograms.widths)[0])
+        for stratum in strata
+    )
     return _estimate(distribution, p_value, distance - observed, options.confidence)
 
 

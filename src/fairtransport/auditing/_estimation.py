@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing._group_comparison import GroupComparison
     from fairtransport.auditing.options import Options
-    from fairtransport.auditing.records import StratumSummary
+    from fairtransport.auditing.records import WithinStrata
 
 __all__ = ["estimate_audit"]
 
@@ -52,7 +52,8 @@ def estimate_audit(
     options: Options,
     rng: np.random.Generator,
     *,
-    strata: tuple[Sequence[StratumSummary], Mapping[str, Reading]] = ((), {}),
+    within: WithinStrata | None = None,
+    strata: tuple[str, ...] = (),
     set_aside: Mapping[str, int] | None = None,
     small_groups: SmallGroups | None = None,
 ) -> Audit:
@@ -63,8 +64,10 @@ def estimate_audit(
     evidence : Evidence
     options : Options
     rng : numpy.random.Generator
-    strata : pair
-        Summaries of the strata, and the disparities within them; see `conditional_disparities`.
+    within : WithinStrata, optional
+        Groups compared within labels or strata; see `compare_within`.
+    strata : tuple of str, default ()
+        Names of the columns of the strata.
     set_aside : dict of str to int, optional
         Number of rows left out, by reason.
     small_groups : SmallGroups, optional
@@ -92,18 +95,39 @@ def estimate_audit(
         largest_distance=comparison.largest_distance,
         metrics_all_groups=evidence.disparities(options.target),
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
-        **_errors(evidence, options, judged, reference, rng),
-        strata=tuple(strata[0]),
-        conditional=strata[1],
+        **_errors(evidence, options, judged, reference, rng, known=_known_separation(within, options, strata)),
+        within=within,
         histograms=histograms,
         settings=_settings(
-            evidence, options, target, comparison, set_aside=set_aside or {}, small_groups=small_groups or SmallGroups()
+            evidence,
+            options,
+            target,
+            comparison,
+            strata=strata,
+            set_aside=set_aside or {},
+            small_groups=small_groups or SmallGroups(),
         ),
     )
 
 
+def _known_separation(
+    within: WithinStrata | None, options: Options, strata: tuple[str, ...]
+) -> dict[int | None, Reading]:
+    """Return the disparities within labels that the criterion has had estimated, by label; None for both labels."""
+    if within is None or strata or not within.judged or within.set_aside:
+        return {}
+    key = {"equalized_odds": None, "equal_opportunity": 1}[options.criterion]
+    return {key: within.readings["strong_pairwise_disparity"]}
+
+
 def _errors(
-    evidence: Evidence, options: Options, judged: NDArray[np.bool_], reference: int, rng: np.random.Generator
+    evidence: Evidence,
+    options: Options,
+    judged: NDArray[np.bool_],
+    reference: int,
+    rng: np.random.Generator,
+    *,
+    known: dict[int | None, Reading],
 ) -> dict[str, Any]:
     """Return the figures that need labels."""
     if not evidence.histograms.has_labels:
@@ -113,7 +137,7 @@ def _errors(
         "error_rates": tuple(
             estimate_error_rates(evidence, cut, options, reference, rng) for cut in options.thresholds
         ),
-        "separation": estimate_separation(evidence, options, rng),
+        "separation": estimate_separation(evidence, options, rng, known=known),
         "calibration": estimate_calibration(evidence, options, compared, rng),
         "cross_auc": estimate_cross_auc(evidence, options, rng),
     }
@@ -133,6 +157,7 @@ def _settings(
     target: int,
     comparison: GroupComparison,
     *,
+    strata: tuple[str, ...],
     set_aside: Mapping[str, int],
     small_groups: SmallGroups,
 ) -> Settings:
@@ -154,6 +179,8 @@ def _settings(
         set_aside=dict(set_aside),
         small_groups=small_groups,
         favourable=options.favourable,
+        criterion=options.criterion,
+        strata=strata,
     )
 
 

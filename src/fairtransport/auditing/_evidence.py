@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,10 +19,26 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["EVERYONE", "Evidence", "HistogramEvidence", "RowEvidence"]
+__all__ = ["EVERYONE", "Evidence", "HistogramEvidence", "RowEvidence", "with_label"]
 
 #: The group index of all rows.
 EVERYONE = -1
+
+
+def with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
+    """Return the histograms of the rows with one label.
+
+    With weights the numbers of rows by label are not known; they are taken to be in proportion to the weights.
+    """
+    masses = histograms.masses[label]
+    totals = histograms.masses.sum(axis=(0, 2))
+    shares = np.divide(masses.sum(axis=1), totals, out=np.zeros_like(totals), where=totals > 0)
+    return replace(
+        histograms,
+        masses=masses[None],
+        squares=None if histograms.squares is None else histograms.squares[label][None],
+        rows=np.rint(histograms.rows * shares).astype(np.int64),
+    )
 
 
 class Evidence(Protocol):

@@ -26,11 +26,12 @@ def _estimate(name: str, estimate: Estimate | None) -> Row:
 
 
 def _metrics(audit: AuditData) -> Iterator[Row]:
-    for within, readings in ((False, audit.readings), (True, audit.conditional)):
+    among_all = "demographic parity"
+    for criterion, readings in ((among_all, audit.readings), (audit.settings.criterion_text, audit.conditional)):
         for name, reading in readings.items():
             yield {
                 "metric": name,
-                "within_strata": within,
+                "criterion": criterion,
                 "value": reading.value,
                 "low": reading.low,
                 "high": reading.high,
@@ -99,12 +100,43 @@ def _pairs(audit: AuditData) -> Iterator[Row]:
 
 def _strata(audit: AuditData) -> Iterator[Row]:
     for stratum in audit.strata:
-        row: Row = {"stratum": stratum.name, "rows": stratum.rows, "share": stratum.share, "groups": stratum.n_groups}
+        row: Row = {"stratum": stratum.name, "rows": stratum.rows, "weight": stratum.weight, "groups": stratum.n_groups}
         for name in audit.conditional:
             row[name] = stratum.metrics.get(name)
             row[f"{name}_noise_floor"] = stratum.floors.get(name)
             row[f"{name}_p_value"] = stratum.p_values.get(name)
         yield row
+
+
+def _separation(audit: AuditData) -> Iterator[Row]:
+    separation = audit.separation
+    if separation is None:
+        return
+    figures: list[tuple[str, str, Any]] = [("both", "disparity", separation.disparity)]
+    for name, part in (("negative", separation.negatives), ("positive", separation.positives)):
+        figures.append((name, "disparity", None if part is None else part.disparity))
+    for name, differences in (
+        ("both", separation.equalized_odds),
+        *(
+            (name, None if part is None else part.differences)
+            for name, part in (("negative", separation.negatives), ("positive", separation.positives))
+        ),
+    ):
+        for figure in ("maximum", "mean"):
+            estimate = None if differences is None else getattr(differences, figure)
+            figures.append((name, f"{figure}_difference", estimate))
+    for label, figure, estimate in figures:
+        if estimate is not None:
+            yield {
+                "label": label,
+                "figure": figure,
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "corrected": estimate.corrected,
+                "noise_floor": getattr(estimate, "floor", None),
+                "p_value": getattr(estimate, "p_value", None),
+            }
 
 
 def _error_rates(audit: AuditData) -> Iterator[Row]:
@@ -187,6 +219,7 @@ AUDIT_TABLES: Mapping[str, Any] = {
     "rates": _rates,
     "pairs": _pairs,
     "strata": _strata,
+    "separation": _separation,
     "error_rates": _error_rates,
     "calibration": _calibration,
     "reliability": _reliability,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -19,6 +19,8 @@ from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
 from fairtransport.auditing.proportions import Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from fairtransport.auditing._confidence_intervals import Stratum
@@ -27,8 +29,32 @@ if TYPE_CHECKING:
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import PairSummary, Reading
     from fairtransport.histograms import GroupHistograms
+    from fairtransport.metrics import NoiseFloor
 
-__all__ = ["GroupComparison", "compare_groups"]
+__all__ = ["ComparedPart", "GroupComparison", "compare_groups", "compare_parts"]
+
+
+class ComparedPart(NamedTuple):
+    """Rows within which groups are compared with each other: all rows, or those of one label or stratum.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of the compared groups alone.
+    stratum : Stratum
+        Its coarse histograms, with the weight of the part and the indices of the groups in the audit.
+    values : dict of str to float
+        The disparities.
+    """
+
+    evidence: Evidence
+    stratum: Stratum
+    values: Mapping[str, float]
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Indices of the groups in the audit."""
+        return self.stratum.groups or ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,62 +113,94 @@ def compare_groups(
     to_target: dict[str, Reading] = {}
     if target >= 0 and target not in groups:
         wider = evidence.only(np.append(groups, target))
-        readings, _ = _readings(wider, make_stratum(wider.histograms, options.target), options, rng)
-        to_target = {METRICS[0]: readings[METRICS[0]]}
+        to_target = {METRICS[0]: _compare_all(wider, range(n_groups), options, rng, n_groups).readings[METRICS[0]]}
         options = replace(options, target="barycenter")
     compared = evidence if groups.size == n_groups else evidence.only(groups)
-    stratum = make_stratum(compared.histograms, options.target)
-    readings, p_value = _readings(compared, stratum, options, rng)
-    tests = compare_pairs(stratum.histograms, p_value, options.confidence, options.n_bootstrap, rng)
-    matrix = np.full((n_groups, n_groups), np.nan)
-    matrix[np.ix_(groups, groups)] = tests.matrix(groups.size)
-    index = tests.main_pair(1 - options.confidence)
-    farthest = _farthest(compared, tests, index, options, rng, readings=readings)
-    limit = 1.0 if farthest.estimate is None else farthest.estimate.high
-    if p_value <= 1 - options.confidence and len(tests.pairs) > 1:
-        factor = selection_factor(len(tests.pairs), groups.size, options.confidence)
-        limit = max(limit, float(np.delete(tests.distances + factor * tests.noise, index).max()))
-    return GroupComparison(
-        readings={**readings, **to_target},
-        pair_p_values=matrix,
-        farthest=farthest,
-        largest_distance=min(limit, 1.0),
-        n_nodes=stratum.histograms.nodes.size,
-        permuted=stratum.histograms.can_permute,
-    )
+    comparison = _compare_all(compared, groups.tolist(), options, rng, n_groups)
+    return replace(comparison, readings={**comparison.readings, **to_target})
 
 
-def _readings(
-    evidence: Evidence, stratum: Stratum, options: Options, rng: np.random.Generator
-) -> tuple[dict[str, Reading], float]:
-    """Return the disparities with intervals and distribution-free margins, and the p-value of no difference."""
+def _compare_all(
+    evidence: Evidence, groups: Sequence[int], options: Options, rng: np.random.Generator, n_groups: int
+) -> GroupComparison:
+    """Compare groups among all of their rows; with distribution-free margins."""
     histograms = evidence.histograms
-    values = evidence.disparities(options.target)
+    own = tuple(groups[: len(histograms.groups)])
+    stratum = replace(make_stratum(histograms, options.target), groups=own)
     floors = noise_floors(stratum, options.n_permutations, rng)
-    p_value = floors[PAIRS_TEST].p_value
-    readings = disparity_readings([stratum], [values], floors, options, rng, p_value=p_value)
+    part = ComparedPart(evidence, stratum, evidence.disparities(options.target))
+    comparison = compare_parts([part], floors, n_groups, options, rng)
     resolution = {} if evidence.exact else histograms.bounds()
     margins = distribution_free_margins(
         stratum.norms, histograms.effective_sizes, histograms.weights, options.confidence
     )
-    return {
+    readings = {
         name: replace(reading, margin=margins[name], resolution=resolution.get(name, 0.0))
-        for name, reading in readings.items()
-    }, p_value
+        for name, reading in comparison.readings.items()
+    }
+    return replace(comparison, readings=readings)
+
+
+def compare_parts(
+    parts: Sequence[ComparedPart],
+    floors: Mapping[str, NoiseFloor],
+    n_groups: int,
+    options: Options,
+    rng: np.random.Generator,
+) -> GroupComparison:
+    """Compare groups within each part of the rows, and average over parts by weight.
+
+    Parameters
+    ----------
+    parts : sequence of ComparedPart
+        Their weights sum to 1.
+    floors : dict of str to NoiseFloor
+        The disparities and the test of no difference, with groups permuted within parts.
+    n_groups : int
+        Number of groups of the audit.
+    options : Options
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    GroupComparison
+        The distance of a pair is the mean over the parts that have rows of both groups.
+    """
+    strata = [part.stratum for part in parts]
+    p_value = floors[PAIRS_TEST].p_value
+    readings = disparity_readings(strata, [part.values for part in parts], floors, options, rng, p_value=p_value)
+    tests = compare_pairs(strata, p_value, options.confidence, options.n_bootstrap, rng)
+    index = tests.main_pair(1 - options.confidence)
+    farthest = _farthest(parts, tests, index, options, rng, readings=readings)
+    limit = 1.0 if farthest.estimate is None else farthest.estimate.high
+    if p_value <= 1 - options.confidence and len(tests.pairs) > 1:
+        factor = selection_factor(len(tests.pairs), np.unique(tests.pairs).size, options.confidence)
+        limit = max(limit, float(np.delete(tests.distances + factor * tests.noise, index).max()))
+    return GroupComparison(
+        readings=readings,
+        pair_p_values=tests.matrix(n_groups),
+        farthest=farthest,
+        largest_distance=min(limit, 1.0),
+        n_nodes=max(stratum.histograms.nodes.size for stratum in strata),
+        permuted=all(stratum.histograms.can_permute for stratum in strata),
+    )
 
 
 def _farthest(
-    evidence: Evidence,
+    parts: Sequence[ComparedPart],
     tests: PairTests,
     index: int,
     options: Options,
     rng: np.random.Generator,
     *,
-    readings: dict[str, Reading],
+    readings: Mapping[str, Reading],
 ) -> PairSummary:
     """Return a pair of groups with its interval."""
-    pair = tests.pairs[index]
-    histograms = evidence.histograms
+    pair = tests.pairs[index].tolist()
+    shared = [part for part in parts if {*pair} <= {*part.groups}]
+    total = sum(part.stratum.weight for part in shared)
+    weights = [part.stratum.weight / total for part in shared]
+    alone = [part.evidence.only(np.array([part.groups.index(group) for group in pair])) for part in shared]
     p_value = float(tests.p_values[index])
     factor = 1.0
     if len(tests.pairs) == 1:
@@ -150,33 +208,63 @@ def _farthest(
         distance, estimate = reading.value, Estimate(reading.corrected, reading.low, reading.high)
         p_value = float(reading.p_value or 0.0)
     else:
-        factor = selection_factor(tests.n_rivals(index), len(histograms.groups), options.confidence)
-        alone = evidence.only(pair)
-        distance = float(alone.distances()[0, 1])
+        factor = selection_factor(tests.n_rivals(index), np.unique(tests.pairs).size, options.confidence)
+        distance = sum(weight * float(each.distances()[0, 1]) for weight, each in zip(weights, alone, strict=True))
+        histograms = [each.histograms for each in alone]
         estimate = pair_estimate(
-            alone.histograms, options, rng, distance=distance, p_value=p_value, noise_factor=factor
+            histograms, options, rng, distance=distance, p_value=p_value, noise_factor=factor, weights=weights
         )
-    summary = summarise_pair(histograms, int(pair[0]), int(pair[1]), distance)
-    names = list(histograms.groups.names)
-    lower, higher = names.index(summary.lower), names.index(summary.higher)
-    difference = mean_difference(histograms, higher, lower, options.confidence, factor)
+    summary = summarise_pair(_standardised([each.histograms for each in alone], weights), 0, 1, distance)
+    higher = 0 if summary.higher == alone[0].histograms.groups.names[0] else 1
+    difference = mean_difference([each.histograms for each in alone], weights, higher, options.confidence, factor)
     return replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
 
 
+def _standardised(histograms: Sequence[GroupHistograms], weights: Sequence[float]) -> GroupHistograms:
+    """Return the mean of the groups' distributions over parts of the rows: as if all groups had the same parts."""
+    first = histograms[0]
+    if len(histograms) == 1:
+        return first
+    masses = np.zeros_like(first.by_group)
+    for each, weight in zip(histograms, weights, strict=True):
+        masses += weight * each.by_group / each.by_group.sum(axis=1, keepdims=True)
+    return replace(first, masses=masses[None], squares=None, rows=first.group_rows, members=None)
+
+
 def mean_difference(
-    histograms: GroupHistograms, one: int, other: int, confidence: float, factor: float = 1.0
+    histograms: Sequence[GroupHistograms], weights: Sequence[float], higher: int, confidence: float, factor: float = 1.0
 ) -> Estimate:
-    """Return the mean score of one group minus that of another, as a share of the range, with Welch's interval."""
-    pair = [one, other]
-    nodes = np.arange(histograms.grid.n_nodes) / histograms.grid.n_bins
-    masses, squares = histograms.by_group[pair], histograms.squares_by_class[:, pair].sum(axis=0)
-    totals = masses.sum(axis=1)
-    means = masses @ nodes / totals
-    factors, degrees = (array[pair] for array in variance_precision(histograms))
-    variances = factors * (squares * (nodes - means[:, None]) ** 2).sum(axis=1) / totals**2
-    variance = float(variances.sum())
-    # Half of the degrees of freedom: skewed weights make a mean less certain than its variance tells.
-    welch = variance**2 / float(np.sum(variances**2 / (degrees / 2))) if variance > 0 else 4.0
-    value = float(means[0] - means[1])
+    """Return the mean score of one of two groups minus that of the other, as a share of the range of scores.
+
+    Parameters
+    ----------
+    histograms : sequence of GroupHistograms
+        Of the two groups, in each part of the rows.
+    weights : sequence of float
+        Of the parts.
+    higher : int
+        Index of the group that the other is subtracted from.
+    confidence : float
+    factor : float
+        Factor of the standard error, for the selection of the pair.
+
+    Returns
+    -------
+    Estimate
+        With Welch's interval.
+    """
+    value, variance, squared = 0.0, 0.0, 0.0
+    for each, weight in zip(histograms, weights, strict=True):
+        nodes = np.arange(each.grid.n_nodes) / each.grid.n_bins
+        masses, squares = each.by_group, each.squares_by_class.sum(axis=0)
+        totals = masses.sum(axis=1)
+        means = masses @ nodes / totals
+        factors, degrees = variance_precision(each)
+        variances = weight**2 * factors * (squares * (nodes - means[:, None]) ** 2).sum(axis=1) / totals**2
+        value += weight * float(means[higher] - means[1 - higher])
+        variance += float(variances.sum())
+        # Half of the degrees of freedom: skewed weights make a mean less certain than its variance tells.
+        squared += float(np.sum(variances**2 / (degrees / 2)))
+    welch = variance**2 / squared if variance > 0 else 4.0
     half = factor * float(stdtrit(welch, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half))

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from fairtransport._text import one_line, plain
 from fairtransport.auditing._audit_text import METRIC_TITLES
 from fairtransport.auditing.rate_comparisons import compare_rates
+from fairtransport.auditing.verdict import among_whom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import AuditData
+    from fairtransport.auditing.records import AuditData, Reading
     from fairtransport.auditing.verdict import Verdict
 
 __all__ = ["DISCLAIMER", "audit_markdown"]
@@ -22,6 +23,7 @@ DISCLAIMER = (
     "These figures describe differences between scores and decisions. Whether a difference is lawful or justified "
     "depends on the decision that the scores are for and on the law that applies, and is not for statistics to say."
 )
+_PAIRS = "strong_pairwise_disparity"
 _RATES = {
     "selection_rate": "selected",
     "true_positive_rate": "TPR",
@@ -51,20 +53,28 @@ def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[st
     if provenance:
         yield "## What was audited"
         yield from _table(["", ""], provenance)
-    yield "## Differences between groups"
-    yield from _table(
-        ["distance (sums over groups or pairs)", "value", _level(audit), "by chance", "p"],
-        [
-            (
-                METRIC_TITLES[name],
-                f"{reading.value:.4f}",
-                _interval(reading),
-                "" if reading.floor is None else f"{reading.floor:.4f}",
-                "" if reading.p_value is None else f"{reading.p_value:.3g}",
-            )
-            for name, reading in audit.readings.items()
-        ],
-    )
+    if audit.within is not None:
+        yield f"## {among_whom(audit)} ({audit.settings.criterion_text})"
+        yield from _readings(audit, audit.conditional)
+        yield from _table(
+            ["stratum" if audit.settings.strata else "outcome", "rows", "groups", "between pairs", "by chance", "p"],
+            [
+                (
+                    stratum.name,
+                    f"{stratum.rows:,}",
+                    str(stratum.n_groups),
+                    *(
+                        f"{values[_PAIRS]:.4f}" if values else "set aside"
+                        for values in (stratum.metrics, stratum.floors, stratum.p_values)
+                    ),
+                )
+                for stratum in audit.strata
+            ],
+        )
+        yield "## Among all people (demographic parity)"
+    else:
+        yield "## Differences between groups"
+    yield from _readings(audit, audit.readings)
     yield "## Groups"
     yield from _table(
         ["group", "rows", "judged", "mean score", "median", *(f"above {at.threshold:g}" for at in audit.thresholds)],
@@ -88,6 +98,22 @@ def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[st
     yield (
         f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "
         f"{audit.settings.min_judged_rows} rows are shown and not judged. {DISCLAIMER}"
+    )
+
+
+def _readings(audit: AuditData, readings: Mapping[str, Reading]) -> Iterator[str]:
+    yield from _table(
+        ["distance (sums over groups or pairs)", "value", _level(audit), "by chance", "p"],
+        [
+            (
+                METRIC_TITLES[name],
+                f"{reading.value:.4f}",
+                _interval(reading),
+                "" if reading.floor is None else f"{reading.floor:.4f}",
+                "" if reading.p_value is None else f"{reading.p_value:.3g}",
+            )
+            for name, reading in readings.items()
+        ],
     )
 
 

@@ -16,13 +16,13 @@ from scipy.special import gammaincc
 from fairtransport.auditing._multiple_tests import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._coarse_histograms import CoarseHistograms
+    from fairtransport.auditing._confidence_intervals import Stratum
 
-__all__ = ["PairTests", "compare_pairs", "largest_ratio", "pair_distances"]
+__all__ = ["PairIndex", "PairTests", "compare_pairs", "index_pairs", "pair_distances", "pair_scales"]
 
 _MAX_ENTRIES = 1 << 15  # pairs times blocks
 _MIN_BLOCKS = 16
@@ -72,14 +72,77 @@ class PairTests:
         return int(rivals.sum())
 
 
-def compare_pairs(
-    histograms: CoarseHistograms, p_value: float, confidence: float, n_replicates: int, rng: np.random.Generator
-) -> PairTests:
-    """Test the difference between every two groups.
+@dataclass(frozen=True, eq=False)
+class PairIndex:
+    """The pairs of groups that some stratum has rows of.
 
     Parameters
     ----------
-    histograms : CoarseHistograms
+    pairs : array of shape (n_pairs, 2)
+        Indices of the groups in the audit.
+    positions : tuple of array
+        For each stratum, the place in ``pairs`` of each of its own pairs, which are in the order of
+        `numpy.triu_indices`.
+    weights : array of shape (n_pairs,)
+        Total weight of the strata that have rows of both groups.
+    """
+
+    pairs: NDArray[np.intp]
+    positions: tuple[NDArray[np.intp], ...]
+    weights: NDArray[np.float64]
+
+    def mean(self, strata: Sequence[Stratum], distances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the mean distance of each pair over its strata, from the distances in each stratum."""
+        total: NDArray[np.float64] | None = None
+        for stratum, positions, each in zip(strata, self.positions, distances, strict=True):
+            if total is None:
+                total = np.zeros((len(self.pairs), *each.shape[1:]))
+            total[positions] += stratum.weight * each
+        if total is None:
+            raise ValueError("There are no strata.")
+        weights = self.weights.reshape(-1, *[1] * (total.ndim - 1))
+        return np.asarray(total / weights)
+
+    def scales(self, strata: Sequence[Stratum]) -> NDArray[np.float64]:
+        r"""Return what the sum of each pair's distances over strata is proportional to without any difference.
+
+        Notes
+        -----
+        With weights w, group sizes n and the distribution function F of all rows of a stratum,
+        :math:`\sum w \sqrt{1/n_i + 1/n_j} \int \sqrt{F (1 - F)}`. Permutations within strata do not change it.
+        """
+        total = np.zeros(len(self.pairs))
+        for stratum, positions in zip(strata, self.positions, strict=True):
+            histograms = stratum.histograms
+            everyone = histograms.curves()[-1, 0]
+            spread = float(np.sqrt(np.maximum(everyone * (1 - everyone), 0.0)) @ histograms.widths)
+            total[positions] += stratum.weight * max(spread, 1e-12) * pair_scales(histograms.effective_sizes)
+        return total
+
+
+def index_pairs(strata: Sequence[Stratum]) -> PairIndex:
+    """Return the pairs of groups that several strata have, numbered."""
+    numbered: dict[tuple[int, int], int] = {}
+    positions = []
+    for stratum in strata:
+        n_groups = stratum.histograms.effective_sizes.size
+        groups = range(n_groups) if stratum.groups is None else stratum.groups
+        own = [(groups[i], groups[j]) for i, j in zip(*np.triu_indices(n_groups, 1), strict=True)]
+        positions.append(np.array([numbered.setdefault(pair, len(numbered)) for pair in own], dtype=np.intp))
+    weights = np.zeros(len(numbered))
+    for stratum, at in zip(strata, positions, strict=True):
+        weights[at] += stratum.weight
+    return PairIndex(np.array(list(numbered), dtype=np.intp), tuple(positions), weights)
+
+
+def compare_pairs(
+    strata: Sequence[Stratum], p_value: float, confidence: float, n_replicates: int, rng: np.random.Generator
+) -> PairTests:
+    """Test the difference between every two groups, averaged over strata.
+
+    Parameters
+    ----------
+    strata : sequence of Stratum
     p_value : float
         Of the test of no difference between any groups.
     confidence : float
@@ -95,21 +158,21 @@ def compare_pairs(
     The test of all groups uses the largest of all distances, each relative to its noise, so the pair that attains it
     has the p-value of that test. The other pairs are tested by Holm's method where that test rejects.
     """
-    n_groups = len(histograms.effective_sizes)
-    pairs = np.array(np.triu_indices(n_groups, 1)).T
-    curves = histograms.curves()[:-1]
-    distances = pair_distances(curves, histograms.widths)[:, 0]
+    index = index_pairs(strata)
+    pairs = index.pairs
+    histograms = [stratum.histograms for stratum in strata]
+    distances = index.mean(strata, (pair_distances(each.curves()[:-1], each.widths) for each in histograms))[:, 0]
     if len(pairs) == 1:
         count = n_replicates
     else:
         count = int(np.clip(_MAX_REPLICATES_TIMES_PAIRS // len(pairs), min(200, n_replicates), n_replicates))
-    drawn = pair_distances(histograms.noise(rng, count)[:-1], histograms.widths)
+    drawn = index.mean(strata, (pair_distances(each.noise(rng, count)[:-1], each.widths) for each in histograms))
     limits = np.quantile(drawn, confidence, axis=1)
     if len(pairs) == 1:
         return PairTests(pairs, distances, limits, np.array([p_value]))
     raw = np.array([_p_value(distance, noise) for distance, noise in zip(distances, drawn, strict=True)])
     adjusted = np.maximum(holm(raw), p_value)
-    adjusted[np.argmax(distances / pair_scales(histograms.effective_sizes))] = p_value
+    adjusted[np.argmax(index.weights * distances / index.scales(strata))] = p_value
     return PairTests(pairs, distances, limits, adjusted)
 
 
@@ -156,14 +219,6 @@ def pair_scales(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     inverse = 1 / np.maximum(sizes, 1e-9)
     scales: NDArray[np.float64] = np.sqrt(inverse[rows] + inverse[columns])
     return scales
-
-
-def largest_ratio(
-    curves: NDArray[np.float64], widths: NDArray[np.float64], sizes: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the largest distance between two curves in units of its standard error, for each replicate."""
-    largest: NDArray[np.float64] = (pair_distances(curves, widths) / pair_scales(sizes)[:, None]).max(axis=0)
-    return largest
 
 
 def _p_value(distance: float, noise: NDArray[np.float64]) -> float:

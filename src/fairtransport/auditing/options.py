@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport.criteria import CRITERIA
 from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUP_POLICIES
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Options:
     min_group_size: int
     favourable: str = "high"
     reference: Any = None
+    criterion: str = "demographic_parity"
 
 
 def check_options(
@@ -56,6 +58,7 @@ def check_options(
     min_group_size: int = MIN_GROUP_SIZE,
     favourable: str = "high",
     reference: Any = None,
+    criterion: str = "demographic_parity",
 ) -> Options:
     """Validate the options of an audit; parameters as in `fairtransport.audit`."""
     level = check_real(confidence, name="confidence", strict=True)
@@ -76,4 +79,5 @@ def check_options(
         min_group_size=check_count(min_group_size, name="min_group_size"),
         favourable=check_choice(favourable, FAVOURABLE, name="favourable"),
         reference=reference,
+        criterion=check_choice(criterion, CRITERIA, name="criterion"),
     )

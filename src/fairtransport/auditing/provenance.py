@@ -56,6 +56,8 @@ class Provenance:
         The label that counts as positive.
     filters : tuple of str
         Which rows were selected before the audit, in words.
+    strata_cuts : dict of str to tuple of float
+        Points at which columns of the strata are cut: quantiles of the column.
     command : str or None
         The command line.
     seed : int or None
@@ -72,6 +74,7 @@ class Provenance:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     positive: str | None = None
     filters: tuple[str, ...] = ()
+    strata_cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     command: str | None = None
     seed: int | None = None
     date: str | None = None
@@ -107,6 +110,7 @@ class Provenance:
             yield "Positive label", self.positive
         for text in self.filters:
             yield "Selected", text
+        yield from _cut_lines(self.strata_cuts)
         if self.command is not None:
             yield "Command", self.command
         if self.seed is not None:
@@ -115,6 +119,11 @@ class Provenance:
             yield "Date", self.date
         if self.versions:
             yield "Software", ", ".join(f"{name} {number}" for name, number in self.versions.items())
+
+
+def _cut_lines(cuts: Mapping[str, tuple[float, ...]]) -> Iterable[tuple[str, str]]:
+    for name, points in cuts.items():
+        yield f"Strata of {name}", f"cut at the quantiles {', '.join(f'{point:.6g}' for point in points)}"
 
 
 def software_versions() -> dict[str, str]:

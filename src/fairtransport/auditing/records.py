@@ -10,6 +10,9 @@ import numpy as np
 from fairtransport.auditing._small_groups import SmallGroups
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.provenance import Provenance
+from fairtransport.auditing.readings import PairSummary, Reading
+from fairtransport.auditing.within_records import StratumSummary, WithinStrata
+from fairtransport.criteria import criterion_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,46 +31,11 @@ __all__ = [
     "Settings",
     "StratumSummary",
     "ThresholdSummary",
+    "WithinStrata",
 ]
 
 #: Levels of the quantiles that describe each group's scores.
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A metric with its confidence interval.
-
-    Parameters
-    ----------
-    value : float
-        The metric of the data, as observed.
-    low, high : float
-        Confidence interval. The disparity of samples is biased upward, the more so the smaller the groups. The interval
-        corrects for this, so the observed value may lie in its upper part or even above it.
-    corrected : float
-        The value after correction for that bias.
-    margin : float
-        Distribution-free bound on the difference between the observed and the true value, with the same confidence
-        (Dvoretzky-Kiefer-Wolfowitz; Hoeffding for the error). Wide, but valid for samples of any size.
-    floor : float or None
-        Noise floor: the mean of the metric when group membership is permuted. None for the error.
-    p_value : float or None
-        P-value of the test of no difference between the groups. It is the same for all disparities, which are 0 under
-        the same hypothesis, except for the distance to a fixed distribution. The interval includes 0 if and only if it
-        exceeds 1 - confidence. None for the error.
-    resolution : float
-        Largest error of the value due to binning; 0 where it was computed from rows.
-    """
-
-    value: float
-    low: float
-    high: float
-    corrected: float
-    margin: float
-    floor: float | None = None
-    p_value: float | None = None
-    resolution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -105,42 +73,6 @@ class GroupSummary:
     distance_to_everyone: float
     error: Estimate | None = None
     auc: Estimate | None = None
-
-
-@dataclass(frozen=True)
-class PairSummary:
-    """The distance between two groups, and the scores at which they differ.
-
-    Parameters
-    ----------
-    lower, higher : str
-        Names of the groups; ``higher`` has the higher mean score.
-    distance : float
-        Wasserstein-1 distance, as a share of the range of scores.
-    most_between : pair of float
-        The shortest interval of scores that accounts for half of the distance.
-    threshold : float
-        The threshold at which the groups' selection rates differ most.
-    shares_above : pair of float
-        The selection rates of ``lower`` and ``higher`` at that threshold.
-    p_value : float or None
-        Of no difference between the two, adjusted for the number of pairs (Holm); None for a group that is not judged.
-    estimate : Estimate or None
-        The distance, corrected for its upward bias, with an interval that accounts for the selection of the pair. Only
-        for `Audit.farthest`.
-    mean_difference : Estimate or None
-        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores. Only for `Audit.farthest`.
-    """
-
-    lower: str
-    higher: str
-    distance: float
-    most_between: tuple[float, float]
-    threshold: float
-    shares_above: tuple[float, float]
-    p_value: float | None = None
-    estimate: Estimate | None = None
-    mean_difference: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -199,36 +131,6 @@ class ThresholdSummary:
 
 
 @dataclass(frozen=True)
-class StratumSummary:
-    """The disparities among the rows of one stratum.
-
-    Parameters
-    ----------
-    name : str
-    rows : int
-    share : float
-        Its share of the weight of all strata that are compared; 0 when set aside.
-    n_groups : int
-        Number of groups with rows in the stratum.
-    n_judged : int
-        Number of these groups that have enough rows to be judged. Only they are compared; all groups are where no
-        stratum has two that are judged.
-    metrics, floors, p_values : dict of str to float
-        Empty when the stratum is set aside: it has fewer than two groups to compare, or lacks the group that is the
-        target. P-values are adjusted for the number of strata (Holm).
-    """
-
-    name: str
-    rows: int
-    share: float
-    n_groups: int
-    n_judged: int
-    metrics: Mapping[str, float]
-    floors: Mapping[str, float]
-    p_values: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class Settings:
     """How the figures of an audit were computed.
 
@@ -263,6 +165,10 @@ class Settings:
         How small groups were treated, and how many were pooled or left out.
     favourable : {"high", "low"}
         Which scores are to a person's advantage.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
+        What the verdict is about; with strata, among people in the same stratum.
+    strata : tuple of str
+        Names of the columns of the strata; empty without strata.
     """
 
     target: str
@@ -281,6 +187,13 @@ class Settings:
     set_aside: Mapping[str, int] = field(default_factory=dict)
     small_groups: SmallGroups = field(default_factory=SmallGroups)
     favourable: str = "high"
+    criterion: str = "demographic_parity"
+    strata: tuple[str, ...] = ()
+
+    @property
+    def criterion_text(self) -> str:
+        """The criterion in words, such as ``"equalized odds"`` or ``"conditional parity"``."""
+        return criterion_text(self.criterion, has_strata=bool(self.strata))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,11 +213,20 @@ class AuditData:
     separation: Separation | None
     calibration: Calibration | None
     cross_auc: CrossAuc | None
-    strata: tuple[StratumSummary, ...]
-    conditional: Mapping[str, Reading]
+    within: WithinStrata | None
     histograms: GroupHistograms
     settings: Settings
     provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def strata(self) -> tuple[StratumSummary, ...]:
+        """The labels or strata that groups are compared within; empty without either."""
+        return () if self.within is None else self.within.strata
+
+    @property
+    def conditional(self) -> Mapping[str, Reading]:
+        """The disparities among people with the same label or in the same stratum; empty without either."""
+        return {} if self.within is None else self.within.readings
 
     @property
     def metrics(self) -> dict[str, float]:

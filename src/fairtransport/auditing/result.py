@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.auditing.provenance import Provenance
-    from fairtransport.auditing.records import PairSummary
+    from fairtransport.auditing.records import PairSummary, WithinStrata
     from fairtransport.auditing.verdict import Verdict
 
 __all__ = ["Audit"]
@@ -79,10 +79,9 @@ class Audit(AuditData):
         Reliability curves and calibration errors by group; None without labels.
     cross_auc : CrossAuc or None
         Areas under the ROC curve between groups; None without labels.
-    strata : tuple of StratumSummary
-        Empty without strata.
-    conditional : dict of str to Reading
-        The metrics within strata: the mean over strata, by weight. Empty without strata.
+    within : WithinStrata or None
+        Groups compared among people with the same label (``criterion="equalized_odds"`` or ``"equal_opportunity"``) or
+        in the same stratum; None where all people are compared. ``strata`` and ``conditional`` are parts of it.
     histograms : GroupHistograms
         The binned scores of each group.
     settings : Settings
@@ -184,8 +183,7 @@ class Audit(AuditData):
                 "separation": None if self.separation is None else asdict(self.separation),
                 "calibration": None if self.calibration is None else asdict(self.calibration),
                 "cross_auc": None if self.cross_auc is None else asdict(self.cross_auc),
-                "strata": [asdict(stratum) for stratum in self.strata],
-                "conditional": {name: asdict(reading) for name, reading in self.conditional.items()},
+                "within": None if self.within is None else _plain_within(self.within),
                 "cdf": {"points": points.tolist(), "groups": self.cdf(points).tolist()},
                 "error_curves": {
                     "points": points.tolist(),
@@ -261,8 +259,9 @@ class Audit(AuditData):
         ----------
         table : str, default "groups"
             ``"groups"``; ``"metrics"``; ``"thresholds"``, the selection rates; ``"rates"``, their comparison by the
-            four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``; and with labels
-            ``"error_rates"``, ``"calibration"``, ``"reliability"`` and ``"cross_auc"``.
+            four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``, the labels or
+            strata that groups are compared within; and with labels ``"separation"``, ``"error_rates"``,
+            ``"calibration"``, ``"reliability"`` and ``"cross_auc"``.
         library : {"pandas", "polars", "pyarrow"}, optional
             By default pandas, or polars where pandas is not installed.
 
@@ -314,10 +313,11 @@ class Audit(AuditData):
 
         Parameters
         ----------
-        kind : {"distribution", "cdf", "pairs", "map", "errors", "reliability"}, default "distribution"
+        kind : {"distribution", "cdf", "pairs", "map", "separation", "errors", "reliability"}, default "distribution"
             The distributions of the groups' scores; their distribution functions, with the distance between the
             farthest pair as the area between them; the matrix of pairwise distances; the maps of a repair; or, with
-            labels, the error rates at a threshold and the reliability curves.
+            labels, the distribution functions among people with the same outcome, the error rates at a threshold and
+            the reliability curves.
         **options
             ``ax=``, and the other parameters of the display's ``from_audit``.
 
@@ -325,7 +325,8 @@ class Audit(AuditData):
         -------
         Display
             `fairtransport.report.GroupDistributionDisplay`, `CdfDisplay`, `PairwiseDisparityDisplay`,
-            `TransportMapDisplay`, `ErrorRateDisplay` or `ReliabilityDisplay`, with ``ax_`` and ``figure_``.
+            `TransportMapDisplay`, `SeparationDisplay`, `ErrorRateDisplay` or `ReliabilityDisplay`, with ``ax_`` and
+            ``figure_``.
         """
         return render("plot_audit", self, kind=kind, **options)
 
@@ -354,12 +355,18 @@ class Audit(AuditData):
         return str(render("audit_repr_html", self))
 
     def __repr__(self) -> str:
-        spdd = self.readings["strong_pairwise_disparity"]
-        text = f"{self.rows} rows in {len(self.groups)} groups, pairwise disparity {spdd.value:.3f}"
+        spdd = (self.conditional or self.readings)["strong_pairwise_disparity"]
+        criterion = "" if self.within is None else f"{self.settings.criterion_text}: "
+        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}pairwise disparity {spdd.value:.3f}"
         return f"Audit({text}, {spdd.low:.3f} to {spdd.high:.3f})"
 
     def __str__(self) -> str:
         return audit_text(self, self.verdict)
+
+
+def _plain_within(within: WithinStrata) -> dict[str, Any]:
+    matrices = {name: getattr(within, name).tolist() for name in ("distances", "pair_p_values")}
+    return {**asdict(within), **matrices}
 
 
 @cache

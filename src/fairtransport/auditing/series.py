@@ -219,7 +219,7 @@ def audit_by(
     score, sensitive_features
         As in `fairtransport.audit_table`.
     **options
-        Further parameters of `fairtransport.audit_table`, except ``strata``.
+        Further parameters of `fairtransport.audit_table`, except ``strata`` and ``criterion``.
 
     Returns
     -------
@@ -243,6 +243,8 @@ def audit_by(
     """
     if "strata" in options:
         raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
+    if options.get("criterion", "demographic_parity") != "demographic_parity":
+        raise ValueError("by compares all people; audit the rows of each value for another criterion.")
     counting = {name: options.pop(name) for name in _COUNTING if name in options}
     with by_in_errors():
         counts = count_table(frame, score=score, sensitive_features=sensitive_features, strata=by, **counting)

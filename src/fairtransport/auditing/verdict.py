@@ -5,20 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fairtransport._text import count_word, isolated, percent, plain
+from fairtransport._text import count_word, isolated, one_line, percent, plain
+from fairtransport.auditing._verdict_figures import verdict_figures
 from fairtransport.auditing.errors.summary import errors_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from fairtransport.auditing._verdict_figures import VerdictFigures
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
 
-__all__ = ["Verdict", "form_verdict", "four_fifths_text", "points_text"]
+__all__ = ["PULL_APART", "Verdict", "among_whom", "form_verdict", "four_fifths_text", "points_text"]
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
-_PAIRS = "strong_pairwise_disparity"
+#: Said wherever demographic parity and equalized odds are shown together.
+PULL_APART = (
+    "Demographic parity and equalized odds pull apart in general: where outcomes are not equally frequent in all "
+    "groups, scores that tell anything about them cannot satisfy both."
+)
+
+_PARITY = "demographic_parity"
 _MAX_NAMES = 5
 
 
@@ -65,6 +73,9 @@ class Verdict:
         Number of pairs of groups, for which p-values of pairs and the interval of ``difference`` are adjusted.
     materiality, confidence : float
         As in the settings of the audit.
+    criterion : str
+        What the verdict is about: ``"demographic parity"``, ``"equalized odds"``, ``"equal opportunity"`` or
+        ``"conditional parity"``, the first three also with ``" within strata"``.
     """
 
     status: Status
@@ -83,6 +94,7 @@ class Verdict:
     n_pairs: int
     materiality: float
     confidence: float
+    criterion: str = "demographic parity"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values; names of groups are not marked."""
@@ -109,44 +121,44 @@ def form_verdict(audit: AuditData) -> Verdict:
     The two groups are scored differently, by enough to matter: b is scored higher than a, by 32.8 percentage points
     averaged over all thresholds (95% interval 30... to 35..., p < 0.001).
     """
-    settings, pair = audit.settings, audit.farthest
-    judged = [group for group in audit.groups if group.judged]
-    enough = len(judged) >= 2
-    reading = audit.readings[_PAIRS]
+    view, settings = verdict_figures(audit), audit.settings
+    pair, reading = view.farthest, view.reading
     p_value = 1.0 if reading.p_value is None else reading.p_value
     different = p_value <= 1 - settings.confidence
-    estimate, mean_gap = pair.estimate, pair.mean_difference
-    matters = _matters(audit)
-    n_groups = len(judged) if enough else len(audit.groups)
+    mean_gap = pair.mean_difference
+    matters = _matters(view, settings.materiality)
     return _write(
         audit,
         Verdict(
-            status=_status(audit, enough=enough, different=different, matters=matters),
+            status=_status(audit, enough=view.enough, different=different, matters=matters),
             sentence="",
             points=(),
-            judged=tuple(group.name for group in judged),
-            set_aside={group.name: _reason(group) for group in audit.groups if not group.judged},
-            different=different and enough,
-            matters=matters if enough and (different or matters is False) else None,
+            judged=tuple(audit.groups[index].name for index in view.judged),
+            set_aside={
+                group.name: _reason(group) for index, group in enumerate(audit.groups) if index not in view.judged
+            },
+            different=different and view.enough,
+            matters=matters if view.enough and (different or matters is False) else None,
             higher=pair.higher,
             lower=pair.lower,
             ordered=mean_gap is not None and mean_gap.low > 0 and mean_gap.value >= pair.distance / 2,
-            difference=estimate,
-            mean_difference=audit.mean_pairwise_distance,
+            difference=pair.estimate,
+            mean_difference=view.mean_difference,
             p_value=p_value,
-            n_pairs=n_groups * (n_groups - 1) // 2,
+            n_pairs=view.n_pairs,
             materiality=settings.materiality,
             confidence=settings.confidence,
+            criterion=settings.criterion_text,
         ),
     )
 
 
-def _matters(audit: AuditData) -> bool | None:
+def _matters(view: VerdictFigures, materiality: float) -> bool | None:
     """Return whether a difference of at least the materiality is established, or excluded (False)."""
-    estimate, materiality = audit.farthest.estimate, audit.settings.materiality
+    estimate = view.farthest.estimate
     if estimate is not None and estimate.low > 0 and estimate.low >= materiality:
         return True
-    return False if audit.largest_distance < materiality else None
+    return False if view.largest_distance < materiality else None
 
 
 def _status(audit: AuditData, *, enough: bool, different: bool, matters: bool | None) -> Status:
@@ -190,7 +202,21 @@ def four_fifths_text(summary: ThresholdSummary) -> str:
 
 
 def _write(audit: AuditData, verdict: Verdict) -> Verdict:
-    return replace(verdict, sentence=_SENTENCES[verdict.status](audit, verdict), points=tuple(_points(audit, verdict)))
+    sentence = _SENTENCES[verdict.status](audit, verdict)
+    if audit.within is not None and verdict.status != "constant":
+        sentence = f"{among_whom(audit)}, {sentence[0].lower()}{sentence[1:]}"
+    return replace(verdict, sentence=sentence, points=tuple(_points(audit, verdict)))
+
+
+def among_whom(audit: AuditData) -> str:
+    """Return who the verdict compares, such as ``"Among people with the same outcome"``."""
+    settings = audit.settings
+    parts = {"equalized_odds": " with the same outcome", "equal_opportunity": " with the positive outcome"}
+    outcome = parts.get(settings.criterion, "")
+    where = f" in the same stratum ({', '.join(map(one_line, settings.strata))})" if settings.strata else ""
+    return (
+        f"Among people{outcome}{' and' if outcome and where else ''}{where}" if outcome or where else "Among all people"
+    )
 
 
 def _groups(verdict: Verdict) -> str:
@@ -213,13 +239,18 @@ def _gap(verdict: Verdict) -> str:
     if estimate is None:
         return f"{higher} and {lower}"
     size = f"{points_text(estimate.value)} percentage points"
-    where = f"averaged over all thresholds ({_interval(verdict, estimate)}, {_p_text(verdict)})"
+    over = "all thresholds" if verdict.criterion == "demographic parity" else _AVERAGED.get(verdict.criterion, _STRATA)
+    where = f"averaged over {over} ({_interval(verdict, estimate)}, {_p_text(verdict)})"
     if verdict.ordered:
         return f"{higher} is scored higher than {lower}, by {size} {where}"
     return (
         f"the scores of {lower} and {higher} are distributed differently, neither being higher throughout: their "
         f"shares above a threshold lie {size} apart, {where}"
     )
+
+
+_STRATA = "all thresholds and strata"
+_AVERAGED = {"equalized odds": "all thresholds and both outcomes", "equal opportunity": "all thresholds"}
 
 
 def _material(verdict: Verdict) -> str:
@@ -248,26 +279,32 @@ def _say_small(_audit: AuditData, verdict: Verdict) -> str:
 
 
 def _say_alike(audit: AuditData, verdict: Verdict) -> str:
+    largest = points_text(verdict_figures(audit).largest_distance)
     return (
         f"No difference between the {_groups(verdict)} is established ({_p_text(verdict)}), and none that matters is "
         f"likely: averaged over all thresholds, the shares of two groups above the threshold lie at most "
-        f"{points_text(audit.largest_distance)} percentage points apart ({verdict.confidence:.0%} confidence), less "
-        f"than the {_material(verdict)} that matter."
+        f"{largest} percentage points apart ({verdict.confidence:.0%} confidence), "
+        f"less than the {_material(verdict)} that matter."
     )
 
 
 def _say_cannot_tell(audit: AuditData, verdict: Verdict) -> str:
+    largest = points_text(verdict_figures(audit).largest_distance)
     return (
         f"These rows cannot tell whether the {_groups(verdict)} are scored differently: no difference is established "
-        f"({_p_text(verdict)}), but one of up to {points_text(audit.largest_distance)} percentage points, averaged "
-        f"over all thresholds, cannot be ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
+        f"({_p_text(verdict)}), but one of up to {largest} percentage points, averaged over all thresholds, cannot be "
+        f"ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
         f"({verdict.confidence:.0%} confidence)."
     )
 
 
 def _say_too_few(audit: AuditData, verdict: Verdict) -> str:
+    least = audit.settings.min_judged_rows
+    if audit.within is not None:
+        part = "stratum" if audit.settings.strata else "outcome"
+        return f"Too few rows to judge: no {part} has two groups with {least} rows or more."
     subject = "no group has" if not verdict.judged else "only one group has"
-    return f"Too few rows to judge: {subject} {audit.settings.min_judged_rows} rows or more."
+    return f"Too few rows to judge: {subject} {least} rows or more."
 
 
 def _say_constant(audit: AuditData, _verdict: Verdict) -> str:
@@ -294,6 +331,7 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
             f"On average over the {verdict.n_pairs:,} pairs of groups, they lie {points_text(mean.value)} percentage "
             f"points apart ({_interval(verdict, mean)}). P-values of pairs are adjusted for their number (Holm)."
         )
+    yield from _other_criterion(audit)
     if audit.distinct_scores == 2:
         yield "The scores have only two values: a distance is the difference between the shares with the higher one."
     yield from _threshold_points(audit, verdict)
@@ -302,6 +340,26 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         yield errors
     if verdict.set_aside and verdict.status != "too_few_rows":
         yield _set_aside(audit, verdict)
+
+
+def _other_criterion(audit: AuditData) -> Iterator[str]:
+    """Yield what was set aside within labels or strata, and how groups compare among all people."""
+    if audit.within is None:
+        return
+    aside = audit.within.set_aside
+    if aside:
+        rows = sum(stratum.rows for stratum in aside)
+        part = ("stratum" if len(aside) == 1 else "strata") if audit.settings.strata else "outcome"
+        yield (
+            f"{count_word(len(aside)).capitalize()} {part} with {rows:,} rows {'is' if len(aside) == 1 else 'are'} set "
+            "aside: fewer than two groups have enough rows there."
+        )
+    parity = form_verdict(replace(audit, within=None, settings=replace(audit.settings, criterion=_PARITY, strata=())))
+    if parity.status not in {"constant", "too_few_rows"}:
+        found = _gap(parity) if parity.different else f"no difference is established ({_p_text(parity)})"
+        yield f"Among all people ({parity.criterion}), {found}."
+    if audit.settings.criterion != _PARITY:
+        yield PULL_APART
 
 
 def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate
+    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, Reading
 
 __all__ = ["ABOVE", "BELOW", "EXCEEDED", "Limit", "parse_limits"]
 
@@ -32,15 +32,19 @@ ABOVE = {
     "npv": "negative_predictive_value",
     "acc": "accuracy",
     "eo": "equalized_odds",
-    "opportunity": "equal_opportunity",
+    "eop": "equal_opportunity",
     "ece": "expected_calibration_error",
+    "separation": "separation_disparity",
+    "opportunity": "opportunity_disparity",
+    "conditional": "conditional_disparity",
 }
 BELOW = {"ratio": "rate_ratio"}
 
 # Largest differences between groups that need labels.
 _GAPS = {ABOVE[alias] for alias in ("tpr", "fpr", "fnr", "ppv", "npv", "acc")}
 _ODDS = {"equalized_odds", "equal_opportunity"}
-_LABELLED = {*_GAPS, *_ODDS, "error_rate", "expected_calibration_error"}
+_WITHIN_LABELS = {"separation_disparity": "equalized_odds", "opportunity_disparity": "equal_opportunity"}
+_LABELLED = {*_GAPS, *_ODDS, *_WITHIN_LABELS, "error_rate", "expected_calibration_error"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Limit:
         ``surely`` a limit counts as exceeded only if the whole confidence interval lies beyond the bound; where too few
         groups can be judged, a limit on a difference between groups then never does.
         """
-        if surely and self.name != "error_rate" and audit.verdict.status == "too_few_rows":
+        if surely and self.name != "error_rate" and self._too_few_rows(audit):
             return None
         value, low, high = self._estimate(audit, surely=surely)
         decisive = (low if self.upper else high) if surely else value
@@ -82,6 +86,9 @@ class Limit:
     def _estimate(self, audit: Audit, *, surely: bool) -> tuple[float, float, float]:
         """Return the metric and its interval, at the worst threshold if it depends on one."""
         estimate: Estimate
+        if self.name in _WITHIN_LABELS or self.name == "conditional_disparity":
+            within = self._within(audit)
+            return within.corrected, within.low, within.high
         if self.name in _LABELLED and self.name != "error_rate":
             errors = self._errors(audit)
             if not errors:
@@ -107,6 +114,34 @@ class Limit:
             return reading.corrected, reading.low, reading.high
         return estimate.value, estimate.low, estimate.high
 
+    def _too_few_rows(self, audit: Audit) -> bool:
+        """Return whether too few groups can be judged, among all people or within labels or strata."""
+        if self.name == "conditional_disparity" or self._is_criterion(audit):
+            return audit.within is not None and not audit.within.judged
+        if self.name == "separation_disparity" and audit.separation is not None:
+            parts = (audit.separation.negatives, audit.separation.positives)
+            return not all(part is not None and part.judged for part in parts)
+        if self.name == "opportunity_disparity" and audit.separation is not None:
+            return audit.separation.positives is None or not audit.separation.positives.judged
+        return sum(group.judged for group in audit.groups) < 2
+
+    def _is_criterion(self, audit: Audit) -> bool:
+        """Return whether the limit is on what the criterion of the audit asks for."""
+        return _WITHIN_LABELS.get(self.name) == audit.settings.criterion
+
+    def _within(self, audit: Audit) -> Reading:
+        """Return the disparity among people with the same label, or in the same stratum."""
+        reading: Reading | None = None
+        if self.name == "conditional_disparity" or self._is_criterion(audit):
+            reading = audit.conditional.get("strong_pairwise_disparity")
+        elif audit.separation is not None and self.name == "separation_disparity":
+            reading = audit.separation.disparity
+        elif audit.separation is not None and audit.separation.positives is not None:
+            reading = audit.separation.positives.disparity
+        if reading is None:
+            raise ValueError(f"A limit on {self.alias} cannot be judged: fewer than two groups have the rows it needs.")
+        return reading
+
     def _errors(self, audit: Audit) -> list[tuple[float, float, float]]:
         """Return a metric that needs labels, corrected for its upward bias, at each threshold."""
         estimates: list[CorrectedEstimate | None]
@@ -120,7 +155,9 @@ class Limit:
         return [(each.corrected, each.low, each.high) for each in estimates if each is not None]
 
 
-def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) -> list[Limit]:
+def parse_limits(
+    above: Sequence[str], below: Sequence[str], *, labelled: bool, stratified: bool = False
+) -> list[Limit]:
     """Return the limits that options give as ``NAME=NUMBER``.
 
     Examples
@@ -133,6 +170,8 @@ def parse_limits(above: Sequence[str], below: Sequence[str], *, labelled: bool) 
     for limit in limits:
         if limit.name in _LABELLED and not labelled:
             raise ValueError(f"A limit on {limit.alias} needs --label.")
+        if limit.name == "conditional_disparity" and not stratified:
+            raise ValueError(f"A limit on {limit.alias} needs --strata.")
     return limits
 
 

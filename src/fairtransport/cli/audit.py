@@ -34,10 +34,22 @@ def run_audit(
     label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
     weight: shared.Weight = None,
+    criterion: Annotated[
+        str,
+        typer.Option(
+            "--criterion",
+            metavar="CRITERION",
+            help="What the verdict is about: demographic_parity (all people), equalized_odds (people with the same "
+            "label) or equal_opportunity (people with the positive label).",
+        ),
+    ] = "demographic_parity",
     strata: Annotated[
         list[str] | None,
         typer.Option(
-            "--strata", metavar="COLUMNS", help="Also compare within each value of these columns, such as region."
+            "--strata",
+            metavar="COLUMNS",
+            help="Compare people only within each value of these columns, such as region (conditional parity); "
+            "columns of many numbers are cut at quantiles.",
         ),
     ] = None,
     by: Annotated[
@@ -163,8 +175,12 @@ def run_audit(
                   largest difference of true positive, false positive and false
                   negative rates, predictive values and accuracy
       eo          equalized odds: the larger difference of tpr and fpr
-      opportunity equal opportunity: that of tpr, or of fpr with --favourable low
+      eop         equal opportunity: that of tpr, or of fpr with --favourable low
       ece         largest expected calibration error of a group
+      separation  distances among people with the same label, over all thresholds
+      opportunity the same among people with the positive label
+    and with --strata:
+      conditional distances among people in the same stratum
 
     \b
     Exit status:
@@ -179,8 +195,12 @@ def run_audit(
       fairtransport audit scores.csv --score s --sensitive race,sex
       fairtransport audit 'day/*.parquet' --score s --sensitive race \\
           --label y --strata region --html report.html --fail-above spdd=.1
+      fairtransport audit scores.csv --score s --sensitive sex --label y \\
+          --criterion equalized_odds --fail-above separation=.05 --surely
     """  # noqa: D301 - \b keeps the lines of the example
-    limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None)
+    limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None, stratified=bool(strata))
+    if criterion != "demographic_parity" and label is None:
+        raise misuse(f"--criterion {criterion} compares people with the same label, so it needs --label")
     shared.check_policies(small_groups, missing)
     json_output = JsonOutput(json_path)
     prepare_files([html, markdown, json_output.path], force=force, inputs=files)
@@ -198,6 +218,7 @@ def run_audit(
         "min_group_size": min_group_size,
         "favourable": favourable,
         "reference": reference,
+        "criterion": criterion,
     }
     counting: dict[str, Any] = {
         "range": shared.parse_range(score_range),
@@ -205,9 +226,17 @@ def run_audit(
         "grouping": grouping,
         "missing": missing,
         "max_groups": max_groups,
+        "cut_strata": by is None,
     }
-    if by is not None and (strata or markdown is not None):
-        raise misuse(f"--by cannot be combined with {'--strata' if strata else '--markdown'}")
+    if by is not None:
+        others = {
+            "--strata": strata,
+            "--criterion": criterion != "demographic_parity",
+            "--markdown": markdown is not None,
+        }
+        for option, chosen in others.items():
+            if chosen:
+                raise misuse(f"--by cannot be combined with {option}")
     layers = strata or ([by] if by is not None else ())
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": layers, "weight": weight}
     with option_names_in_errors():
@@ -296,7 +325,9 @@ def count_files(
     with progress_bar("Hashing the files") as tell:
         sources = describe_files(paths, tell)
     roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in vars(columns).items() if name}
-    return counts, Provenance.now(files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed)
+    return counts, Provenance.now(
+        files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed, strata_cuts=counts.cuts
+    )
 
 
 def _audit_counts(counts: TableCounts, provenance: Provenance, *, by: str | None = None, **options: Any) -> Any:

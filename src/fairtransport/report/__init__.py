@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairtransport.report.displays._method_panels import distribution_figure
     from fairtransport.report.displays._pairwise_disparity import PairwiseDisparityDisplay
     from fairtransport.report.displays._reliability import ReliabilityDisplay
+    from fairtransport.report.displays._separation import SeparationDisplay
     from fairtransport.report.displays._series import AuditSeriesDisplay
     from fairtransport.report.displays._transport_map import TransportMapDisplay
     from fairtransport.report.pages.methods._page import COMPARISON_FILES, write_comparison
@@ -43,6 +44,7 @@ __all__ = [
     "MethodOutcome",
     "PairwiseDisparityDisplay",
     "ReliabilityDisplay",
+    "SeparationDisplay",
     "TransportMapDisplay",
     "WhatIf",
     "distribution_figure",
@@ -64,6 +66,7 @@ _MODULES = {
     "MethodOutcome": "_comparison",
     "PairwiseDisparityDisplay": "displays._pairwise_disparity",
     "ReliabilityDisplay": "displays._reliability",
+    "SeparationDisplay": "displays._separation",
     "TransportMapDisplay": "displays._transport_map",
     "WhatIf": "_what_if",
     "distribution_figure": "displays._method_panels",

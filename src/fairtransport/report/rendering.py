@@ -32,6 +32,7 @@ _DISPLAYS = {
     "cdf": "CdfDisplay",
     "pairs": "PairwiseDisparityDisplay",
     "map": "TransportMapDisplay",
+    "separation": "SeparationDisplay",
     "errors": "ErrorRateDisplay",
     "reliability": "ReliabilityDisplay",
 }

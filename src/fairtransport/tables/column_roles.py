@@ -164,7 +164,9 @@ def suggest_names(name: str, known: list[str]) -> str:
     return f"it has {', '.join(map(repr, known[:_MOST_NAMED]))}{more}." if known else "it has no columns."
 
 
-def refuse_identifiers(table: NumberedTable, columns: Columns, *, max_groups: int, crossed: bool) -> None:
+def refuse_identifiers(
+    table: NumberedTable, columns: Columns, *, max_groups: int, crossed: bool, max_strata: int | None = None
+) -> None:
     """Raise when the first rows have too many groups, strata or labels; a group-by could be as long as the table.
 
     Missing values do not count here; after the group-by the number is checked exactly.
@@ -186,7 +188,8 @@ def refuse_identifiers(table: NumberedTable, columns: Columns, *, max_groups: in
     for counts in answers:
         for (role, chosen), n_values in zip(questions, counts, strict=True):
             if role != "label":
-                check_group_count(n_values, role, chosen, max_groups, at_least=True)
+                most = max_strata if role == "strata" and max_strata is not None else max_groups
+                check_group_count(n_values, role, chosen, most, at_least=True)
             elif n_values > 2:
                 raise ValueError(f"Column {chosen[0]!r} has at least {n_values} different labels; two are needed.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,10 @@ from fairtransport._labels import positive_label
 from fairtransport._validation import OTHER_RANGES, check_choice, check_count
 from fairtransport.groups import make_groups
 from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
+from fairtransport.strata import Strata
 from fairtransport.tables._dask_partitions import sum_partitions
 from fairtransport.tables._engines import choose_code, collect
+from fairtransport.tables._strata_cuts import find_cuts, range_of
 from fairtransport.tables.column_roles import Columns, check_columns, check_group_count, open_table, refuse_identifiers
 
 if TYPE_CHECKING:
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
+    from fairtransport.tables._engines import NumberedTable
 
 __all__ = ["TableCounts", "count_table", "node_of"]
 
 #: Largest number of rows that a group-by may return: about a gigabyte.
 MOST_ENTRIES = 1 << 24
+#: Largest number of strata where columns of numbers are cut, as in `fairtransport.strata.make_strata`.
+MOST_STRATA = 1000
 
 # Codes of rows without a node.
 _NO_SCORE, _OUTSIDE, _NO_WEIGHT, _BAD_WEIGHT = -1, -2, -3, -4
@@ -49,12 +54,18 @@ class TableCounts:
         Rows that were not counted, by reason; the first one where a row has several.
     weight : str or None
         Column of the weights.
+    strata_columns : tuple of str
+        Columns of the strata.
+    cuts : dict of str to tuple of float
+        Points at which columns of the strata are cut, where ``cut_strata``.
     """
 
     histograms: GroupHistograms
     strata: Mapping[str, GroupHistograms]
     set_aside: dict[str, int]
     weight: str | None = None
+    strata_columns: tuple[str, ...] = ()
+    cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -69,6 +80,7 @@ def count_table(
     sensitive_features: str | Sequence[str],
     label: str | None = None,
     strata: str | Sequence[str] | None = None,
+    cut_strata: bool = False,
     weight: str | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
@@ -92,6 +104,9 @@ def count_table(
         positive one.
     strata : str or list of str, optional
         Columns of the strata; a missing value is a stratum of its own.
+    cut_strata : bool, default False
+        Whether columns of the strata with more than 12 different numbers are cut at quantiles, as in
+        `fairtransport.strata.make_strata`. Costs a few more passes over these columns.
     weight : str, optional
         Column of the rows' weights; 1 when omitted.
     range : pair of float, optional
@@ -139,8 +154,20 @@ def count_table(
     check_count(max_groups, name="max_groups")
     table = open_table(frame)
     check_columns(table.schema(), columns)
-    refuse_identifiers(table, columns, max_groups=max_groups, crossed=grouping == "crossed")
-    entries = _Entries.of(_group(table.frame, columns.renamed(table.keys), grid), columns)
+    cuts: dict[str, NDArray[np.float64]] = {}
+    if cut_strata and columns.strata:
+        cuts = find_cuts(table, columns, crossed=grouping == "crossed")
+    max_strata = max(max_groups, MOST_STRATA) if cut_strata else max_groups
+    uncut = replace(columns, strata=tuple(name for name in columns.strata if name not in cuts))
+    refuse_identifiers(table, uncut, max_groups=max_groups, max_strata=max_strata, crossed=grouping == "crossed")
+    renamed = columns.renamed(table.keys)
+    renamed = replace(
+        renamed,
+        strata=tuple(
+            _range_key(key) if name in cuts else key for name, key in zip(columns.strata, renamed.strata, strict=True)
+        ),
+    )
+    entries = _Entries.of(_group(_with_ranges(table, cuts), renamed, grid), columns)
     _check_scores(entries, columns, grid)
     kept, set_aside = _set_aside(entries, with_groups=missing == "set_aside")
     groups = _groups(
@@ -162,16 +189,18 @@ def count_table(
 
     by_stratum: Mapping[str, GroupHistograms] = {}
     if columns.strata:
-        strata_groups = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_groups)
-        by_stratum = _Strata(strata_groups, count)
-    return TableCounts(count(), by_stratum, set_aside, weight)
+        cells = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_strata)
+        layers = Strata(cells, tuple(cuts.get(name) for name in columns.strata))
+        by_stratum = _Strata(layers, count)
+    points = {name: tuple(each.tolist()) for name, each in cuts.items()}
+    return TableCounts(count(), by_stratum, set_aside, weight, columns.strata, points)
 
 
 class _Strata(Mapping[str, "GroupHistograms"]):
     """Histograms of each stratum, computed on access: all at once could be larger than memory."""
 
-    def __init__(self, strata_groups: Groups, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
-        self._rows = dict(zip(strata_groups.names, strata_groups.rows, strict=True))
+    def __init__(self, layers: Strata, count: Callable[[NDArray[np.int64]], GroupHistograms]) -> None:
+        self._rows = dict(zip(layers.names, layers.rows, strict=True))
         self._count = count
 
     def __getitem__(self, name: str) -> GroupHistograms:
@@ -185,6 +214,20 @@ class _Strata(Mapping[str, "GroupHistograms"]):
 
 
 # ------------------------------------------------------------------------------------------------------ the group-by
+
+
+def _range_key(key: str) -> str:
+    return f"{key}_range"
+
+
+def _with_ranges(table: NumberedTable, cuts: Mapping[str, NDArray[np.float64]]) -> nw.LazyFrame[Any]:
+    """Return the table with further columns: the numbers of the ranges of values that are cut."""
+    schema = table.schema()
+    ranges = {
+        _range_key(table.keys[name]): range_of(nw.col(table.keys[name]), points, schema[name])
+        for name, points in cuts.items()
+    }
+    return table.frame.with_columns(**ranges) if ranges else table.frame
 
 
 def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.auditing._coarse_histograms import coarsen
+from fairtransport.auditing._confidence_intervals import Stratum
+from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm
+from fairtransport.auditing._disparity_readings import disparity_readings
+from fairtransport.auditing._evidence import with_label
+from fairtransport.auditing._permutation_test import PAIRS_TEST, joint_noise_floors
 from fairtransport.auditing.errors._norm_intervals import interval_of_norm, smooth_deviations, tied_deviations
 from fairtransport.groups import make_groups
 from fairtransport.transport.line import wasserstein
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
     from fairtransport.auditing.options import Options
+    from fairtransport.auditing.records import Reading
     from fairtransport.histograms import GroupHistograms
 
 __all__ = ["LabelSeparation", "Separation", "ThresholdDifferences", "estimate_separation"]
@@ -58,8 +64,8 @@ class LabelSeparation:
         Wasserstein-1 distance between every two groups, as a share of the range of scores: the mean difference, over
         all thresholds, of their false positive rates (label 0) or true positive rates (label 1). None where a group has
         no such rows.
-    disparity : CorrectedEstimate
-        Sum of the distances between all pairs of compared groups.
+    disparity : Reading
+        Sum of the distances between all pairs of compared groups, with noise floor and p-value.
     differences : ThresholdDifferences
         The largest difference between two compared groups.
     n_groups : int
@@ -71,7 +77,7 @@ class LabelSeparation:
 
     label: int
     distances: tuple[tuple[float | None, ...], ...]
-    disparity: CorrectedEstimate
+    disparity: Reading
     differences: ThresholdDifferences
     n_groups: int
     judged: bool
@@ -85,6 +91,9 @@ class Separation:
     ----------
     negatives, positives : LabelSeparation or None
         Among the rows with label 0 and label 1; None where fewer than two groups have such rows.
+    disparity : Reading or None
+        Mean of the disparities of both labels: `fairtransport.metrics.separation_disparity` of the compared groups.
+        Groups are permuted within labels. None unless both labels can be compared.
     equalized_odds : ThresholdDifferences or None
         The larger of the largest differences of true positive rates and of false positive rates. None unless both
         labels can be compared.
@@ -100,10 +109,13 @@ class Separation:
 
     negatives: LabelSeparation | None
     positives: LabelSeparation | None
+    disparity: Reading | None
     equalized_odds: ThresholdDifferences | None
 
 
-def estimate_separation(evidence: Evidence, options: Options, rng: np.random.Generator) -> Separation:
+def estimate_separation(
+    evidence: Evidence, options: Options, rng: np.random.Generator, *, known: Mapping[int | None, Reading] | None = None
+) -> Separation:
     """Estimate the differences over all thresholds of evidence with labels.
 
     Parameters
@@ -111,6 +123,8 @@ def estimate_separation(evidence: Evidence, options: Options, rng: np.random.Gen
     evidence : Evidence
     options : Options
     rng : numpy.random.Generator
+    known : dict of int or None to Reading, optional
+        Disparities that were estimated before, by label; None stands for both labels.
 
     Returns
     -------
@@ -127,22 +141,55 @@ def estimate_separation(evidence: Evidence, options: Options, rng: np.random.Gen
     ]
     labels = [label for label in (0, 1) if compared[label].size >= 2]
     if not labels:
-        return Separation(None, None, None)
+        return Separation(None, None, None, None)
     curves = _Curves.of(histograms, [(label, compared[label]) for label in labels], options, rng)
+    distances = {label: _distances(evidence, label) for label in labels}
+    totals = {label: float(np.triu(distances[label][np.ix_(*[compared[label]] * 2)], 1).sum()) for label in labels}
+    readings = {**_disparities(histograms, {label: compared[label] for label in labels}, totals, options, rng)}
+    readings |= known or {}
     parts: dict[int, LabelSeparation | None] = {0: None, 1: None}
     for label in labels:
-        distances = _distances(evidence, label)
-        pairs = distances[np.ix_(compared[label], compared[label])]
         parts[label] = LabelSeparation(
             label=label,
-            distances=tuple(tuple(None if np.isnan(one) else float(one) for one in row) for row in distances),
-            disparity=curves.estimate(_pairs, [label], float(np.triu(pairs, 1).sum())),
+            distances=tuple(tuple(None if np.isnan(one) else float(one) for one in row) for row in distances[label]),
+            disparity=readings[label],
             differences=curves.differences([label]),
             n_groups=int(compared[label].size),
             judged=bool(judged[label]),
         )
     both = curves.differences([0, 1]) if len(labels) == 2 else None
-    return Separation(parts[0], parts[1], both)
+    return Separation(parts[0], parts[1], readings.get(None), both)
+
+
+def _disparities(
+    histograms: GroupHistograms,
+    compared: Mapping[int, NDArray[np.intp]],
+    totals: Mapping[int, float],
+    options: Options,
+    rng: np.random.Generator,
+) -> dict[int | None, Reading]:
+    """Return the disparity within each label and, by None, the mean of both, with groups permuted within labels."""
+    norm = DisparityNorm(METRICS[2], "pairs")
+    strata = [
+        Stratum(
+            coarsen(with_label(histograms, label).only(groups)),
+            (norm,),
+            weight=1 / len(compared),
+            groups=tuple(groups.tolist()),
+        )
+        for label, groups in compared.items()
+    ]
+    values = [{norm.name: totals[label]} for label in compared]
+    both, floors = joint_noise_floors(strata, options.n_permutations, rng)
+    readings: dict[int | None, Reading] = {}
+    for label, stratum, value, floor in zip(compared, strata, values, floors, strict=True):
+        p_value = floor[PAIRS_TEST].p_value
+        alone = [replace(stratum, weight=1.0)]
+        readings[label] = disparity_readings(alone, [value], floor, options, rng, p_value=p_value)[norm.name]
+    if len(strata) == 2:
+        p_value = both[PAIRS_TEST].p_value
+        readings[None] = disparity_readings(strata, values, both, options, rng, p_value=p_value)[norm.name]
+    return readings
 
 
 def _distances(evidence: Evidence, label: int) -> NDArray[np.float64]:
@@ -259,11 +306,3 @@ def _maximum(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> 
 
 def _mean(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
     return _spreads(curves) @ widths
-
-
-def _pairs(curves: list[NDArray[np.float64]], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the areas between every two groups; the k-th lowest of n is the upper one in k pairs."""
-    (groups,) = curves
-    coefficients = 2.0 * np.arange(groups.shape[-2]) - groups.shape[-2] + 1
-    total: NDArray[np.float64] = np.sort(groups, axis=-2) @ widths @ coefficients
-    return total

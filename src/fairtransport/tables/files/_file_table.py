@@ -247,7 +247,8 @@ class FileTable:
         """
         self.check(columns)
         with self._redacted_errors():
-            query = query_used(self._layouts, columns, as_text=as_text)
+            cut = bool(options.get("cut_strata"))
+            query = query_used(self._layouts, columns, as_text=as_text, numeric_strata=cut)
             frame = NumberedTable(nw.from_native(self._engine.connection.sql(query)), tuple(columns))
             named = {name: value for name, value in vars(columns).items() if value}
             guard = None if self._checked else DecompressionGuard(self._files, self._max_expansion)

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["guessed_type", "query_all", "query_used"]
 
 _READ_AS_TEXT = frozenset({"numbers", "text", "BOOLEAN", "JSON"})  # kinds of groups in files without types
+_NUMBERS = frozenset({"BIGINT", "INTEGER", "HUGEINT", "DOUBLE", "FLOAT"})
 
 
-def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool) -> str:
-    """Return a query for columns, as c0, c1, ...; with ``as_text``, groups are cast to text."""
+def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool, numeric_strata: bool = False) -> str:
+    """Return a query for columns, as c0, c1, ...; with ``as_text``, groups are cast to text.
+
+    With ``numeric_strata`` columns of strata that contain numbers are read as such, not as text.
+    """
     parts = []
     for layout in layouts:
         chosen = []
@@ -27,7 +31,7 @@ def query_used(layouts: Sequence[Layout], columns: Columns, *, as_text: bool) ->
             if as_text and name in columns.sensitive_features:
                 column = f"CAST({column} AS VARCHAR)"
             chosen.append(f"{column} AS c{number}")
-        parts.append(_select(chosen, layout.source(_types(layouts, layout, columns))))
+        parts.append(_select(chosen, layout.source(_types(layouts, layout, columns, numeric_strata=numeric_strata))))
     return "\nUNION ALL\n".join(parts)
 
 
@@ -69,7 +73,9 @@ def guessed_type(layouts: Sequence[Layout], name: str) -> str:
     return layouts[0].guess()[layouts[0].names.index(name)]
 
 
-def _types(layouts: Sequence[Layout], layout: Layout, columns: Columns) -> dict[int, str | None]:
+def _types(
+    layouts: Sequence[Layout], layout: Layout, columns: Columns, *, numeric_strata: bool = False
+) -> dict[int, str | None]:
     """Return the indices of the columns, and the type that each is read as; None for its own type."""
     types: dict[int, str | None] = {layout.names.index(name): None for name in columns}
     if layout.typed:
@@ -78,7 +84,8 @@ def _types(layouts: Sequence[Layout], layout: Layout, columns: Columns) -> dict[
         types[layout.names.index(columns.label)] = guessed_type(layouts, columns.label)
     for name in (*columns.sensitive_features, *columns.strata):
         if layout.kind(name) in _READ_AS_TEXT:
-            types[layout.names.index(name)] = "VARCHAR"
+            guess = guessed_type(layouts, name) if numeric_strata and name in columns.strata else "VARCHAR"
+            types[layout.names.index(name)] = guess if guess in _NUMBERS else "VARCHAR"
     for name in filter(None, (columns.score, columns.weight)):
         if layout.files[0].format == "csv" or layout.kind(name) in {"numbers", "JSON"}:
             types[layout.names.index(name)] = "DOUBLE"

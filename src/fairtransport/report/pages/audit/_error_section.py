@@ -13,7 +13,7 @@ from fairtransport.report.pages.audit._table import EMPTY_CELL, Cell, Row, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate
+    from fairtransport.auditing import Audit, CorrectedEstimate, Estimate, Reading
     from fairtransport.report._what_if import WhatIf
 
 __all__ = ["RATE_NAMES", "ErrorRow", "collect_error_rows", "collect_error_sheets", "collect_error_tables"]
@@ -164,7 +164,7 @@ def _gap_table(audit: Audit) -> Table:
     )
 
 
-def _gap_cells(estimate: CorrectedEstimate | None) -> tuple[Cell, Cell, Cell]:
+def _gap_cells(estimate: CorrectedEstimate | Reading | None) -> tuple[Cell, Cell, Cell]:
     if estimate is None:
         return EMPTY_CELL, EMPTY_CELL, EMPTY_CELL
     low, high = f"{100 * estimate.low:.1f}", f"{100 * estimate.high:.1f}"
@@ -175,7 +175,7 @@ def _gap_cells(estimate: CorrectedEstimate | None) -> tuple[Cell, Cell, Cell]:
     )
 
 
-def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | None, str]]:
+def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | Reading | None, str]]:
     first, separation = audit.error_rates[0], audit.separation
     yield "Equalized odds", first.equalized_odds, "the larger one of true and false positive rates"
     rate = "true" if audit.settings.favourable == "high" else "false"
@@ -186,6 +186,9 @@ def _odds(audit: Audit) -> Iterator[tuple[str, CorrectedEstimate | None, str]]:
         at = f"{separation.equalized_odds.threshold:.3g}"
         yield "Equalized odds, worst threshold", separation.equalized_odds.maximum, f"at {at}, of all thresholds"
         yield "Equalized odds, mean", separation.equalized_odds.mean, "over all thresholds"
+    if separation.disparity is not None:
+        name = "Separation"
+        yield name, separation.disparity, "distances between scores with the same outcome, mean of both outcomes"
     for part, rows in ((separation.positives, "positive"), (separation.negatives, "negative")):
         if part is not None:
             name = f"Separation of {rows} rows"

@@ -20,6 +20,7 @@ from fairtransport.report.pages.audit._error_section import (
     collect_error_tables,
 )
 from fairtransport.report.pages.audit._method_notes import collect_method_notes
+from fairtransport.report.pages.audit._outcome_section import collect_outcomes
 from fairtransport.report.pages.audit._rendering import check_destination, render_audit_page, write_page
 from fairtransport.report.pages.audit._script_data import audit_styles, collect_script_data
 from fairtransport.report.pages.audit._summary_cards import collect_cards
@@ -108,6 +109,7 @@ def collect_audit_page(
         "threshold_rows": collect_threshold_rows([what_if], [indices]),
         "error_rows": collect_error_rows(what_if),
         "error_tables": error_tables,
+        "outcomes": collect_outcomes(audit),
         "panels": collect_panels(audit),
         "calibration_tables": calibration_tables,
         "repairable": what_if.reduced.can_repair,
@@ -179,6 +181,7 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "rate_names": [(rate, *RATE_NAMES[rate]) for rate in ERROR_RATES],
         "error_rows": [],
         "error_tables": [],
+        "outcomes": None,
         "panels": [],
         "calibration_tables": [],
     }

@@ -11,7 +11,7 @@ from fairtransport.auditing.verdict import points_text
 from fairtransport.report.pages.audit._verdict import PAIRS
 
 if TYPE_CHECKING:
-    from fairtransport.auditing import Audit
+    from fairtransport.auditing import Audit, WithinStrata
 
 __all__ = ["Card", "collect_cards"]
 
@@ -29,21 +29,24 @@ class Card:
 
 def collect_cards(audit: Audit) -> list[Card]:
     """Return the average and the largest gap, the ratio of selection rates, and the error rate if there are labels."""
-    pairs, first, farthest = audit.readings[PAIRS], audit.thresholds[0], audit.farthest
+    shown: Audit | WithinStrata = audit if audit.within is None else audit.within
+    pairs, first, farthest = shown.readings[PAIRS], audit.thresholds[0], shown.farthest
     interval = f"{audit.settings.confidence:.0%} interval"
-    points, mean = 100 / audit.verdict.n_pairs, audit.mean_pairwise_distance
+    n_pairs = audit.verdict.n_pairs if audit.within is None else audit.within.n_pairs
+    points, mean = 100 / n_pairs, shown.mean_pairwise_distance
+    criterion = "" if audit.within is None else f", {audit.settings.criterion_text}"
     widest = farthest.estimate or Estimate(farthest.distance, 0.0, 1.0)
     between = " and ".join(score_text(score) for score in farthest.most_between)
     cards = [
         Card(
-            "Average gap between two groups",
+            f"Average gap between two groups{criterion}",
             points_text(mean.value),
             f"{interval} {points_text(mean.low)} to {points_text(mean.high)}",
             f"uncorrected {points * pairs.value:.1f}, by chance alone {points * (pairs.floor or 0):.1f}",
             unit="points",
         ),
         Card(
-            "Widest established gap" if audit.verdict.different else "Least certain gap",
+            ("Widest established gap" if audit.verdict.different else "Least certain gap") + criterion,
             points_text(widest.value),
             f"{interval} {points_text(widest.low)} to {points_text(widest.high)}",
             f"half of it between scores {between}",

@@ -9,7 +9,7 @@ import numpy as np
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
 from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS
-from fairtransport.auditing.verdict import four_fifths_text
+from fairtransport.auditing.verdict import among_whom, four_fifths_text
 from fairtransport.report.pages.audit._table import (
     EMPTY_CELL,
     METRIC_NAMES,
@@ -51,11 +51,12 @@ def collect_tables(audit: Audit) -> list[Table]:
         tables.append(_pair_table(audit))
     if audit.strata:
         tables.append(_stratum_table(audit))
-        if audit.conditional:
-            caption = "The same metrics within strata, averaged by weight: what is left when the strata may count."
-            tables.append(
-                _metric_table(audit, audit.conditional, key="within-strata", title="Mean over strata", caption=caption)
-            )
+        caption = (
+            "The same metrics, averaged over these rows by weight, and groups permuted within them. Outcomes count the "
+            "same, strata by their share of the rows."
+        )
+        title = f"The metrics for {audit.settings.criterion_text}"
+        tables.append(_metric_table(audit, audit.conditional, key="within-strata", title=title, caption=caption))
     return tables
 
 
@@ -254,11 +255,12 @@ def _stratum_table(audit: Audit) -> Table:
         )
         note = "" if stratum.metrics else "set aside: fewer than two groups, or not the target"
         rows.append(Row(stratum.name, cells, note=note))
+    part = "stratum" if audit.settings.strata else "outcome"
     return Table(
         key="strata",
-        title="Within strata",
-        caption="Distances between all pairs of groups among the rows of each stratum.",
-        columns=("Stratum", "Rows", "Groups", "All pairs", "By chance", "p"),
+        title=among_whom(audit),
+        caption=f"Distances between all pairs of groups among the rows of each {part}.",
+        columns=(part.capitalize(), "Rows", "Groups", "All pairs", "By chance", "p"),
         rows=tuple(rows),
         wide=frozenset({2}),
     )
