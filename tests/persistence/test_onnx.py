@@ -55,6 +55,15 @@ def test_blind_linear_models(model):
     agree(made, model, X, inputs={"X": X})
 
 
+def test_strata_are_not_needed_to_predict():
+    model = dot(criterion="equalized_odds", parity_weight=0.3).fit(
+        X, Y, sensitive_features=GROUP, strata=np.arange(len(Y)) % 3
+    )
+    made = ft.to_onnx(model)
+    assert [one.name for one in made.graph.input] == ["X"]
+    agree(made, model, X, inputs={"X": X})
+
+
 @pytest.mark.parametrize("amount", [1.0, 0.3])
 def test_weights_of_each_group_take_the_group(amount):
     model = dot(group_specific=True, amount=amount).fit(X, Y, sensitive_features=pd.Series(GROUP, name="sex"))
