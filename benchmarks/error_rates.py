@@ -65,7 +65,9 @@ def differences(groups, scores, labels, weights, threshold):
         yield from (abs(estimate.value - theirs) for estimate, theirs in cases if estimate is not None)
     if not {"true_positive_rate", "false_positive_rate"} & set(ours.undefined):
         options = {"sensitive_features": groups, "sample_weight": weights}
-        yield abs(ours.equalized_odds.value - fl.equalized_odds_difference(labels, selected, **options))
+        theirs = fl.equalized_odds_difference(labels, selected, **options)
+        yield abs(ours.equalized_odds.value - theirs)
+        yield abs(ft.metrics.equalized_odds_difference(labels, scores, threshold=threshold, **options) - theirs)
         yield abs(ours.equal_opportunity.value - fl.equal_opportunity_difference(labels, selected, **options))
 
 
