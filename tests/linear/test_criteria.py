@@ -73,6 +73,7 @@ def test_equal_opportunity_compares_positive_rows_only():
     assert model.outcome_.startswith("equal opportunity: ")
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 def test_conditional_parity_leaves_what_the_strata_explain(cls):
     model = cls().fit(X, Y, sensitive_features=G, strata=S)
@@ -107,6 +108,7 @@ def test_stratum_weight_is_that_of_the_disparity(stratum_weight):
     assert model.before_after_["disparity"][1] == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.trust
 def test_max_disparity_is_the_criterions():
     model = DiscreteTransportClassifier(**ODDS, max_disparity=0.05).fit(X, Y, sensitive_features=G)
     assert 0.03 < model.before_after_["disparity"][1] <= 0.05
@@ -116,6 +118,7 @@ def test_max_disparity_is_the_criterions():
     assert figures == sorted(figures, reverse=True)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("target", ["barycenter", "pooled", "a"])
 def test_each_label_has_its_own_target(cls, target):
@@ -125,6 +128,7 @@ def test_each_label_has_its_own_target(cls, target):
     assert model.target_.shape == (4096,)
 
 
+@pytest.mark.trust
 def test_nothing_depends_on_the_order_of_rows_or_names():
     order = np.random.default_rng(3).permutation(len(Y))
     model = DiscreteTransportClassifier(**ODDS).fit(X, Y, sensitive_features=G, strata=S)
@@ -193,6 +197,7 @@ def test_without_a_difference_nothing_is_moved():
     assert "no more than by chance" in model.outcome_ or "without any weight" in model.outcome_
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 def test_scores_are_not_made_equal_within_strata(cls):
     """The sum of what chance shows falls with the spread within strata; that must not win."""
@@ -222,6 +227,7 @@ def test_the_chance_term_is_the_mean_distance_of_random_parts():
 # --------------------------------------------------------------------------------------------------------------- SGD
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity", "demographic_parity"])
 def test_both_solvers_come_to_about_the_same_model(cls, criterion):
@@ -237,6 +243,7 @@ def test_both_solvers_come_to_about_the_same_model(cls, criterion):
     assert stochastic.before_after_["disparity"][1] < 0.4 * stochastic.before_after_["disparity"][0]
 
 
+@pytest.mark.trust
 @pytest.mark.filterwarnings("ignore:Parity cost most")
 def test_the_papers_rule_without_a_loss_and_weights_for_each_group():
     sgd = SgdSettings(random_state=0, n_updates=1500, parameter_step=0.1)
@@ -252,6 +259,7 @@ def test_the_papers_rule_without_a_loss_and_weights_for_each_group():
 # ------------------------------------------------------------------------------------------------------- partial_fit
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 def test_late_labels_keep_equalized_odds(cls):
     """The world changes: the groups' features differ more. Batches whose labels have arrived restore the odds."""
@@ -265,6 +273,7 @@ def test_late_labels_keep_equalized_odds(cls):
     assert len(model.adjusting_.sketches) == 4
 
 
+@pytest.mark.trust
 def test_strata_in_a_stream_and_unseen_ones():
     model = DiscreteTransportClassifier(half_life=500).fit(X, Y, sensitive_features=G, strata=S)
     new, _, group, stratum = people(4000, seed=5, drift=0.7)
@@ -328,6 +337,7 @@ def test_new_groups_join_every_block():
 # -------------------------------------------------------------------------------------------------------------- files
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("cls", BOTH)
 def test_model_files_hold_criterion_and_strata(cls, tmp_path):
     model = cls(**ODDS, stratum_weight="share", parity_weight=1.0)
