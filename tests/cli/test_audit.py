@@ -64,7 +64,17 @@ def test_output_has_the_metrics_their_intervals_and_a_verdict(run, here):
     expected = ft.audit_table(rows(), score="s", sensitive_features="race", random_state=0, **options)
     assert result.stdout.startswith(str(expected))
     assert plain(expected.verdict.sentence) in " ".join(result.stdout.split())
-    assert "The two groups are scored differently" in result.stdout
+    assert "Among people in the same stratum (region), the two groups are scored" in result.stdout
+
+
+def test_the_criterion_has_its_limits_and_needs_labels(run, here):
+    options = ("--label", "y", "--criterion", "equalized_odds", "--fail-above", "separation=0", "--surely")
+    result = call(run, *options)
+    assert result.exit_code == 2
+    assert "limit exceeded: separation is " in result.stderr
+    assert "Among people with the same outcome, the two groups" in result.stdout
+    assert "needs --label" in one_line(call(run, "--criterion", "equalized_odds"), 64)
+    assert "needs --strata" in one_line(call(run, "--fail-above", "conditional=.1"))
 
 
 def test_a_difference_within_the_noise_is_called_chance(run, here):
