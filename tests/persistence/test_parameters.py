@@ -264,7 +264,7 @@ def test_columns_out_of_range_are_refused():
         np.array([True, False, True]),
         make_column_selector(dtype_include=float),
     ],
-    ids=str,
+    ids=lambda columns: "selector" if callable(columns) else str(columns),
 )
 @pytest.mark.parametrize("remainder", ["drop", "passthrough"])
 def test_columns_of_every_kind_come_back(columns, remainder):
