@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,9 +78,11 @@ def _draw_world(rng, max_rows):
 
 def contradictions(case):
     """Return what in an audit contradicts something else in it; nothing, if all is well."""
-    audit = case.audit
+    audit, within = case.audit, {}
+    if audit.within is not None:  # its verdict is about people in the same stratum
+        within, audit = _within(audit), _among_all(audit)
     statements = {**_intervals(audit), **_verdict(audit), **_pairs(audit), **_rates(audit), **_words(audit)}
-    return [text for text, holds in {**statements, **_limits(audit)}.items() if not holds]
+    return [text for text, holds in {**statements, **_limits(audit), **within}.items() if not holds]
 
 
 def _judged(audit):
@@ -93,14 +95,50 @@ def _established(audit):
     return audit.readings[METRICS[2]].p_value <= 1 - audit.settings.confidence
 
 
-def _intervals(audit):
+def _among_all(audit):
+    """Return the same audit without its comparison within strata."""
+    return replace(audit, within=None, settings=replace(audit.settings, strata=()))
+
+
+def _within(audit):
+    """Return statements about the comparison within strata, which the verdict is about."""
+    verdict, part, materiality = audit.verdict, audit.within, audit.settings.materiality
+    silent = verdict.status in {"too_few_rows", "constant"}
+    statements = _readings(audit, part.readings, " within strata")
+    if not part.readings or silent:
+        return {**statements, "different where nothing is judged": not (silent and verdict.different)}
+    p_value, pair = part.readings[METRICS[2]].p_value, part.farthest
+    established = p_value <= 1 - audit.settings.confidence
+    (zero,) = parse_limits(["conditional=0"], [], labelled=False, stratified=True)
+    words = plain(verdict.sentence)
+    claims_difference = verdict.status in {"matters", "different", "small"}
+    return {
+        **statements,
+        "p-value of the verdict within strata": verdict.p_value == p_value,
+        "different and p-value within strata": verdict.different == established,
+        "interval of the pair and p-value within strata": (pair.estimate.low > 0) == established,
+        "matters and interval within strata": verdict.matters is not True or pair.estimate.low >= materiality,
+        "small and interval within strata": verdict.matters is not False or pair.estimate.high < materiality,
+        "status within strata": verdict.different == claims_difference,
+        "surely above 0 and verdict within strata": (zero.exceeded(audit, surely=True) is not None) == established,
+        "words within strata": words.startswith("Among people in the same stratum"),
+        "words and no difference within strata": ("no difference" in words) != claims_difference,
+        "text within strata": words in " ".join(str(audit).split()),
+    }
+
+
+def _readings(audit, readings, kind=""):
     statements = {}
-    for kind, readings in (("", audit.readings), (" within strata", audit.conditional)):
-        for name in METRICS if readings else ():
-            one = readings[name]
-            rejects = one.p_value <= 1 - audit.settings.confidence
-            statements[f"interval and p-value of {name}{kind}"] = (one.low > 0) == rejects
-            statements[f"order of {name}{kind}"] = 0 <= one.low <= one.corrected <= one.high
+    for name in METRICS if readings else ():
+        one = readings[name]
+        rejects = one.p_value <= 1 - audit.settings.confidence
+        statements[f"interval and p-value of {name}{kind}"] = (one.low > 0) == rejects
+        statements[f"order of {name}{kind}"] = 0 <= one.low <= one.corrected <= one.high
+    return statements
+
+
+def _intervals(audit):
+    statements = _readings(audit, audit.readings)
     one = audit.farthest.estimate
     statements["interval of the pair and p-value"] = (one.low > 0) == _established(audit)
     statements["order of the pair"] = 0 <= one.low <= one.value <= one.high
@@ -197,7 +235,8 @@ def _limited(audit):
 
 def claims(case):
     """Return, for each kind of claim that the verdict makes, whether it is false; only the claims that it makes."""
-    audit, verdict = case.audit, case.audit.verdict
+    audit = _among_all(case.audit)
+    verdict = audit.verdict
     if verdict.status in {"too_few_rows", "constant"}:
         return {}
     compared = [index for index, group in enumerate(audit.groups) if group.judged]

@@ -20,7 +20,7 @@ from fairtransport.cli._console import (
 )
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
 from fairtransport.cli._json import JsonOutput
-from fairtransport.cli._methods import CRITERIA, METHODS, MethodOptions, make_estimator
+from fairtransport.cli._methods import METHODS, MethodOptions, make_estimator
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def run_train(
         str,
         typer.Option(
             "--criterion",
-            metavar="|".join(CRITERIA),
-            help="Whose scores should be distributed alike in all groups: everyone's, those of people with the same "
-            "label, or those of people with the positive label.",
+            metavar="CRITERION",
+            help="Whose scores should be distributed alike in all groups: demographic_parity (all people), "
+            "equalized_odds (people with the same label) or equal_opportunity (people with the positive label).",
         ),
     ] = "demographic_parity",
     strata: Annotated[
