@@ -16,11 +16,11 @@ import fairtransport as ft
 class Doomed(ft.DiscreteTransportClassifier):
     """Its worker dies in the middle of training."""
 
-    def _training_data(self, *arguments):
+    def _training_data(self, *arguments, **options):
         if self.parity_weight == 7.0:
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
             threading.Event().wait(30)
-        return super()._training_data(*arguments)
+        return super()._training_data(*arguments, **options)
 
 
 def main():

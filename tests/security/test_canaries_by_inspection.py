@@ -176,7 +176,8 @@ def instances(values):
     yield from (sgd.duals_, sgd.make_trainer(X, Y, **keys), WhatIf.of(audit))
     yield ft.audit_by(FRAME, by="g", score="s", sensitive_features="y", **QUICK)
     FRAME.to_csv("people.csv")
-    yield tables.open_files(["people.csv"])
+    with tables.open_files(["people.csv"]) as opened:
+        yield opened
     yield from (transport.coupling(SCORES, SCORES), transport.quantile_map(SCORES, [0.1, 0.2]))
     yield ft.QuantileRepair(min_group_size=1).fit(SCORES, **keys).online_state()
     yield tabular.TableEncoder().fit(FRAME[["a", "g"]])
@@ -272,7 +273,9 @@ def test_no_canary_comes_out(tmp_path, monkeypatch, caplog, capfd):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
-                    function(**arguments)
+                    result = function(**arguments)
+                    if isinstance(result, tables.FileTable):
+                        result.close()
                 except Exception as error:  # noqa: BLE001 - whatever it is, its text is looked at
                     n_failures += 1
                     told += [(where, text) for text in said_by(error)]
