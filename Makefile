@@ -56,7 +56,7 @@ test-paper: $(TEST)/.ready  ## the paper's figures on the paper's data, full len
 	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m paper
 
 test-trust: $(TEST)/.ready  ## scikit-learn's checks, hostile files, kills in the middle of a save
-	$(PYTEST) -m trust
+	$(PYTEST) -m "trust and not engines"
 
 test-lowest: $(LOWEST)/.ready  ## the core with the oldest versions that it promises to work with
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider -m "not (paper or engines or models or browser)" $(LOWEST_TESTS)
