@@ -35,6 +35,19 @@ __all__ = [
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")
 
 
+def criterion_of(parameter: Any) -> str:
+    """Return the criterion of an estimator from its parameter ``criterion``.
+
+    Estimators of other libraries have another parameter of that name, such as ``"gini"``; theirs is demographic parity.
+
+    Examples
+    --------
+    >>> criterion_of("equalized_odds"), criterion_of("gini"), criterion_of(None)
+    ('equalized_odds', 'demographic_parity', 'demographic_parity')
+    """
+    return parameter if isinstance(parameter, str) and parameter in CRITERIA else "demographic_parity"
+
+
 def needs_labels(criterion: str) -> bool:
     """Return whether a criterion compares people with the same label.
 

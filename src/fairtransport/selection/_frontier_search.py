@@ -21,7 +21,13 @@ from fairtransport._sklearn.group_awareness import (
 )
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.criteria import compares_each_other, needs_labels, resolve_criterion, resolve_group_target
+from fairtransport.criteria import (
+    compares_each_other,
+    criterion_of,
+    needs_labels,
+    resolve_criterion,
+    resolve_group_target,
+)
 from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.penalties import DiscretePenalty
@@ -293,7 +299,7 @@ class _FoldPath:
     ) -> dict[str, float] | None:
         """Return the disparity of the estimator's criterion and its noise floor; None for demographic parity."""
         prefix, known = last_step(self.template)[0], self.template.get_params()
-        criterion = known.get(f"{prefix}criterion", "demographic_parity")
+        criterion = criterion_of(known.get(f"{prefix}criterion"))
         strata = self.rows.strata
         if not needs_labels(criterion) and strata is None:
             return None

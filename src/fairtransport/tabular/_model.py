@@ -15,6 +15,7 @@ from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
+from fairtransport.criteria import criterion_of
 from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
@@ -334,7 +335,7 @@ class TableModel(BaseEstimator):
     @property
     def criterion(self) -> str:
         """The criterion of the classifier; demographic parity for one that has none."""
-        return str(getattr(self.estimator, "criterion", "demographic_parity"))
+        return criterion_of(getattr(self.estimator, "criterion", None))
 
     @property
     def columns(self) -> list[str]:
