@@ -31,7 +31,7 @@ DATA = {
     "German": lambda: german_splits(1)[0],
     "Communities": lambda: communities_splits(1)[0],
 }
-# How many times as long the earlier version's default fit must take: issue 15.
+# How many times as long the earlier version's default fit must take.
 AT_LEAST = {("Adult", "weight 1"): 3.0, ("Adult", "auto"): 1.0, ("German", "weight 1"): 10.0,
             ("Communities", "weight 1"): 3.0}  # fmt: skip
 LIMIT_S, LIMIT_GIB = 60.0, 4.0

@@ -1,4 +1,4 @@
-"""The tables of `benchmarks.hard_tables`: the same at every call, and as hard as issue 15 asks."""
+"""The tables of `benchmarks.hard_tables`: the same at every call, and as hard as they are meant to be."""
 
 import importlib
 import sys
