@@ -200,7 +200,8 @@ Written by `make trust`. COT and DOT are continuous and discrete optimal transpo
 
 - **Generated checks** are all checks of scikit-learn's `parametrize_with_checks` on the public classes; the test
   supplies the groups at each call, and passes on all else as it came (`tests/contract/grouped.py`). None is expected
-  to fail, and none is skipped. COT is checked with a fixed and with the automatic weight, and with weights for each group; DOT with both solvers.
+  to fail, and none is skipped. COT is checked with a fixed and with the automatic weight, and with weights for each
+  group; DOT with both solvers.
 - **Seeds.** The default solver of COT and DOT is deterministic. The checks run on a hundred tables drawn with seeds
   0 to 99: renaming groups, or weighting rows instead of repeating them, changes scores by less than 1e-6 on average,
   and those of the repair, whose folds are random, by less than .02.
