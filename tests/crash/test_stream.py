@@ -31,7 +31,9 @@ def result_of(tmp_path, kind, n_kills):
 def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
     result = result_of(tmp_path, kind, KILLS)
     assert result["finished"] >= 5  # every one of them equal to the run that was not killed
-    assert result["inside"] >= 5  # some kills came between the first byte of a checkpoint and its name
+    # Some kills came between the first byte of a checkpoint and its name. How many depends on the machine; a kill at
+    # every single write is tested without chance in test_stream_protocol.py.
+    assert result["inside"] >= 1
     assert result["lines"] == 396  # 400, less those that are not JSON
 
 
