@@ -70,7 +70,7 @@ def test_the_verdict_is_about_the_criterion():
         "equal opportunity",
     ]
     for audit in audits.values():
-        assert "pull apart in general" in " ".join(str(audit).split())
+        assert "conflict in general" in " ".join(str(audit).split())
     # The difference is in the positive rows alone, so over both outcomes it is half as large.
     assert opportunity.difference.value == pytest.approx(2 * odds.difference.value, abs=0.03)
     page = json.loads(audits["equalized_odds"].to_json())

@@ -44,6 +44,6 @@ def test_the_page_shows_the_outcomes_of_the_criterion(audits):
         page = pages[name]
         section = page[page.index('id="outcomes-title"') :].partition("</section>")[0]
         assert section.count("<svg") == shown
-        assert "pull apart in general" in section
+        assert "conflict in general" in section
         assert "<c>" not in section
         assert f"Average gap between two groups, {name.replace('_', ' ')}" in page

@@ -51,7 +51,7 @@ def error_lines(audit: AuditData, max_groups: int) -> Iterator[str]:
     if first.equalized_odds is not None:
         yield from wrap(f"Equalized odds: {_points(first.equalized_odds)}{_all_thresholds(audit)}.")
         if audit.settings.criterion == "demographic_parity":
-            yield from wrap("Demographic parity and equalized odds pull apart in general.")
+            yield from wrap("Demographic parity and equalized odds conflict in general.")
     if calibration.largest_error is not None and calibration.worst is not None:
         name = shorten(audit.groups[calibration.worst].name, _NAME_WIDTH - 1)
         yield from wrap(f"Largest expected calibration error (ECE), {name}: {_points(calibration.largest_error)}.")

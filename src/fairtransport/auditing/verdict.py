@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
 
-__all__ = ["PULL_APART", "Verdict", "among_whom", "form_verdict", "four_fifths_text", "points_text"]
+__all__ = ["CRITERIA_CONFLICT", "Verdict", "among_whom", "form_verdict", "four_fifths_text", "points_text"]
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
 #: Said wherever demographic parity and equalized odds are shown together.
-PULL_APART = (
-    "Demographic parity and equalized odds pull apart in general: where outcomes are not equally frequent in all "
-    "groups, scores that tell anything about them cannot satisfy both."
+CRITERIA_CONFLICT = (
+    "Demographic parity and equalized odds conflict in general: where outcomes are not equally frequent in all "
+    "groups, no informative score satisfies both."
 )
 
 _PARITY = "demographic_parity"
@@ -359,7 +359,7 @@ def _other_criterion(audit: AuditData) -> Iterator[str]:
         found = _gap(parity) if parity.different else f"no difference is established ({_p_text(parity)})"
         yield f"Among all people ({parity.criterion}), {found}."
     if audit.settings.criterion != _PARITY:
-        yield PULL_APART
+        yield CRITERIA_CONFLICT
 
 
 def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:

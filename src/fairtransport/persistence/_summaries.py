@@ -89,7 +89,7 @@ def summarise_map(
 def _summarise_inner(
     carry: QuantileMap, rows: NDArray[np.int64], people: int, grid: Grid | None, inner: slice
 ) -> tuple[QuantileMap, NDArray[np.int64], Change]:
-    """Summarise the knots with rows; those before and after them are nobody's scores and stay."""
+    """Summarise the knots with rows; those before and after them are not scores of people, and stay."""
     part, behind, _ = summarise_map(QuantileMap(carry.knots[inner], carry.images[inner]), rows[inner], people, grid)
     counted = np.flatnonzero(behind)  # without the points that extend the map at its ends
     kept = slice(counted[0], counted[-1] + 1)

@@ -3,7 +3,7 @@ r"""Randomised scores with the same distribution in every group given the label:
 The receiver operating characteristic (ROC) curve of a group can be lowered by randomising, but not raised. The highest
 curve that all groups can have is the pointwise minimum of their concave hulls. It is the hull of any of the groups, cut
 off by the lines through the segments of the minimum. A cut by a line joins all scores between its two ends into one
-class, in which people are told apart by a draw alone. So each cut randomises the score further, and all cuts together
+class, in which only a draw distinguishes people. So each cut randomises the score further, and all cuts together
 are a matrix of probabilities for each group.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_leaking_columns"]
 
-_MIN_ROWS = 20  # of the rarer label; a few rows are told apart by chance
+_MIN_ROWS = 20  # of the rarer label; a few rows are separated by chance
 _MAX_ERROR = 0.005  # relative to the error of always predicting the more frequent label
 
 

@@ -81,7 +81,7 @@ class RowScores:
         the same, where the model needs the stratum. ``unreadable``: cells
         of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
         category that training did not see. ``rare or unseen category``: the same where rare categories share an
-        indicator column; a model keeps no rare texts, so these are not told apart.
+        indicator column; a model keeps no rare texts, so these are not distinguished.
     """
 
     scores: NDArray[np.float64]

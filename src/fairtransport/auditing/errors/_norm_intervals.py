@@ -37,8 +37,8 @@ __all__ = ["N_DRAWS", "CorrectedEstimate", "interval_of_norm", "rate_noise", "sm
 N_DRAWS = 2000
 
 _STEP = 1e-6  # of the directional derivative
-_TIED = 2.0  # standard errors: groups that are closer cannot be told apart
-_FLAT = 1.0  # standard errors: differences at two thresholds that cannot be told apart
+_TIED = 2.0  # standard errors: groups that are closer are treated as equal
+_FLAT = 1.0  # standard errors: differences at two thresholds that are treated as equal
 _EQUAL = 1e-12  # a norm that is 0 but for rounding
 
 
@@ -82,7 +82,7 @@ def rate_noise(
 def tied_deviations(
     curves: NDArray[np.float64], noise: NDArray[np.float64], *, flat: bool = False
 ) -> NDArray[np.float64]:
-    r"""Return the figures of groups, with those that cannot be told from the highest or the lowest one set equal to it.
+    r"""Return the figures of groups, with those indistinguishable from the highest or the lowest one set equal to it.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def tied_deviations(
     noise : array of shape (n_draws, n_groups, k)
         Draws of their errors.
     flat : bool, default False
-        Also widen the difference of the highest and the lowest group to the largest of all k where it cannot be told
-        from it, for norms that are the largest of k.
+        Also widen the difference of the highest and the lowest group to the largest of all k where it is
+        indistinguishable from it, for norms that are the largest of k.
 
     Returns
     -------

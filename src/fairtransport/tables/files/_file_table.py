@@ -125,7 +125,7 @@ class FileTable:
     Attributes
     ----------
     names : tuple of str
-        Names of the columns in the first file. Columns of the same name are told apart by their positions, counted
+        Names of the columns in the first file. Columns of the same name are distinguished by their positions, counted
         from 1: ``race#2`` and ``race#5``.
     """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport._text import one_line, percent
-from fairtransport.auditing.verdict import PULL_APART, among_whom
+from fairtransport.auditing.verdict import CRITERIA_CONFLICT, among_whom
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ def collect_outcomes(audit: Audit) -> dict[str, object] | None:
         return None
     return {
         "title": f"{among_whom(audit)}, are the groups scored alike?",
-        "note": PULL_APART,
+        "note": CRITERIA_CONFLICT,
         "panels": [_panel(audit, label) for label in labels],
     }
 
