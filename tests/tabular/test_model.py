@@ -250,6 +250,16 @@ def test_measured_figures_are_those_of_the_metrics(blind):
     assert 0 < shown.floor["strong_pairwise_disparity"] < 0.05
 
 
+def test_distances_are_those_of_groups_with_thirty_rows(blind):
+    new = raw_people(1000, seed=10)
+    few = new.with_columns(sex=pl.when(pl.int_range(1000) < 5).then(pl.lit("x")).otherwise(pl.col("sex")))
+    model = make().fit(pl.concat([raw_people(), few]))
+    shown, alone = (measure_models({"cot": model}, table) for table in (few, few[5:]))
+    assert (shown.rows, shown.groups, shown.small_groups) == (1000, 3, 1)
+    for name in ("strong_pairwise_disparity", "rank_disparity"):
+        assert shown.figures["cot"][name] == pytest.approx(alone.figures["cot"][name])
+
+
 def test_small_groups_are_counted_and_one_label_has_no_area(blind):
     new = raw_people(40, seed=11)
     shown = measure_models({"cot": blind}, new.with_columns(hired=pl.lit("yes")))

@@ -319,11 +319,11 @@ def _show_held_out(shown: HeldOut) -> None:
         table.add_row(_TITLES[name], *row, _three(shown.floor.get(name)))
     print_table(table)
     if shown.small_groups:
-        few = "group has" if shown.small_groups == 1 else "groups have"
-        print_sentence(
-            f"Small groups: {shown.small_groups} {few} fewer than 30 of these rows, so that most of what they add to "
-            "the distances is chance."
-        )
+        small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
+        if shown.groups - shown.small_groups > 1:
+            print_sentence(f"Left out of the distances: {small}.")
+        else:
+            print_sentence(f"Distances are mostly chance: {small}.")
     for reason, rows in shown.set_aside.items():
         print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
 

@@ -53,7 +53,8 @@ class HeldOut:
     rows, groups : int
         Numbers of rows and of groups.
     small_groups : int
-        Groups with fewer than 30 of the rows, whose disparities are mostly noise.
+        Groups with fewer than 30 of the rows. Where at least two others are larger, disparities are those of the
+        larger ones, because the distances of a few rows are mostly chance; errors are those of all rows.
     set_aside : dict of str to int
         Rows that are not evaluated, by reason.
     figures : dict of str to dict
@@ -150,17 +151,28 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
     positive = rows.positive[compared]
     scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
+    figures = {name: _errors(scores, positive) for name, scores in scored.items()}
+    large = groups.counts >= MIN_GROUP_SIZE
+    if np.count_nonzero(large) > 1 and not large.all():
+        judged = np.flatnonzero(large[groups.codes])
+        compared = np.flatnonzero(compared)[judged]
+        scored = {name: scores[judged] for name, scores in scored.items()}
+        judged_groups = make_groups(groups.codes[judged])
+    else:
+        judged_groups, compared = groups, np.flatnonzero(compared)
     own = _criterion_disparity(models[last], rows, compared)
-    figures = {name: _figures(scores, positive, groups, own) for name, scores in scored.items()}
-    n_shuffles, floor = _SHUFFLES if len(groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
-    if len(groups) > 1:
-        options: dict[str, Any] = {"sensitive_features": groups, "n_shuffles": n_shuffles, "random_state": random_state}
+    for name, scores in scored.items():
+        figures[name] |= _disparities(scores, judged_groups, own)
+    n_shuffles, floor = _SHUFFLES if len(judged_groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
+    if len(judged_groups) > 1:
+        options: dict[str, Any] = {
+            "sensitive_features": judged_groups, "n_shuffles": n_shuffles, "random_state": random_state
+        }  # fmt: skip
         for name, metric in _DISPARITIES.items():
             floor[name] = noise_floor(metric, scored[last], **options).mean
         if own is not None and figures[last][own.name] is not None:
             floor[own.name] = noise_floor(own.metric, scored[last], within=own.within, **options).mean
-    small_groups = int(np.count_nonzero(groups.counts < MIN_GROUP_SIZE))
-    return HeldOut(positive.size, len(groups), small_groups, set_aside, figures, floor)
+    return HeldOut(positive.size, len(groups), int(np.count_nonzero(~large)), set_aside, figures, floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +184,7 @@ class _CriterionDisparity:
     within: NDArray[Any]
 
 
-def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[np.bool_]) -> _CriterionDisparity | None:
+def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[np.int64]) -> _CriterionDisparity | None:
     if model.criterion == "demographic_parity" and rows.strata is None:
         return None
     labels, strata = rows.positive[compared], None
@@ -180,7 +192,7 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
     if rows.strata is not None:
         known = model.known_strata
         strata = make_strata(rows.strata) if known is None else known.encode(rows.strata)
-        strata = strata.select(np.flatnonzero(compared))
+        strata = strata.select(compared)
         within = strata.codes
     shared: dict[str, Any] = {"strata": strata, "stratum_weight": getattr(model.estimator_, "stratum_weight", None)}
     if model.criterion == "demographic_parity":
@@ -193,16 +205,21 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
     return _CriterionDisparity(name, metric, (2 * within + labels).astype(str))
 
 
-def _figures(
-    scores: NDArray[np.float64], positive: NDArray[np.int64], groups: Groups, own: _CriterionDisparity | None
-) -> dict[str, float | None]:
+def _errors(scores: NDArray[np.float64], positive: NDArray[np.int64]) -> dict[str, float | None]:
     both = 0 < int(positive.sum()) < positive.size
-    figures: dict[str, float | None] = {
+    return {
         "error_rate": error_rate(positive, scores),
         "auc": float(roc_auc_score(positive, scores)) if both else None,
     }
-    for name, metric in _DISPARITIES.items():
-        figures[name] = metric(scores, sensitive_features=groups) if len(groups) > 1 else None
+
+
+def _disparities(
+    scores: NDArray[np.float64], groups: Groups, own: _CriterionDisparity | None
+) -> dict[str, float | None]:
+    figures: dict[str, float | None] = {
+        name: metric(scores, sensitive_features=groups) if len(groups) > 1 else None
+        for name, metric in _DISPARITIES.items()
+    }
     if own is not None:
         try:
             figures[own.name] = own.metric(scores, sensitive_features=groups)
