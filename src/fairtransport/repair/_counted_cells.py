@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.groups import Groups, make_groups
-from fairtransport.strata import Strata
+from fairtransport.strata import MOST_VALUES, Strata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
 
 __all__ = ["CountedCells", "cells_of"]
-
-_MOST_NUMBERS = 12  # different numbers of a column of strata, as in make_strata
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +55,10 @@ class CountedCells:
         values = [label if isinstance(label, tuple) else (label,) for label in cells.groups.labels]
         table = dict(zip(cells.groups.columns, zip(*values, strict=True), strict=True))
         for name in columns:
-            numbers = {
-                value for value in table[name] if isinstance(value, (int, float)) and not isinstance(value, bool)
-            }
-            if len(numbers) > _MOST_NUMBERS:
+            n_numbers = len({value for value in table[name] if _is_number(value)})
+            if n_numbers > MOST_VALUES:
                 raise ValueError(
-                    f"Column {name!r} of the strata has {len(numbers)} different numbers. Tables are compared within "
+                    f"Column {name!r} of the strata has {n_numbers} different numbers. Tables are compared within "
                     "the values of a column: add a column of ranges, or repair arrays, whose numbers are cut at "
                     "quantiles."
                 )
@@ -78,6 +74,16 @@ class CountedCells:
         for part in parts[1:]:
             total = total + part
         return cls(total, Strata(strata.select(nobody), (None,) * len(columns)), parts)
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or the text of one: all values of CSV files are text."""
+    if isinstance(value, bool) or value is None:
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _select(cells: GroupHistograms, index: NDArray[np.int64], groups: Groups) -> GroupHistograms:
