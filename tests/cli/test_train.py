@@ -107,8 +107,6 @@ def test_other_criteria_and_strata(run, here, method, options, name, title):
     ("options", "message"),
     [
         (("--criterion", "odds"), "--criterion must be one of demographic_parity, equalized_odds, equal_opportunity"),
-        (("--criterion", "equalized_odds", "--max-disparity", ".1"), "--max-disparity cannot be combined with --crit"),
-        (("--strata", "job", "--max-disparity", ".1"), "--max-disparity cannot be combined with --strata"),
         (("--criterion", "equalized_odds", "--method", "lr"), "--criterion cannot be combined with --method lr"),
         (("--method", "trees", "--amount", ".5"), "--amount cannot be combined with --method trees"),
         (("--method", "trees", "--parity-weight", "auto"), "--parity-weight must be a number with --method trees"),

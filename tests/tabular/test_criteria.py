@@ -153,6 +153,18 @@ def test_forged_strata_are_refused(tmp_path):
             ft.load(ft.save(forged, tmp_path / "forged.ft") or tmp_path / "forged.ft")
 
 
+@pytest.mark.filterwarnings("ignore:Parity cost most:fairtransport.FairnessWarning")
+@pytest.mark.parametrize(("criterion", "strata"), [("equalized_odds", []), ("demographic_parity", ["job"])])
+def test_a_limit_is_one_on_the_disparity_of_the_criterion(monkeypatch, criterion, strata):
+    monkeypatch.setattr("fairtransport.tabular._model._PARITY_WEIGHTS", (0.0, 0.3, 1.0))
+    kind = ft.DiscreteTransportClassifier(criterion=criterion)
+    loose, tight = (
+        make(kind, strata=strata, max_disparity=limit).fit(raw_people(1500)) for limit in (10.0, 0.1)
+    )  # fmt: skip
+    assert loose.estimator_.parity_weight == 0.0
+    assert 0.0 < tight.estimator_.parity_weight <= 1.0
+
+
 def test_invalid_strata_and_criteria():
     frame = raw_people(300)
     with pytest.raises(ValueError, match=r"The table has no column 'jobs' \(strata\)"):
@@ -165,9 +177,5 @@ def test_invalid_strata_and_criteria():
         make(cot(), strata="job").fit(frame)
     with pytest.raises(ValueError, match="a list that names each column once"):
         make(cot(), strata=["job", "job"]).fit(frame)
-    with pytest.raises(ValueError, match="cannot be combined with another criterion or with strata"):
-        make(cot(criterion="equalized_odds"), max_disparity=0.1).fit(frame)
-    with pytest.raises(ValueError, match="cannot be combined with another criterion or with strata"):
-        make(cot(), strata=["job"], max_disparity=0.1).fit(frame)
     with pytest.raises(ValueError, match="no stratum has rows of two groups"):
         make(cot(), strata=["copy"]).fit(frame.with_columns(copy=pl.col("sex")))

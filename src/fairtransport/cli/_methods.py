@@ -54,11 +54,6 @@ class MethodOptions:
                 raise misuse(f"{name} cannot be combined with --method {self.method}")
         if self.parity_weight == "auto" and self.method == "trees":
             raise misuse("--parity-weight must be a number with --method trees")
-        if self.max_disparity is not None and (other or self.strata):
-            raise misuse(
-                f"--max-disparity cannot be combined with {'--criterion' if other else '--strata'}: it limits the "
-                "demographic disparity; use --parity-weight or --amount"
-            )
         if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:

@@ -101,7 +101,7 @@ def run_train(
             metavar="X",
             min=0,
             help="Choose --parity-weight (or --amount, where that is given or does not apply) for the lowest error "
-            "with a strong pairwise demographic disparity (SPDD) of X on unseen rows.",
+            "with a disparity of X on unseen rows: SPDD, within labels or strata where these are compared.",
         ),
     ] = None,
     target: Annotated[

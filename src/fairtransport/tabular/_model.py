@@ -117,9 +117,9 @@ class TableModel(BaseEstimator):
     missing : {"set_aside", "group"}, default="set_aside"
         Whether rows without a group are left out of training or form a group, "missing".
     max_disparity : float, optional
-        Largest strong pairwise demographic disparity (SPDD) that new rows may show. The weight of an estimator with
-        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error. It
-        is a limit on demographic disparity, so it cannot be combined with another criterion or strata.
+        Largest disparity of the estimator's criterion, within ``strata`` if there are any, that new rows may show: for
+        demographic parity the strong pairwise demographic disparity (SPDD). The weight of an estimator with
+        ``parity_weight="auto"``, and the ``amount`` of others, is chosen by cross-validation for the least error.
     verbose : bool, default=False
         Show a progress bar while a weight or an amount is chosen.
 
@@ -252,6 +252,7 @@ class TableModel(BaseEstimator):
                 X,
                 positive,
                 sensitive_features=sensitive,
+                strata=strata,
                 parity_weights=_PARITY_WEIGHTS if automatic else None,
                 amounts=None if automatic else _AMOUNTS,
                 cv=_FOLDS,
@@ -283,11 +284,6 @@ class TableModel(BaseEstimator):
             if not _trains_for_parity(self.estimator):
                 raise ValueError(
                     f"max_disparity needs a method with an amount; {type(self.estimator).__name__} is none."
-                )
-            if self.strata or self.criterion != "demographic_parity":
-                raise ValueError(
-                    "max_disparity limits the demographic disparity, so it cannot be combined with another criterion "
-                    "or with strata; use parity_weight or amount."
                 )
 
     def _check_strata(self) -> None:
