@@ -1,4 +1,4 @@
-"""Calls of ``fit`` and ``predict_proba`` with ``sensitive_features``, for estimators and for pipelines of them."""
+"""Calls of ``fit`` and of predictions with ``sensitive_features``, for estimators and for pipelines of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 from sklearn import config_context
+from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 from fairtransport.groups import Groups
@@ -51,15 +52,21 @@ def fit_model(
 
 
 def takes_groups(model: Any) -> bool:
-    """Return whether a model's ``predict_proba`` takes ``sensitive_features``."""
-    return _has_parameter(last_step(model)[1].predict_proba, "sensitive_features")
+    """Return whether a model takes ``sensitive_features`` at prediction."""
+    last = last_step(model)[1]
+    return _has_parameter(last.predict if is_regressor(last) else last.predict_proba, "sensitive_features")
 
 
 def model_scores(model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None) -> NDArray[np.float64]:
-    """Return a model's probabilities of class 1, with groups and strata where given; see `positive_scores`."""
+    """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata where given.
+
+    See `positive_scores` for what probabilities have to be.
+    """
     given = {"sensitive_features": sensitive_features, "strata": strata}
     options = {name: value for name, value in given.items() if value is not None}
     with config_context(enable_metadata_routing=False):
+        if is_regressor(last_step(model)[1]):
+            return np.asarray(model.predict(X, **options), dtype=np.float64)
         return positive_scores(model.predict_proba(X, **options))
 
 

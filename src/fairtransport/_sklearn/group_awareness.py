@@ -32,7 +32,7 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
 
     Parameters
     ----------
-    model : classifier
+    model : classifier or regressor
         Fitted; a pipeline is as its last step.
     X, sensitive_features : optional
         Rows and their groups. A model of another library that takes ``sensitive_features`` at prediction is scored
@@ -65,7 +65,7 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
 
 
 def score_with_groups(model: Any, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
-    """Return the probability of class 1, with the groups where the model takes them at prediction."""
+    """Return the scores of a model, with the groups where it takes them at prediction; see `model_scores`."""
     return model_scores(model, X, sensitive_features=sensitive_features if takes_groups(model) else None)
 
 

@@ -1,4 +1,4 @@
-"""Validation of the labels of binary classifiers."""
+"""Validation of y: the labels of binary classifiers, and the numbers of regressors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["two_classes"]
+__all__ = ["real_targets", "two_classes"]
 
 
 def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -57,3 +57,41 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
             f"{classes.size} class{'' if classes.size == 1 else 'es'}."
         )
     return labels, classes
+
+
+def real_targets(y: Any, owner: str) -> NDArray[np.float64]:
+    """Return the values that a regressor is to predict.
+
+    Parameters
+    ----------
+    y : array-like
+        Finite numbers, of at least two values.
+    owner : str
+        Name of the estimator, for errors.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        When values are missing, infinite, text, or all the same.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must be real numbers.")
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y has values that are not numbers; {owner} predicts numbers. For two classes, use a classifier."
+        ) from None
+    for reason, count in (("missing", np.isnan(numbers).sum()), ("infinite", np.isinf(numbers).sum())):
+        if count:
+            raise ValueError(f"y has {count} {reason} values (NaN or infinity); remove those rows first.")
+    if numbers.size and np.ptp(numbers) == 0.0:
+        raise ValueError("y has the same value in every row, so there is nothing to predict.")
+    return np.asarray(numbers)
