@@ -1,4 +1,4 @@
-"""Labels of two classes, and which of them is positive.
+"""Labels of two classes, which of them is positive, and whether labels are classes or real numbers.
 
 The rule is scikit-learn's: the positive label is the larger one in sorted order, unless the user names another with
 ``pos_label``. Labels 0 and 1 (False and True) are recognised even where only one of them occurs.
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["is_positive", "positive_label"]
+__all__ = ["MOST_CLASS_NUMBERS", "TASKS", "infer_task", "is_positive", "positive_label", "task_of_numbers"]
+
+#: What the labels of a table are: two classes, or real numbers.
+TASKS = ("classification", "regression")
+#: Whole numbers with at most so many different values may be classes as well as measurements.
+MOST_CLASS_NUMBERS = 20
 
 
 def positive_label(labels: Sequence[Any], pos_label: Any = None, *, source: str) -> Any:
@@ -100,6 +105,53 @@ def is_positive(y_true: ArrayLike, pos_label: Any = None, *, size: int, name: st
         raise ValueError(f"{name} has {n_missing} missing labels; remove those rows first.")
     positive_one = positive_label(_distinct(labels, name).tolist(), pos_label, source=name)
     return np.asarray(labels == positive_one, dtype=bool)
+
+
+def infer_task(y: ArrayLike, *, name: str = "y_true") -> str:
+    """Return whether labels are of two classes or real numbers.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+    name : str, default="y_true"
+        Name of the argument, for errors.
+
+    Returns
+    -------
+    {"classification", "regression"}
+        Text, booleans and at most two different numbers are classes; fractions, and whole numbers with more than 20
+        different values, are real numbers.
+
+    Raises
+    ------
+    ValueError
+        Where labels are a few whole numbers, more than two.
+
+    Examples
+    --------
+    >>> infer_task([0, 1, 1]), infer_task([0.2, 1.7, 2.5]), infer_task(range(100))
+    ('classification', 'regression', 'regression')
+    """
+    labels = check_column(np.asarray(y), name=name)
+    if labels.dtype.kind not in "iuf" or not labels.size:
+        return "classification"
+    known = labels[np.isfinite(labels)] if labels.dtype.kind == "f" else labels
+    if not known.size or np.count_nonzero(known == known.min()) + np.count_nonzero(known == known.max()) >= known.size:
+        return "classification"
+    whole = bool(labels.dtype.kind in "iu" or np.all(known == np.rint(known)))
+    return task_of_numbers(np.unique(known).size if whole else known.size, whole=whole, source=name)
+
+
+def task_of_numbers(n_distinct: int, *, whole: bool, source: str) -> str:
+    """Return the task of numeric labels with so many different values; see `infer_task`."""
+    if n_distinct <= 2:
+        return "classification"
+    if whole and n_distinct <= MOST_CLASS_NUMBERS:
+        raise ValueError(
+            f"{source} has {n_distinct} different whole numbers, which may be classes or measurements. Give "
+            'task="regression" if they are measurements; labels of classes must be two.'
+        )
+    return "regression"
 
 
 def _distinct(labels: NDArray[Any], name: str) -> NDArray[Any]:
