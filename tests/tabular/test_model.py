@@ -141,10 +141,10 @@ def test_read_rows_gives_what_measuring_and_adjusting_need(blind):
     new = raw_people(300, seed=8)
     rows = blind.read_rows(new)
     assert rows.X.shape == (300, blind.estimator_.n_features_in_)
-    assert rows.positive.tolist() == (new["hired"] == "yes").cast(int).to_list()
+    assert rows.labels.tolist() == (new["hired"] == "yes").cast(int).to_list()
     assert rows.sensitive_features["sex"].tolist() == new["sex"].to_list()
     unlabelled = blind.read_rows(new.drop("hired"), labelled=False)
-    assert unlabelled.positive.size == 0
+    assert unlabelled.labels.size == 0
     strange = new.with_columns(sex=pl.Series(["other"] * 5 + new["sex"].to_list()[5:]))
     assert blind.read_rows(strange).set_aside == {"unknown group": 5}
     assert blind.read_rows(strange, new_groups=True).sensitive_features["sex"].tolist()[:5] == ["other"] * 5

@@ -20,11 +20,12 @@ _MIN_ROWS = 20  # of the rarer label; a few rows are separated by chance
 _MAX_ERROR = 0.005  # relative to the error of always predicting the more frequent label
 
 
-def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, positive: NDArray[np.int64]) -> list[str]:
+def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[Any]) -> list[str]:
     """Return the names of the raw columns that predict the label by themselves, almost without error.
 
-    A numeric column is judged by the area under the ROC curve, a column of categories by the error of the more frequent
-    label among the *other* rows of the same category, so that many rare categories are no evidence.
+    For two classes, a numeric column is judged by the area under the ROC curve, a column of categories by the error of
+    the more frequent label among the *other* rows of the same category, so that many rare categories are no evidence.
+    For numbers, they are judged by the correlation of ranks, and by the squared error of the mean of the other rows.
 
     Parameters
     ----------
@@ -32,27 +33,65 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, positive: NDArray[
         The encoding of each raw column.
     X : csr_matrix of shape (n_rows, n_columns)
         The encoded rows.
-    positive : array of int of shape (n_rows,)
-        1 for the positive label, 0 otherwise.
+    labels : array of shape (n_rows,)
+        Integers: 1 for the positive label, 0 otherwise. Floating-point numbers: the values to predict.
 
     Returns
     -------
     list of str
     """
-    n_positive = int(positive.sum())
-    rarer = min(n_positive, positive.size - n_positive)
-    if rarer < _MIN_ROWS:
+    judge = _ClassJudge(labels) if labels.dtype.kind in "iub" else _NumberJudge(labels)
+    if judge.n_rows < _MIN_ROWS:
         return []
     columns, names, start = X.tocsc(), [], 0
     for plan in plans:
         block, start = columns[:, start : start + plan.width], start + plan.width
         if plan.kind == "words":
-            leaks = _category_errors(block, positive) <= _MAX_ERROR * rarer
+            leaks = judge.told_by_category(block)
         else:
-            leaks = any(_separates(block[:, [part]].toarray()[:, 0], positive) for part in range(block.shape[1]))
+            leaks = any(judge.told_by_number(block[:, [part]].toarray()[:, 0]) for part in range(block.shape[1]))
         if leaks:
             names.append(plan.name)
     return names
+
+
+class _ClassJudge:
+    """Judges columns against labels 0 and 1."""
+
+    def __init__(self, positive: NDArray[np.int64]) -> None:
+        self._positive = positive
+        n_positive = int(positive.sum())
+        self.n_rows = min(n_positive, positive.size - n_positive)  # of the rarer label
+
+    def told_by_number(self, values: NDArray[np.float64]) -> bool:
+        return _separates(values, self._positive)
+
+    def told_by_category(self, block: Any) -> bool:
+        return _category_errors(block, self._positive) <= _MAX_ERROR * self.n_rows
+
+
+class _NumberJudge:
+    """Judges columns against numbers."""
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self._numbers = numbers - numbers.mean()
+        self._ranks = rankdata(numbers) - (numbers.size + 1) / 2
+        self.n_rows = numbers.size
+
+    def told_by_number(self, values: NDArray[np.float64]) -> bool:
+        ranks = rankdata(values) - (values.size + 1) / 2
+        scale = float(np.sqrt((ranks @ ranks) * (self._ranks @ self._ranks)))
+        return bool(scale > 0 and abs(ranks @ self._ranks) >= (1 - _MAX_ERROR / 2) * scale)
+
+    def told_by_category(self, block: Any) -> bool:
+        sizes, sums = np.asarray(block.sum(axis=0)).ravel(), np.asarray(block.T @ self._numbers).ravel()
+        squares = np.asarray(block.T @ self._numbers**2).ravel()
+        several = sizes > 1  # the only row of a category is predicted by nobody
+        means = sums[several] / sizes[several]
+        within = squares[several] - sizes[several] * means**2
+        errors = (within * (sizes[several] / (sizes[several] - 1)) ** 2).sum()
+        outside = self._numbers @ self._numbers - squares[several].sum()
+        return bool(errors + outside <= _MAX_ERROR * (self._numbers @ self._numbers))
 
 
 def _separates(values: NDArray[np.float64], positive: NDArray[np.int64]) -> bool:

@@ -1,18 +1,118 @@
-"""The two labels of a raw table, as text."""
+"""The labels of a raw table: two classes as text, or numbers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from fairtransport._labels import positive_label
-from fairtransport.tabular.value_parsing import normalize_text, number_parser
+from fairtransport.tabular.value_parsing import encode_text, normalize_text, number_parser, parse_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["order_labels"]
+__all__ = ["ClassLabels", "LabelReader", "NumberLabels", "infer_task", "order_labels"]
+
+_FEW_VALUES = 20  # whole numbers of so many values or fewer may be classes
+
+
+class LabelReader(Protocol):
+    """Reads a column of labels."""
+
+    def read(self, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the label of each row as a model takes it, and whether it has one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLabels:
+    """Reads a column of two classes: 1 for the positive one, 0 for the other.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    classes : ndarray of str of shape (2,)
+        The positive one last.
+    """
+
+    name: str
+    classes: NDArray[Any]
+
+    def read(self, column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return 1 where a row has the positive label, and whether it has a label; other labels raise."""
+        words, codes = encode_text(column, self.name)
+        n_unknown = len({*words} - {*self.classes.tolist()})
+        if n_unknown:
+            raise ValueError(
+                f"Column {self.name!r} has {n_unknown} label{'s' * (n_unknown > 1)} that the training rows did "
+                "not have; write them as they were there."
+            )
+        positive = [int(word == self.classes[1]) for word in words]
+        return np.array([*positive, 0], dtype=np.int64)[codes], codes >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class NumberLabels:
+    """Reads a column of numbers.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    decimal : {".", ","}
+    """
+
+    name: str
+    decimal: str
+
+    def read(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the number of each row, and whether it has one; text that is no number raises."""
+        values, n_unreadable = parse_numbers(column, self.name, self.decimal)
+        if n_unreadable:
+            raise ValueError(
+                f"Column {self.name!r} has {n_unreadable:,} labels that are not numbers; a regressor predicts numbers."
+            )
+        known = np.isfinite(values)
+        return np.where(known, values, 0.0), known
+
+
+def infer_task(column: Any, name: str, decimal: str) -> str:
+    """Return whether a column of labels is for classification or for regression.
+
+    Parameters
+    ----------
+    column : column
+    name : str
+    decimal : {".", ","}
+
+    Returns
+    -------
+    {"classification", "regression"}
+        Two labels, or text, are for classification; numbers of more values for regression.
+
+    Raises
+    ------
+    ValueError
+        When the labels are few whole numbers, which may be classes or amounts.
+
+    Examples
+    --------
+    >>> infer_task(["yes", "no", "yes"], "hired", "."), infer_task([1250.5, 980.0, 2100.25], "income", ".")
+    ('classification', 'regression')
+    """
+    words, _ = encode_text(column, name)
+    read = number_parser(decimal)
+    numbers = [number for number in map(read, words) if number is not None]
+    if len(words) <= 2 or len(numbers) < len(words):
+        return "classification"
+    if len(words) <= _FEW_VALUES and all(number.is_integer() for number in numbers):
+        raise ValueError(
+            f"Column {name!r} has {len(words)} different whole numbers, which may be amounts or classes. For amounts, "
+            'set task="regression"; for classes, make a column of two labels first.'
+        )
+    return "regression"
 
 
 def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:

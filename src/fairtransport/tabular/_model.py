@@ -1,13 +1,12 @@
-"""Models of raw tables: an encoder and a classifier, as ``fairtransport train`` saves them."""
+"""Models of raw tables: an encoder and a classifier or regressor, as ``fairtransport train`` saves them."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
@@ -16,12 +15,12 @@ from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import criterion_of
-from fairtransport.groups import make_groups
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._label_leakage import find_leaking_columns
-from fairtransport.tabular._labels import order_labels
-from fairtransport.tabular._strata_columns import find_numeric, read_strata
+from fairtransport.tabular._labels import ClassLabels, NumberLabels, order_labels
+from fairtransport.tabular._strata_columns import find_numeric
+from fairtransport.tabular._table_rows import NEW_GROUP, NO_GROUP, RowReader, RowScores, TableRows
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
@@ -31,81 +30,34 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
+    from fairtransport.tabular._labels import LabelReader
 
-__all__ = ["RowScores", "TableModel", "TableRows", "score_rows"]
+__all__ = ["TableModel", "score_rows"]
 
-NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Encoded rows of a raw table.
-
-    Parameters
-    ----------
-    kept : ndarray of bool
-        Which rows of the table these are; the others have no label or no known group.
-    X : csr_matrix
-        Encoded features.
-    positive : ndarray of int
-        1 where a row has the positive label; empty where labels were not read.
-    sensitive_features : dict of str to ndarray
-        The sensitive columns, as text.
-    set_aside : dict of str to int
-        Rows of the table that are not among these, by reason.
-    strata : dict of str to ndarray, optional
-        The columns of the strata; None without any.
-    """
-
-    kept: NDArray[np.bool_]
-    X: Any
-    positive: NDArray[np.int64]
-    sensitive_features: dict[str, NDArray[Any]]
-    set_aside: dict[str, int]
-    strata: dict[str, NDArray[Any]] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class RowScores:
-    """Scores of the rows of a raw table.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        Probabilities of the positive label; NaN where a row has no score.
-    counts : dict of str to int
-        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unknown stratum``:
-        the same, where the model needs the stratum. ``unreadable``: cells
-        of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
-        category that training did not see. ``rare or unseen category``: the same where rare categories share an
-        indicator column; a model keeps no rare texts, so these are not distinguished.
-    """
-
-    scores: NDArray[np.float64]
-    counts: dict[str, int]
-
-
 class TableModel(BaseEstimator):
-    """Classifier of raw tables: encodes the columns, fits the classifier, and scores raw rows.
+    """Model of raw tables: encodes the columns, fits a classifier or regressor, and scores raw rows.
 
     Parameters
     ----------
-    estimator : classifier
+    estimator : classifier or regressor
         `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
         `fairtransport.boosting.TransportBoostingClassifier`, `fairtransport.QuantileRepairClassifier` around a
-        classifier, or a classifier of scikit-learn. Its ``criterion`` is the one that is trained for.
+        classifier, or a classifier of scikit-learn; or the regressor of the same name. Its ``criterion`` is the one
+        that is trained for.
     label : str
-        Column of the labels, of two classes.
+        Column of the labels: two classes for a classifier, numbers for a regressor.
     sensitive_features : sequence of str
         Columns of the groups. They are features only with ``aware=True``.
     strata : sequence of str, default=()
         Columns within whose values groups are compared (conditional parity); numbers are cut at quantiles, see
         `fairtransport.strata.make_strata`. They are features as well, unless dropped.
     positive : str, optional
-        The label whose probability is the score; the larger one by default.
+        The label whose probability is the score of a classifier; the larger one by default.
     aware : bool, default=False
         Whether the sensitive columns are features as well.
     drop : sequence of str, default=()
@@ -126,10 +78,10 @@ class TableModel(BaseEstimator):
     Attributes
     ----------
     encoder_ : TableEncoder
-    estimator_ : classifier
-        Fitted to the encoded rows, with labels 0 and 1.
+    estimator_ : classifier or regressor
+        Fitted to the encoded rows; a classifier with labels 0 and 1.
     classes_ : ndarray of shape (2,)
-        The two labels as text, the positive one last.
+        The two labels of a classifier as text, the positive one last.
     set_aside_ : dict of str to int
         Training rows without label or group.
     numeric_strata_ : list of str
@@ -140,7 +92,7 @@ class TableModel(BaseEstimator):
     Notes
     -----
     ``fit`` takes one table that includes labels and groups, so scikit-learn's searches do not apply to this class; they
-    apply to the encoder and the classifier. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are the
+    apply to the encoder and the estimator. Labels and groups are compared as text: ``1``, ``1.0`` and ``" 1"`` are the
     same.
 
     Examples
@@ -191,7 +143,7 @@ class TableModel(BaseEstimator):
     # ------------------------------------------------------------------------------------------------------- fitting
 
     def fit(self, table: Any) -> Self:
-        """Fit the encoder and the classifier to a raw table.
+        """Fit the encoder and the estimator to a raw table.
 
         Parameters
         ----------
@@ -205,9 +157,13 @@ class TableModel(BaseEstimator):
         self._check_parameters()
         columns = read_table(table)
         self._check_columns(columns)
-        words, codes = encode_text(columns[self.label], self.label)
-        self.classes_ = order_labels(words, codes, self.label, self.positive)
-        kept, set_aside = self._usable(columns, codes >= 0)
+        if self.task == "classification":
+            words, codes = encode_text(columns[self.label], self.label)
+            self.classes_ = order_labels(words, codes, self.label, self.positive)
+        self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
+        labels, has_label = self._labels().read(columns[self.label])
+        reader = self._reader()
+        kept, set_aside = reader.usable(columns, has_label)
         chosen = np.flatnonzero(kept)
         if not chosen.size:
             reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
@@ -222,23 +178,23 @@ class TableModel(BaseEstimator):
             sparse_output=True,
         )
         X = self.encoder_.fit(features).transform(features)
-        positive = (codes[kept] == words.index(str(self.classes_[1]))).astype(np.int64)
+        labels = labels[kept]
         self.set_aside_ = set_aside
-        self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, positive)
+        self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, labels)
         if self.leaking_columns_:
             warn_caller(
                 f"The labels can be told almost without error from {say_columns(self.leaking_columns_)} alone. What is "
                 "known only after the label does not belong to the features: leave it out with drop=.",
                 FairnessWarning,
             )
-        self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
-        self.estimator_ = self._fit_estimator(X, positive, self._groups(columns, kept), self._strata(columns, kept))
+        groups, strata = reader.groups_of(columns, kept), reader.strata_of(columns, kept)
+        self.estimator_ = self._fit_estimator(X, labels, groups, strata)
         return self
 
     def _fit_estimator(
         self,
         X: Any,
-        positive: NDArray[np.int64],
+        labels: NDArray[Any],
         sensitive: dict[str, NDArray[Any]],
         strata: dict[str, NDArray[Any]] | None,
     ) -> Any:
@@ -250,7 +206,7 @@ class TableModel(BaseEstimator):
             curve = frontier(
                 self.estimator,
                 X,
-                positive,
+                labels,
                 sensitive_features=sensitive,
                 strata=strata,
                 parity_weights=_PARITY_WEIGHTS if automatic else None,
@@ -262,8 +218,8 @@ class TableModel(BaseEstimator):
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
         if not _trains_for_parity(model):
-            return model.fit(X, positive)
-        return fit_model(model, X, positive, sensitive_features=sensitive, strata=strata)
+            return model.fit(X, labels)
+        return fit_model(model, X, labels, sensitive_features=sensitive, strata=strata)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.label, str):
@@ -278,6 +234,8 @@ class TableModel(BaseEstimator):
             raise ValueError(f"Column {self.label!r} is the label and cannot be a group as well.")
         self._check_strata()
         check_flag(self.aware, name="aware")
+        if self.positive is not None and self.task == "regression":
+            raise ValueError("positive is the label of a class; a regressor predicts numbers.")
         check_choice(self.missing, ("set_aside", "group"), name="missing")
         if self.max_disparity is not None:
             check_real(self.max_disparity, name="max_disparity")
@@ -329,8 +287,13 @@ class TableModel(BaseEstimator):
         return getattr(getattr(self.estimator_, "repair_", None), "strata_", None) is not None
 
     @property
+    def task(self) -> str:
+        """Whether labels are classes ("classification") or numbers ("regression"), as the estimator takes them."""
+        return "regression" if is_regressor(self.estimator) else "classification"
+
+    @property
     def criterion(self) -> str:
-        """The criterion of the classifier; demographic parity for one that has none."""
+        """The criterion of the estimator; demographic parity for one that has none."""
         return criterion_of(getattr(self.estimator, "criterion", None))
 
     @property
@@ -341,7 +304,7 @@ class TableModel(BaseEstimator):
         return list(dict.fromkeys([*self.encoder_.names, *groups, *(self.strata if self.needs_strata else ())]))
 
     def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
-        """Return the rows of a raw table as the classifier takes them, to evaluate or to update it.
+        """Return the rows of a raw table as the estimator takes them, to evaluate or to update it.
 
         Parameters
         ----------
@@ -365,24 +328,17 @@ class TableModel(BaseEstimator):
         absent = [name for name in needed if name not in columns]
         if absent:
             raise ValueError(f"The table has no {say_columns(absent)}, which the model was trained with.")
-        positive = np.empty(0, dtype=np.int64)
+        labels: NDArray[Any] = np.empty(0, dtype=np.int64)
         has_label = np.ones(len(columns[needed[0]]), dtype=bool)
         if labelled:
-            words, codes = encode_text(columns[self.label], self.label)
-            n_unknown = len({*words} - {*self.classes_.tolist()})
-            if n_unknown:
-                raise ValueError(
-                    f"Column {self.label!r} has {n_unknown} label{'s' * (n_unknown > 1)} that the training rows did "
-                    "not have; write them as they were there."
-                )
-            has_label, classes = codes >= 0, [self.classes_.tolist().index(word) for word in words]
-            positive = np.array([*classes, 0], dtype=np.int64)[codes]
-        kept, set_aside = self._usable(columns, has_label, known=None if new_groups else self.known_groups)
+            labels, has_label = self._labels().read(columns[self.label])
+        reader = self._reader()
+        kept, set_aside = reader.usable(columns, has_label, **({} if new_groups else self._known()))
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
-        strata = self._strata(columns, kept) if {*self.strata} <= {*columns} else None
-        groups = self._groups(columns, kept)
-        return TableRows(kept, X, positive[kept] if labelled else positive, groups, set_aside, strata)
+        strata = reader.strata_of(columns, kept) if {*self.strata} <= {*columns} else None
+        groups = reader.groups_of(columns, kept)
+        return TableRows(kept, X, labels[kept] if labelled else labels, groups, set_aside, strata)
 
     def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
         """Return the scores of rows that `read_rows` returned."""
@@ -410,16 +366,17 @@ class TableModel(BaseEstimator):
             raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
         n_rows = len(columns[self.columns[0]])
         kept, counts = np.ones(n_rows, dtype=bool), {NO_GROUP: 0, NEW_GROUP: 0}
+        reader = self._reader()
         if self.needs_groups:
-            kept, without = self._usable(columns, kept, known=self.known_groups)
+            kept, without = reader.usable(columns, kept, **self._known())
             counts |= without
         scores = np.full(n_rows, np.nan)
         chosen = np.flatnonzero(kept)
         if chosen.size:
             features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
             X, cell_counts = self.encoder_.transform_counted(features)
-            groups = self._groups(columns, kept) if self.needs_groups else {}
-            strata = self._strata(columns, kept) if self.needs_strata else None
+            groups = reader.groups_of(columns, kept) if self.needs_groups else {}
+            strata = reader.strata_of(columns, kept) if self.needs_strata else None
             scores[kept] = self.score_encoded(TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata))
             counts |= cell_counts
         return RowScores(scores, counts)
@@ -438,44 +395,18 @@ class TableModel(BaseEstimator):
         strata: Strata | None = getattr(holder, "strata_", None)
         return strata
 
-    def _usable(
-        self, columns: dict[str, Any], has_label: NDArray[np.bool_], *, known: Groups | None = None
-    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        """Return which rows have a label and a usable group, and count the others by reason."""
-        words = [encode_text(columns[name], name) for name in self.sensitive_features]
-        has_group = np.ones(has_label.size, dtype=bool)
-        if self.missing == "set_aside":
-            for _, codes in words:
-                has_group &= codes >= 0
-        usable = has_label & has_group
-        counts = {NO_LABEL: int(np.count_nonzero(~has_label)), NO_GROUP: int(np.count_nonzero(has_label & ~has_group))}
-        if known is not None and usable.any():
-            is_known = np.zeros(has_label.size, dtype=bool)
-            is_known[usable] = _are_known(known, self._groups(columns, usable))
-            counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
-            usable &= is_known
-        if known is not None and self.needs_strata and usable.any():
-            strata = cast("Strata", self.known_strata)
-            new = np.zeros(has_label.size, dtype=bool)
-            new[usable] = strata.encode(self._strata(columns, usable)).codes == len(strata)
-            counts[NEW_STRATUM] = int(np.count_nonzero(new))
-            usable &= ~new
-        return usable, {reason: rows for reason, rows in counts.items() if rows}
+    def _known(self) -> dict[str, Any]:
+        """Return the groups, and the strata that scoring needs, of the training rows."""
+        groups = self.known_groups
+        return {"groups": groups, "strata": self.known_strata if groups is not None and self.needs_strata else None}
 
-    def _groups(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        """Return the sensitive columns as text; a missing value is the text "missing"."""
-        groups = {}
-        for name in self.sensitive_features:
-            words, codes = encode_text(columns[name], name)
-            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
-        return groups
+    def _labels(self) -> LabelReader:
+        if self.task == "regression":
+            return NumberLabels(self.label, self.decimal)
+        return ClassLabels(self.label, self.classes_)
 
-    def _strata(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
-        """Return the columns of the strata, or None without any."""
-        if not self.strata:
-            return None
-        rows = np.flatnonzero(kept)
-        return read_strata(columns, self.strata, rows, numeric=self.numeric_strata_, decimal=self.decimal)
+    def _reader(self) -> RowReader:
+        return RowReader(self.sensitive_features, self.strata, self.numeric_strata_, self.missing, self.decimal)
 
 
 def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
@@ -508,10 +439,3 @@ def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | No
 def _trains_for_parity(estimator: Any) -> bool:
     """Return whether ``fit`` takes groups; a method without a signature to tell does not."""
     return "sensitive_features" in inspect.signature(estimator.fit).parameters
-
-
-def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    groups = make_groups(sensitive, grouping=known.grouping, max_groups=len(next(iter(sensitive.values()))) + 1)
-    labels = ({*known.labels} - {*known.pools}) | {*known.pooled, *known.dropped}
-    table = np.array([label in labels for label in groups.labels], dtype=bool)
-    return np.logical_and.reduce([table[codes] for codes in groups.memberships])

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.tabular._model import TableModel, TableRows
+    from fairtransport.tabular._model import TableModel
+    from fairtransport.tabular._table_rows import TableRows
 
 __all__ = ["HeldOut", "measure_models", "split_table"]
 
@@ -134,12 +135,12 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     """
     last = list(models)[-1]
     rows = models[last].read_rows(table)
-    if not rows.positive.size:
+    if not rows.labels.size:
         raise ValueError("No held-out row has a label and a group that the training rows have.")
     sensitive, set_aside, compared = (
         rows.sensitive_features,
         dict(rows.set_aside),
-        np.ones(rows.positive.size, dtype=bool),
+        np.ones(rows.labels.size, dtype=bool),
     )
     known = models[last].known_groups
     groups = make_groups(sensitive)
@@ -149,7 +150,7 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         groups = make_groups(codes[compared])
         if not compared.all():
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
-    positive = rows.positive[compared]
+    positive = rows.labels[compared]
     scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
     figures = {name: _errors(scores, positive) for name, scores in scored.items()}
     large = groups.counts >= MIN_GROUP_SIZE
@@ -187,7 +188,7 @@ class _CriterionDisparity:
 def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[np.int64]) -> _CriterionDisparity | None:
     if model.criterion == "demographic_parity" and rows.strata is None:
         return None
-    labels, strata = rows.positive[compared], None
+    labels, strata = rows.labels[compared], None
     within: NDArray[Any] = np.zeros(labels.size, dtype=np.int64)
     if rows.strata is not None:
         known = model.known_strata

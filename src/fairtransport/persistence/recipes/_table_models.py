@@ -1,4 +1,4 @@
-"""Recipes of models of raw tables: the encoding of each column, and the classifier."""
+"""Recipes of models of raw tables: the encoding of each column, and the classifier or regressor."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._checks import (
@@ -77,14 +78,20 @@ def _is_consistent_model(model: Any) -> bool:
     names = (model.label, *model.sensitive_features)
     if isinstance(model.sensitive_features, str) or not all(isinstance(name, str) for name in names):
         return False
-    two = model.classes_.size == 2 and all(isinstance(word, str) for word in model.classes_.tolist())
+    if is_regressor(model.estimator):
+        labelled = is_regressor(model.estimator_) and not hasattr(model, "classes_")
+    else:
+        words = getattr(model, "classes_", np.empty(0)).tolist()
+        labelled = _is_binary_classifier(model.estimator_) and [*map(type, words)] == [str, str]
     width = sum(plan.width for plan in model.encoder_.plans_) if hasattr(model.encoder_, "plans_") else -1
     groups = getattr(getattr(model.estimator_, "repair_", model.estimator_), "groups_", None)
     fits = groups is None or tuple(groups.columns) == tuple(model.sensitive_features)
     strata = model.known_strata
     fits &= strata is None or tuple(strata.columns) == tuple(model.strata)
     fits &= {*model.numeric_strata_} <= {*model.strata} and {*model.strata}.isdisjoint(names)
-    return bool(two and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width)
+    return bool(
+        labelled and fits and model.missing in {"set_aside", "group"} and model.estimator_.n_features_in_ == width
+    )
 
 
 def _is_binary_classifier(value: Any) -> bool:
@@ -121,12 +128,12 @@ RECIPES = (
         attributes={
             "classes_": label_array(1),
             "encoder_": lambda value: type(value).__name__ == "TableEncoder",
-            "estimator_": _is_binary_classifier,
+            "estimator_": is_estimator,
             "leaking_columns_": list_of(is_text),
             "numeric_strata_": list_of(is_text),
             "set_aside_": dict_of(is_count),
         },
-        required=("classes_", "encoder_", "estimator_", "numeric_strata_"),
+        required=("encoder_", "estimator_", "numeric_strata_"),
         params={
             "aware": is_bool,
             "categorical": _NAMES,

@@ -1,0 +1,148 @@
+"""Rows of a raw table: which can be used, and their groups and strata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport.groups import make_groups
+from fairtransport.tabular._strata_columns import read_strata
+from fairtransport.tabular.value_parsing import encode_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.strata import Strata
+
+__all__ = ["NEW_GROUP", "NO_GROUP", "RowReader", "RowScores", "TableRows"]
+
+NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Encoded rows of a raw table.
+
+    Parameters
+    ----------
+    kept : ndarray of bool
+        Which rows of the table these are; the others have no label or no known group.
+    X : csr_matrix
+        Encoded features.
+    labels : ndarray
+        1 where a row has the positive label and 0 elsewhere; the numbers to predict for a regressor. Empty where labels
+        were not read.
+    sensitive_features : dict of str to ndarray
+        The sensitive columns, as text.
+    set_aside : dict of str to int
+        Rows of the table that are not among these, by reason.
+    strata : dict of str to ndarray, optional
+        The columns of the strata; None without any.
+    """
+
+    kept: NDArray[np.bool_]
+    X: Any
+    labels: NDArray[Any]
+    sensitive_features: dict[str, NDArray[Any]]
+    set_aside: dict[str, int]
+    strata: dict[str, NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores of the rows of a raw table.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        Probabilities of the positive label, or a regressor's predictions; NaN where a row has no score.
+    counts : dict of str to int
+        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unknown stratum``:
+        the same, where the model needs the stratum. ``unreadable``: cells
+        of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
+        category that training did not see. ``rare or unseen category``: the same where rare categories share an
+        indicator column; a model keeps no rare texts, so these are not distinguished.
+    """
+
+    scores: NDArray[np.float64]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads the groups and strata of raw rows.
+
+    Parameters
+    ----------
+    sensitive_features : sequence of str
+        Columns of the groups.
+    strata, numeric_strata : sequence of str
+        Columns of the strata, and which of them are numbers.
+    missing : {"set_aside", "group"}
+        Whether rows without a group are left out or form a group, "missing".
+    decimal : {".", ","}
+    """
+
+    sensitive_features: Sequence[str]
+    strata: Sequence[str]
+    numeric_strata: Sequence[str]
+    missing: str
+    decimal: str
+
+    def usable(
+        self,
+        columns: dict[str, Any],
+        has_label: NDArray[np.bool_],
+        *,
+        groups: Groups | None = None,
+        strata: Strata | None = None,
+    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        """Return which rows have a label and a usable group, and count the others by reason.
+
+        With ``groups``, or ``strata``, rows of others than these are not usable.
+        """
+        has_group = np.ones(has_label.size, dtype=bool)
+        if self.missing == "set_aside":
+            for name in self.sensitive_features:
+                has_group &= encode_text(columns[name], name)[1] >= 0
+        usable = has_label & has_group
+        counts = {NO_LABEL: int(np.count_nonzero(~has_label)), NO_GROUP: int(np.count_nonzero(has_label & ~has_group))}
+        if groups is not None and usable.any():
+            is_known = np.zeros(has_label.size, dtype=bool)
+            is_known[usable] = _are_known(groups, self.groups_of(columns, usable))
+            counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
+            usable &= is_known
+        if strata is not None and usable.any():
+            new = np.zeros(has_label.size, dtype=bool)
+            new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
+            counts[NEW_STRATUM] = int(np.count_nonzero(new))
+            usable &= ~new
+        return usable, {reason: rows for reason, rows in counts.items() if rows}
+
+    def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """Return the sensitive columns as text; a missing value is the text "missing"."""
+        groups = {}
+        for name in self.sensitive_features:
+            words, codes = encode_text(columns[name], name)
+            groups[name] = np.array([*words, "missing"], dtype=object)[codes[kept]]
+        return groups
+
+    def strata_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]] | None:
+        """Return the columns of the strata, or None without any."""
+        if not self.strata:
+            return None
+        return read_strata(
+            columns, self.strata, np.flatnonzero(kept), numeric=self.numeric_strata, decimal=self.decimal
+        )
+
+
+def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    groups = make_groups(sensitive, grouping=known.grouping, max_groups=len(next(iter(sensitive.values()))) + 1)
+    labels = ({*known.labels} - {*known.pools}) | {*known.pooled, *known.dropped}
+    table = np.array([label in labels for label in groups.labels], dtype=bool)
+    return np.logical_and.reduce([table[codes] for codes in groups.memberships])
