@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.tabular import TableEncoder, TableModel, score_rows
-from fairtransport.tabular._labels import order_labels
+from fairtransport.tabular.label_columns import order_labels
 from fairtransport.tabular.held_out_evaluation import measure_models, split_table
 
 from .raw_people import raw_people

@@ -51,6 +51,7 @@ _OPTION_NAMES = (
     (r"\bsensitive_features (has|must)\b", r"--sensitive \1"),
     (r"\bstrata (has|must)\b", r"--strata \1"),
     (r"\bcriterion='(\w+)'", r"--criterion \1"),
+    (r"\btask=\"(\w+)\"", r"--task \1"),
     (r"\bfavourable must\b", "--favourable must"),
     (r"\breference must\b", "--reference must"),
     (r"\bthresholds has\b", "--threshold has"),

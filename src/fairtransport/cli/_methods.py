@@ -7,7 +7,7 @@ from typing import Any
 
 from fairtransport.cli._errors import misuse
 
-__all__ = ["CRITERIA", "METHODS", "MethodOptions", "make_estimator"]
+__all__ = ["CRITERIA", "METHODS", "TASKS", "MethodOptions", "make_estimator"]
 
 CRITERIA = ("demographic_parity", "equalized_odds", "equal_opportunity")  # fairtransport.criteria.CRITERIA loads slowly
 
@@ -15,9 +15,10 @@ METHODS = {
     "cot": "continuous optimal transport",
     "dot": "discrete optimal transport",
     "trees": "boosted trees of LightGBM with such a penalty (extra boosting)",
-    "dpp": "logistic regression with quantile post-processing of its scores (needs the group to score)",
-    "lr": "logistic regression without parity",
+    "dpp": "a linear model with quantile post-processing of its scores (needs the group to score)",
+    "lr": "a linear model without parity: logistic or linear regression",
 }
+TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,9 @@ class MethodOptions:
     criterion: str = "demographic_parity"
     strata: bool = False
 
-    def check(self) -> None:
+    def check(self, task: str | None) -> None:
         """End the command if options cannot be combined."""
+        self._check_task(task)
         if self.method not in METHODS:
             raise misuse(f"--method must be one of {', '.join(METHODS)}; got {self.method!r}")
         if self.criterion not in CRITERIA:
@@ -63,15 +65,25 @@ class MethodOptions:
         if self.method == "dpp" and self.aware is False:
             raise misuse("--method dpp needs the group to score; use --blind with cot, dot or lr")
 
+    def _check_task(self, task: str | None) -> None:
+        if task not in {*TASKS, None}:
+            raise misuse(f"--task must be one of {', '.join(TASKS)}; got {task!r}")
+        if task == "regression" and self.criterion == "equal_opportunity":
+            raise misuse(
+                "--criterion equal_opportunity compares people with the positive label, and numbers have none; use "
+                "equalized_odds"
+            )
 
-def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
-    """Return the unfitted classifier of a method."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - scikit-learn takes a while
 
-    from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier  # noqa: PLC0415
-    from fairtransport.repair import QuantileRepairClassifier  # noqa: PLC0415
+def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
+    """Return the unfitted classifier or regressor of a method."""
+    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415 - scikit-learn takes a while
 
-    plain = LogisticRegression(max_iter=1000)
+    from fairtransport import linear, repair  # noqa: PLC0415
+
+    regression = task == "regression"
+    kind = "Regressor" if regression else "Classifier"
+    plain = Ridge() if regression else LogisticRegression(max_iter=1000)
     if options.method == "lr":
         return plain
     weight: dict[str, Any] = {} if options.parity_weight is None else {"parity_weight": options.parity_weight}
@@ -81,18 +93,17 @@ def make_estimator(options: MethodOptions, *, verbose: bool) -> Any:
         "min_group_size": options.min_group_size,
     }
     if options.method == "trees":
-        from fairtransport.boosting import TransportBoostingClassifier  # noqa: PLC0415 - needs an extra
+        from fairtransport import boosting  # noqa: PLC0415 - needs an extra
 
         if options.criterion != "demographic_parity":  # small distances, where the regularized one is flat
             weight = {"kind": "discrete", "parity_weight": 1.0, **weight}
-        return TransportBoostingClassifier(
-            target=options.target or "each_other", random_state=options.seed, **weight, **shared
-        )
+        trees = getattr(boosting, f"TransportBoosting{kind}")
+        return trees(target=options.target or "each_other", random_state=options.seed, **weight, **shared)
     shared["amount"] = 1.0 if options.amount is None else options.amount
     if options.method == "dpp":
-        return QuantileRepairClassifier(plain, target=options.target or "barycenter_w2", **shared)
-    kind = ContinuousTransportClassifier if options.method == "cot" else DiscreteTransportClassifier
-    return kind(
+        return getattr(repair, f"QuantileRepair{kind}")(plain, target=options.target or "barycenter_w2", **shared)
+    distance = "Continuous" if options.method == "cot" else "Discrete"
+    return getattr(linear, f"{distance}Transport{kind}")(
         target=options.target or "each_other",
         group_specific=bool(options.aware),
         verbose=verbose,

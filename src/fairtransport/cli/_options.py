@@ -35,6 +35,7 @@ __all__ = [
     "Seed",
     "Sensitive",
     "SmallGroups",
+    "Task",
     "Weight",
     "check_policies",
     "command_line",
@@ -43,7 +44,9 @@ __all__ = [
     "with_reading_options",
 ]
 
-_label = typer.Option("--label", metavar="COLUMN", help="Column with the two labels, such as 0 and 1.")
+_label = typer.Option(
+    "--label", metavar="COLUMN", help="Column with the labels: two classes, such as 0 and 1, or numbers (see --task)."
+)
 _sensitive = typer.Option(
     "--sensitive",
     metavar="COLUMNS",
@@ -66,6 +69,14 @@ OptionalLabel = Annotated[str | None, _label]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="LABEL", help="Label that counts as positive [default: the larger one]."),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="classification|regression",
+        help="Whether the labels are two classes or numbers [default: recognised from the labels].",
+    ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", metavar="COLUMN", help="Column with sample weights.")]
 ScoreRange = Annotated[

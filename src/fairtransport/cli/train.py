@@ -32,6 +32,8 @@ __all__ = ["run_train"]
 _TITLES = {
     "error_rate": "Error",
     "auc": "Area under the ROC curve",
+    "rmse": "Root mean squared error",
+    "r2": "R squared",
     "strong_demographic_disparity": "Distance to everyone (SDD)",
     "strong_pairwise_disparity": "Distance between pairs (SPDD)",
     "rank_disparity": "The same for ranks",
@@ -54,13 +56,15 @@ def run_train(
             "--method", metavar="|".join(METHODS), help=f"{'; '.join(f'{k}: {v}' for k, v in METHODS.items())}."
         ),
     ] = "cot",
+    task: shared.Task = None,
     criterion: Annotated[
         str,
         typer.Option(
             "--criterion",
             metavar="CRITERION",
             help="Whose scores should be distributed alike in all groups: demographic_parity (all people), "
-            "equalized_odds (people with the same label) or equal_opportunity (people with the positive label).",
+            "equalized_odds (people with the same label) or equal_opportunity (people with the positive label; not for "
+            "regression).",
         ),
     ] = "demographic_parity",
     strata: Annotated[
@@ -142,9 +146,10 @@ def run_train(
 ) -> None:
     """Train a model with demographic parity, equalized odds or conditional parity on a table of raw data.
 
+    The model is a classifier where the labels are two classes, and a regressor where they are numbers (see --task).
     Numbers, text, dates and missing values become features, and the model file records how. Identifiers, empty and
-    constant columns are left out and reported. The table that is printed compares the model with logistic regression on
-    held-out rows. All rows have to fit into memory.
+    constant columns are left out and reported. The table that is printed compares the model with logistic (or
+    linear) regression on held-out rows. All rows have to fit into memory.
 
     \b
     Example:
@@ -165,7 +170,7 @@ def run_train(
         criterion,
         bool(strata),
     )
-    options.check()
+    options.check(task)
     shared.check_policies(small_groups, missing)
     json_output = JsonOutput(json_path)
     prepare_files([out, json_output.path], force=force, inputs=[*files, *(test or ())])
@@ -185,11 +190,14 @@ def run_train(
     with option_names_in_errors(), collect_warnings() as warnings:
         table, named = _read(files, column_lists, reading)
         _check(table, label, named["sensitive_features"], named["strata"], max_groups)
+        task = _infer_task(table, label, reading["decimal"]) if task is None else task
+        options.check(task)
         if test:
             train, held = table, _read(test, {}, reading)[0]
         else:
-            train, held = _split(table, test_share, label, named["sensitive_features"], seed)
-        model, before = _fit(train, options, {**settings, **named}, compared=held is not None)
+            classes = label if task == "classification" else None
+            train, held = _split(table, test_share, classes, named["sensitive_features"], seed)
+        model, before = _fit(train, options, {**settings, **named}, task=task, compared=held is not None)
         shown = None if held is None else _measure(before, model, held, options)
         _save(model, out)
     summary = _summary(model, train.num_rows, options.method, shown)
@@ -227,7 +235,13 @@ def _check(table: Any, label: str, sensitive: list[str], strata: list[str], max_
     make_groups(codes, max_groups=max_groups)
 
 
-def _split(table: Any, share: float, label: str, sensitive: list[str], seed: int) -> tuple[Any, Any]:
+def _infer_task(table: Any, label: str, decimal: str) -> str:
+    from fairtransport.tabular.label_columns import infer_task  # noqa: PLC0415
+
+    return infer_task(table[label], label, decimal)
+
+
+def _split(table: Any, share: float, label: str | None, sensitive: list[str], seed: int) -> tuple[Any, Any]:
     from fairtransport.tabular.held_out_evaluation import split_table  # noqa: PLC0415
 
     if share == 0.0:
@@ -236,21 +250,22 @@ def _split(table: Any, share: float, label: str, sensitive: list[str], seed: int
 
 
 def _fit(
-    train: Any, options: MethodOptions, settings: dict[str, Any], *, compared: bool
+    train: Any, options: MethodOptions, settings: dict[str, Any], *, task: str, compared: bool
 ) -> tuple[TableModel, TableModel | None]:
-    """Return the model, and logistic regression on the same columns to compare it with."""
+    """Return the model, and logistic or linear regression on the same columns to compare it with."""
     from fairtransport.tabular import TableModel  # noqa: PLC0415
 
-    plain = make_estimator(MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed), verbose=False)
+    baseline = MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed)
+    plain = make_estimator(baseline, task=task, verbose=False)
     before = None
-    with spinner("Logistic regression"):
+    with spinner("Logistic regression" if task == "classification" else "Linear regression"):
         if compared or options.method == "lr":
             before = TableModel(plain, **settings).fit(train)
     if options.method == "lr" and before is not None:
         return before, before
     show = stderr_is_terminal()
     model = TableModel(
-        make_estimator(options, verbose=show and options.method != "dpp"),
+        make_estimator(options, task=task, verbose=show and options.method != "dpp"),
         max_disparity=options.max_disparity,
         verbose=show,
         **settings,
@@ -286,7 +301,8 @@ def _summary(model: TableModel, n_rows: int, method: str, shown: HeldOut | None)
         "rows": n_rows,
         "set_aside": model.set_aside_,
         "label": model.label,
-        "positive": str(model.classes_[1]),
+        "task": model.task,
+        "positive": str(model.classes_[1]) if model.task == "classification" else None,
         "sensitive": list(model.sensitive_features),
         "criterion": model.criterion,
         "strata": list(model.strata),
@@ -332,7 +348,10 @@ def _show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, met
     if shown is not None:
         _show_held_out(shown)
     print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
-    print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
+    if model.task == "classification":
+        print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
+    else:
+        print_sentence(f"The score is the predicted {model.label}; distances are in its units.")
     sensitive = ", ".join(model.sensitive_features)
     used = [name for name in model.sensitive_features if name in model.columns]
     print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
@@ -360,7 +379,8 @@ def _outcome(summary: dict[str, Any]) -> str:
     if summary["parity_weight"] is not None and "parity_weight" not in outcome:
         sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
     if kept is not None:
-        sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in log-loss over a constant is kept.")
+        gain = "log-loss" if summary["task"] == "classification" else "squared error"
+        sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in {gain} over a constant is kept.")
     if amount not in {None, 1.0}:
         sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
     return " ".join(sentences)

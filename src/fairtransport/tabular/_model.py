@@ -18,9 +18,9 @@ from fairtransport.criteria import criterion_of
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._label_leakage import find_leaking_columns
-from fairtransport.tabular._labels import ClassLabels, NumberLabels, order_labels
 from fairtransport.tabular._strata_columns import find_numeric
 from fairtransport.tabular._table_rows import NEW_GROUP, NO_GROUP, RowReader, RowScores, TableRows
+from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
-    from fairtransport.tabular._labels import LabelReader
+    from fairtransport.tabular.label_columns import LabelReader
 
 __all__ = ["TableModel", "score_rows"]
 

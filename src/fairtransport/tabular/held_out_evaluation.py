@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
 
 from fairtransport._sklearn.estimator_calls import take_rows
 from fairtransport._validation import check_real
@@ -26,7 +26,7 @@ from fairtransport.strata import make_strata
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldOut", "measure_models", "split_table"]
 
+Figure = TypeVar("Figure", float, float | None)
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
 _DISPARITIES = {
@@ -59,8 +60,9 @@ class HeldOut:
     set_aside : dict of str to int
         Rows that are not evaluated, by reason.
     figures : dict of str to dict
-        For each model: ``error_rate`` at the threshold 0.5, ``auc`` (None where only one label occurs), strong
-        demographic disparity (SDD), strong pairwise demographic disparity (SPDD) and rank disparity. Where the last
+        For each model: ``error_rate`` at the threshold 0.5 and ``auc`` (None where only one label occurs), or ``rmse``
+        and ``r2`` of a regressor; strong demographic disparity (SDD) and strong pairwise demographic disparity (SPDD),
+        in units of the score; and rank disparity. Where the last
         model was trained for another criterion, its disparity, too: ``separation_disparity`` (equalized odds),
         ``opportunity_disparity`` (equal opportunity) or ``conditional_disparity`` (strata).
     floor : dict of str to float
@@ -77,9 +79,9 @@ class HeldOut:
 
 
 def split_table(
-    table: Any, share: float, *, label: str, sensitive_features: Sequence[str], random_state: int = 0
+    table: Any, share: float, *, label: str | None, sensitive_features: Sequence[str], random_state: int = 0
 ) -> tuple[Any, Any]:
-    """Split a table into training and held-out rows, stratified by group and label.
+    """Split a table into training and held-out rows, stratified by group and, for two classes, by label.
 
     Parameters
     ----------
@@ -87,8 +89,10 @@ def split_table(
         Of pandas, polars or pyarrow, or a dict of columns.
     share : float
         Share of the rows that are held out, above 0 and at most 0.9.
-    label, sensitive_features : str and sequence of str
-        Column of the labels, and columns of the groups.
+    label : str or None
+        Column of the labels, where they are classes.
+    sensitive_features : sequence of str
+        Columns of the groups.
     random_state : int, default 0
 
     Returns
@@ -98,8 +102,9 @@ def split_table(
     """
     check_real(share, name="share", strict=True, most=0.9)
     columns = read_table(table)
-    cells: NDArray[np.int64] = np.zeros(len(columns[label]), dtype=np.int64)
-    for name in (label, *sensitive_features):
+    by = [*([] if label is None else [label]), *sensitive_features]
+    cells: NDArray[np.int64] = np.zeros(len(columns[by[0]]), dtype=np.int64)
+    for name in by:
         words, codes = encode_text(columns[name], name)
         cells = np.unique(cells * (len(words) + 1) + codes + 1, return_inverse=True)[1].astype(np.int64)
     rng = np.random.default_rng(random_state)
@@ -150,9 +155,13 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         groups = make_groups(codes[compared])
         if not compared.all():
             set_aside[TOO_SMALL] = int(np.count_nonzero(~compared))
-    positive = rows.labels[compared]
+    labels = rows.labels[compared]
+    regression = models[last].task == "regression"
     scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
-    figures = {name: _errors(scores, positive) for name, scores in scored.items()}
+    errors_of = _errors_of_numbers if regression else _errors
+    figures = {name: errors_of(scores, labels) for name, scores in scored.items()}
+    unit = _Unit.of(scored.values()) if regression else _Unit(0.0, 1.0)
+    scored = {name: unit.to_unit(scores) for name, scores in scored.items()}
     large = groups.counts >= MIN_GROUP_SIZE
     if np.count_nonzero(large) > 1 and not large.all():
         judged = np.flatnonzero(large[groups.codes])
@@ -163,8 +172,9 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         judged_groups, compared = groups, np.flatnonzero(compared)
     own = _criterion_disparity(models[last], rows, compared)
     for name, scores in scored.items():
-        figures[name] |= _disparities(scores, judged_groups, own)
-    n_shuffles, floor = _SHUFFLES if len(judged_groups) <= _MANY_GROUPS else _FEW_SHUFFLES, {}
+        figures[name] |= unit.from_unit(_disparities(scores, judged_groups, own))
+    n_shuffles = _SHUFFLES if len(judged_groups) <= _MANY_GROUPS else _FEW_SHUFFLES
+    floor: dict[str, float] = {}
     if len(judged_groups) > 1:
         options: dict[str, Any] = {
             "sensitive_features": judged_groups, "n_shuffles": n_shuffles, "random_state": random_state
@@ -173,7 +183,30 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
             floor[name] = noise_floor(metric, scored[last], **options).mean
         if own is not None and figures[last][own.name] is not None:
             floor[own.name] = noise_floor(own.metric, scored[last], within=own.within, **options).mean
-    return HeldOut(positive.size, len(groups), int(np.count_nonzero(~large)), set_aside, figures, floor)
+    floor = unit.from_unit(floor)
+    return HeldOut(labels.size, len(groups), int(np.count_nonzero(~large)), set_aside, figures, floor)
+
+
+class _Unit(NamedTuple):
+    """The lowest and the highest score: distances are measured on [0, 1] and reported in units of the score."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scored: Iterable[NDArray[np.float64]]) -> _Unit:
+        scores = np.concatenate([*scored])
+        low, high = float(scores.min()), float(scores.max())
+        return cls(low, high if high > low else low + 1.0)
+
+    def to_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def from_unit(self, figures: dict[str, Figure]) -> dict[str, Figure]:
+        return {
+            name: value if value is None or name == "rank_disparity" else value * (self.high - self.low)
+            for name, value in figures.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +233,10 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
         return _CriterionDisparity(
             "conditional_disparity", partial(conditional_disparity, **shared), within.astype(str)
         )
+    if model.task == "regression":  # equalized odds: people with similar labels
+        cells = make_strata({"label": labels} if strata is None else {"label": labels, "stratum": within.astype(str)})
+        metric = partial(conditional_disparity, strata=cells, stratum_weight="equal")
+        return _CriterionDisparity("separation_disparity", metric, cells.codes.astype(str))
     odds = model.criterion == "equalized_odds"
     metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
     name = "separation_disparity" if odds else "opportunity_disparity"
@@ -211,6 +248,14 @@ def _errors(scores: NDArray[np.float64], positive: NDArray[np.int64]) -> dict[st
     return {
         "error_rate": error_rate(positive, scores),
         "auc": float(roc_auc_score(positive, scores)) if both else None,
+    }
+
+
+def _errors_of_numbers(predictions: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, float | None]:
+    varies = np.ptp(labels) > 0.0
+    return {
+        "rmse": float(np.sqrt(np.mean((predictions - labels) ** 2))),
+        "r2": float(r2_score(labels, predictions)) if varies else None,
     }
 
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fairtransport._labels import positive_label
+from fairtransport._labels import positive_label, task_of_numbers
 from fairtransport.tabular.value_parsing import encode_text, normalize_text, number_parser, parse_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["ClassLabels", "LabelReader", "NumberLabels", "infer_task", "order_labels"]
-
-_FEW_VALUES = 20  # whole numbers of so many values or fewer may be classes
 
 
 class LabelReader(Protocol):
@@ -95,7 +93,7 @@ def infer_task(column: Any, name: str, decimal: str) -> str:
     Raises
     ------
     ValueError
-        When the labels are few whole numbers, which may be classes or amounts.
+        When the labels are a few whole numbers; see `fairtransport._labels.infer_task`.
 
     Examples
     --------
@@ -103,16 +101,11 @@ def infer_task(column: Any, name: str, decimal: str) -> str:
     ('classification', 'regression')
     """
     words, _ = encode_text(column, name)
-    read = number_parser(decimal)
-    numbers = [number for number in map(read, words) if number is not None]
-    if len(words) <= 2 or len(numbers) < len(words):
+    numbers = [*map(number_parser(decimal), words)]
+    if len(words) <= 2 or None in numbers:
         return "classification"
-    if len(words) <= _FEW_VALUES and all(number.is_integer() for number in numbers):
-        raise ValueError(
-            f"Column {name!r} has {len(words)} different whole numbers, which may be amounts or classes. For amounts, "
-            'set task="regression"; for classes, make a column of two labels first.'
-        )
-    return "regression"
+    whole = all(number.is_integer() for number in numbers if number is not None)
+    return task_of_numbers(len(words), whole=whole, source=f"Column {name!r}")
 
 
 def order_labels(words: list[str], codes: NDArray[np.int64], name: str, positive: str | None) -> NDArray[Any]:
