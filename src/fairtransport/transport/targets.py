@@ -136,6 +136,7 @@ def resolve_target(
     labels: Sequence[Any] = (),
     names: Sequence[str] = (),
     everyone: Sample | None = None,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> Sample:
     """Return the sample that a user's ``target`` parameter stands for.
 
@@ -143,8 +144,8 @@ def resolve_target(
     ----------
     target : str, label, array-like or Sample
         ``"barycenter"`` (Wasserstein-1, equal weights, the paper's), ``"barycenter_w2"`` (weights by size),
-        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores within [0, 1]. A word takes precedence over
-        a label of the same spelling, and a label over scores.
+        ``"pooled"`` (everyone), one of ``labels`` or ``names``, or scores. A word takes precedence over a label
+        of the same spelling, and a label over scores.
     samples : sequence of Sample
         The scores of each group.
     sizes : array-like
@@ -153,6 +154,8 @@ def resolve_target(
         The label of each sample, and its name in texts, in the order of ``samples``.
     everyone : Sample, optional
         The meaning of ``"pooled"`` where samples share rows; by default their mixture by ``sizes``.
+    score_range : pair of float or None, default (0, 1)
+        Range within which scores that are the target must lie; None for any.
 
     Returns
     -------
@@ -174,7 +177,7 @@ def resolve_target(
         if target == "pooled":
             return pooled(samples, sizes) if everyone is None else everyone
     if isinstance(target, Sample):
-        return _check_range(target)
+        return _check_range(target, score_range)
     index = _index_of(target, labels, names)
     if index is not None:
         return samples[index]
@@ -184,7 +187,7 @@ def resolve_target(
             f"target must be one of {words}, the label of one of the {len(samples)} groups or an array of "
             f"scores; this {type(target).__name__} is none of them."
         )
-    return _check_range(Sample.from_values(check_vector(target, name="target")))
+    return _check_range(Sample.from_values(check_vector(target, name="target")), score_range)
 
 
 def _index_of(target: Any, *spellings: Sequence[Any]) -> int | None:
@@ -205,11 +208,12 @@ def _is_name(target: Any) -> bool:
     return np.ndim(target) == 0
 
 
-def _check_range(target: Sample) -> Sample:
-    if target.values[0] < 0 or target.values[-1] > 1:
-        outside = int(np.count_nonzero((target.values < 0) | (target.values > 1)))
+def _check_range(target: Sample, score_range: tuple[float, float] | None) -> Sample:
+    low, high = (-np.inf, np.inf) if score_range is None else score_range
+    outside = int(np.count_nonzero((target.values < low) | (target.values > high)))
+    if outside:
         raise ValueError(
-            f"target outside the score range: {outside} of its {len(target)} values are not within [0, 1]."
+            f"target outside the score range: {outside} of its {len(target)} values are not within [{low:g}, {high:g}]."
         )
     return target
 
