@@ -58,7 +58,8 @@ def test_within_labels_and_strata_the_distances_are_those_of_scipy(weighted, ran
         mask = mask & kept
         return by_scipy(values[mask], groups[mask], masses[mask])
 
-    options = {"sensitive_features": groups, "sample_weight": weights if weighted else None, "ranks": ranks}
+    options = {"sensitive_features": groups, "sample_weight": weights if weighted else None}
+    options["scale"] = "ranks" if ranks else "probability"
     labels = [within(y == label) for label in (0, 1)]
     assert separation_disparity(y, scores, **options) == pytest.approx(np.mean(labels), abs=1e-12)
     assert separation_disparity(y, scores, reduce="mean", **options) == pytest.approx(np.mean(labels) / 3, abs=1e-12)
@@ -119,7 +120,7 @@ def test_one_stratum_is_no_stratum():
 
 def test_ranks_do_not_change_under_increasing_maps():
     scores, y, groups, region, _ = table()
-    options = {"sensitive_features": groups, "ranks": True}
+    options = {"sensitive_features": groups, "scale": "ranks"}
     for metric in (partial(separation_disparity, y), partial(conditional_disparity, strata=region)):
         assert metric(scores, **options) == pytest.approx(metric(np.exp(5 * scores), **options), abs=1e-12)
 

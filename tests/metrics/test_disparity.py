@@ -500,6 +500,7 @@ def test_every_public_metric_is_tested_here_or_beside():
         "disparity_scorer",
         "equalized_odds_difference",
         "error_rate",
+        "kolmogorov_smirnov_disparity",
         "noise_floor",
         "opportunity_disparity",
         "pooled_ranks",

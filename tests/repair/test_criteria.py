@@ -254,7 +254,7 @@ def test_labels_that_cannot_be_used_raise(criterion):
     with pytest.raises(ValueError, match=f"criterion='{criterion}' compares people with the same label, so it needs y"):
         repair.fit(scores, sensitive_features=group)
     with pytest.raises(ValueError, match="exactly two classes; y has 3"):
-        repair.fit(scores, np.arange(400) % 3, sensitive_features=group)
+        repair.fit(scores, np.array(["low", "middle", "high"])[np.arange(400) % 3], sensitive_features=group)
     with pytest.raises(ValueError, match="y has 399"):
         repair.fit(scores, y[:-1], sensitive_features=group)
     with pytest.raises(ValueError, match="nothing to compare: no label has rows of two groups"):

@@ -23,7 +23,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
-from fairtransport.repair import quantile as repair_module
+from fairtransport.repair import _fitted_repair as repair_module
 from fairtransport.transport import many_maps
 from fairtransport.transport.line import Sample, quantile_map, wasserstein
 from fairtransport.transport.targets import resolve_target

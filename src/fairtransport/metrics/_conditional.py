@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._labels import is_positive
-from fairtransport._validation import check_choice, check_length, check_scores, check_vector, check_weights
+from fairtransport._validation import check_choice, check_length, check_vector, check_weights
 from fairtransport.groups import make_groups
+from fairtransport.metrics._scale import scale_scores
 from fairtransport.metrics._sorted_scores import sort_scores
-from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.strata import STRATUM_WEIGHTS, make_strata, stratum_weights
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def separation_disparity(
     strata: Any = None,
     sample_weight: ArrayLike | None = None,
     reduce: str = "sum",
-    ranks: bool = False,
+    scale: Any = "probability",
     stratum_weight: str | None = None,
     pos_label: Any = None,
     grouping: str = "crossed",
@@ -44,9 +44,10 @@ def separation_disparity(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels of two classes.
+        Labels of two classes, or the numbers of a regression, which are cut at quantiles as those of strata are: people
+        with similar y are compared.
     scores : array-like of shape (n,)
-        Scores within [0, 1]; any finite numbers with ``ranks=True``.
+        Scores within [0, 1], or any finite numbers: see ``scale``.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     strata : column, table or Strata, optional
@@ -57,8 +58,9 @@ def separation_disparity(
     reduce : {"sum", "mean"}, default "sum"
         Whether the distances of all pairs of groups are summed, as in `strong_pairwise_disparity`, or averaged. Over
         labels and strata they are averaged in both cases.
-    ranks : bool, default False
-        Whether to compare ranks among all rows instead of scores, as in `rank_disparity`.
+    scale : {"probability", "score", "standardized", "ranks"} or float, default "probability"
+        The scores and the unit of the distance, as in `wasserstein_disparity`: scores within [0, 1], or any finite
+        numbers in units of the score, in standard deviations of all scores, by rank or in multiples of a number.
     stratum_weight : {"equal", "share"}, optional
         Whether labels and strata count the same or by their share of the rows. By default labels count the same, or
         the rarer one would hardly count, and the strata of a label by share.
@@ -100,12 +102,12 @@ def separation_disparity(
     return _disparity(
         y_true,
         scores,
-        labels=(0, 1),
+        positive_only=False,
         sensitive_features=sensitive_features,
         strata=strata,
         sample_weight=sample_weight,
         reduce=reduce,
-        ranks=ranks,
+        scale=scale,
         stratum_weight=stratum_weight,
         pos_label=pos_label,
         grouping=grouping,
@@ -122,7 +124,7 @@ def opportunity_disparity(
     strata: Any = None,
     sample_weight: ArrayLike | None = None,
     reduce: str = "sum",
-    ranks: bool = False,
+    scale: Any = "probability",
     stratum_weight: str | None = None,
     pos_label: Any = None,
     grouping: str = "crossed",
@@ -133,7 +135,7 @@ def opportunity_disparity(
 
     Parameters
     ----------
-    y_true, scores, sensitive_features, strata, sample_weight, reduce, ranks, stratum_weight, pos_label
+    y_true, scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight, pos_label
         As in `separation_disparity`.
     grouping, missing, min_size
         As in `fairtransport.make_groups`.
@@ -168,12 +170,12 @@ def opportunity_disparity(
     return _disparity(
         y_true,
         scores,
-        labels=(1,),
+        positive_only=True,
         sensitive_features=sensitive_features,
         strata=strata,
         sample_weight=sample_weight,
         reduce=reduce,
-        ranks=ranks,
+        scale=scale,
         stratum_weight=stratum_weight,
         pos_label=pos_label,
         grouping=grouping,
@@ -189,7 +191,7 @@ def conditional_disparity(
     strata: Any,
     sample_weight: ArrayLike | None = None,
     reduce: str = "sum",
-    ranks: bool = False,
+    scale: Any = "probability",
     stratum_weight: str | None = None,
     grouping: str = "crossed",
     missing: str = "error",
@@ -199,7 +201,7 @@ def conditional_disparity(
 
     Parameters
     ----------
-    scores, sensitive_features, strata, sample_weight, reduce, ranks, stratum_weight
+    scores, sensitive_features, strata, sample_weight, reduce, scale, stratum_weight
         As in `separation_disparity`. Strata count by their share of the rows.
     grouping, missing, min_size
         As in `fairtransport.make_groups`.
@@ -230,12 +232,12 @@ def conditional_disparity(
     return _disparity(
         None,
         scores,
-        labels=(None,),
+        positive_only=False,
         sensitive_features=sensitive_features,
         strata=strata,
         sample_weight=sample_weight,
         reduce=reduce,
-        ranks=ranks,
+        scale=scale,
         stratum_weight=stratum_weight,
         pos_label=None,
         grouping=grouping,
@@ -248,12 +250,12 @@ def _disparity(
     y_true: ArrayLike | None,
     scores: ArrayLike,
     *,
-    labels: Sequence[int | None],
+    positive_only: bool,
     sensitive_features: Any,
     strata: Any,
     sample_weight: ArrayLike | None,
     reduce: str,
-    ranks: bool,
+    scale: Any,
     stratum_weight: str | None,
     pos_label: Any,
     grouping: str,
@@ -263,18 +265,19 @@ def _disparity(
     check_choice(reduce, ("sum", "mean"), name="reduce")
     if stratum_weight is not None:
         check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
-    values = check_vector(scores, name="scores") if ranks else check_scores(scores)
+    values, unit, _ = scale_scores(scores, scale, sample_weight)
     weights = check_weights(sample_weight, size=values.size)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
     if groups.n_rows != values.size:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
-    positive = None if y_true is None else is_positive(y_true, pos_label, size=values.size)
+    labels = None if y_true is None else _labels_of(y_true, pos_label, groups, positive_only=positive_only)
     known = None if strata is None else make_strata(strata, n_groups=len(groups))
     if known is not None:
         check_length(range(known.n_rows), size=values.size, name="strata")
-    if ranks:
-        values = pooled_ranks(values, weights)
-    parts = list(_compared_parts(groups, positive, labels, known, weights))
+    compared: Sequence[int | None] = [None]
+    if labels is not None:
+        compared = [1] if positive_only else range(int(labels.max()) + 1)
+    parts = list(_compared_parts(groups, labels, compared, known, weights))
     if not parts:
         raise ValueError(
             f"There is nothing to compare: no {'label' if known is None else 'stratum'} has rows of two groups."
@@ -286,20 +289,35 @@ def _disparity(
         total = sort_scores(values[rows], inside, mass).distance_sums().between_pairs
         distances.append(total if reduce == "sum" else total / n_pairs)
     masses = [float(rows.size if weights is None else weights[rows].sum()) for _, rows, _ in parts]
-    return float(stratum_weights([label for label, *_ in parts], masses, stratum_weight) @ distances)
+    return float(stratum_weights([label for label, *_ in parts], masses, stratum_weight) @ distances) / unit
+
+
+def _labels_of(y_true: ArrayLike, pos_label: Any, groups: Groups, *, positive_only: bool) -> NDArray[np.int64]:
+    """Return 0 and 1 for two classes, or the number of the range of y where it has more than two numbers."""
+    given = np.asarray(y_true)
+    if pos_label is None and given.dtype.kind in "iuf" and np.unique(given).size > 2:
+        values = check_vector(given, name="y_true")
+        check_length(values, size=groups.n_rows, name="y_true")
+        if positive_only:
+            raise ValueError(
+                "opportunity_disparity compares people with the positive label, and y_true has more than two values: a "
+                "regression has no positive label. Use separation_disparity, which compares people with similar y."
+            )
+        return make_strata(values, n_groups=len(groups)).codes
+    return is_positive(y_true, pos_label, size=groups.n_rows).astype(np.int64)
 
 
 def _compared_parts(
     groups: Groups,
-    positive: NDArray[np.bool_] | None,
-    labels: Sequence[int | None],
+    labels: NDArray[np.int64] | None,
+    compared: Sequence[int | None],
     strata: Strata | None,
     weights: NDArray[np.float64] | None,
 ) -> Iterator[tuple[int | None, NDArray[np.int64], Groups]]:
     """Yield the label, the rows and the groups of each part of the table that has rows of two groups or more."""
     counts = np.ones(groups.n_rows, dtype=np.bool_) if weights is None else weights > 0
-    for label in labels:
-        of_label = counts if label is None or positive is None else counts & (positive == bool(label))
+    for label in compared:
+        of_label = counts if label is None or labels is None else counts & (labels == label)
         for stratum in [None] if strata is None else range(len(strata)):
             rows = np.flatnonzero(of_label if strata is None else of_label & (strata.codes == stratum))
             inside = groups.select(rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_scores, check_weights
+from fairtransport._validation import check_vector, check_weights
 from fairtransport.transport.kernels.areas import areas_between_groups, group_areas
 from fairtransport.transport.kernels.read_only import read_only
 from fairtransport.transport.kernels.sort_keys import lowest_positive, pack_keys, unpack_keys
@@ -122,7 +122,7 @@ def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | No
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores within [0, 1].
+        Any finite numbers.
     groups : Groups
         At least two groups.
     sample_weight : array-like of shape (n,), optional
@@ -141,7 +141,7 @@ def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | No
     >>> float(ordered.distances()[0, 1])  # half of group a lies 0.5 above group b
     0.25
     """
-    values = check_scores(scores)
+    values = check_vector(scores, name="scores")
     if values.size != groups.n_rows:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
@@ -180,11 +180,10 @@ def _sort_with_codes(
     values: NDArray[np.float64], codes: NDArray[Any], highest_code: int
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Sort scores with their codes: in one sort of integers, where 64 bits suffice for both."""
-    highest = values.max()
-    lowest = values.min() or min(lowest_positive(read_only(values)), highest)
-    low, high = np.array([lowest, highest]).view(np.uint64).tolist()
+    lowest, highest = values.min(), values.max()
+    low, high = np.array([lowest or min(lowest_positive(read_only(values)), highest), highest]).view(np.uint64).tolist()
     shift = highest_code.bit_length()
-    if (high - low + 1).bit_length() + shift > _KEY_BITS:
+    if lowest < 0.0 or (high - low + 1).bit_length() + shift > _KEY_BITS:
         order = np.argsort(values)
         return values[order], codes[order]
     keys = np.empty(values.size, dtype=np.uint64)

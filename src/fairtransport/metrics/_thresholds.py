@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._labels import is_positive
-from fairtransport._validation import check_length, check_real, check_scores, check_weights
+from fairtransport._validation import check_choice, check_length, check_real, check_weights
 from fairtransport.groups import make_groups
+from fairtransport.metrics._scale import scale_scores
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["conditional_demographic_disparity", "equalized_odds_difference"]
 
@@ -23,6 +24,7 @@ def equalized_odds_difference(
     *,
     sensitive_features: Any,
     threshold: float = 0.5,
+    scale: str = "probability",
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     grouping: str = "crossed",
@@ -36,11 +38,14 @@ def equalized_odds_difference(
     y_true : array-like of shape (n,)
         Labels of two classes.
     scores : array-like of shape (n,)
-        Scores within [0, 1].
+        Scores within [0, 1], or any finite numbers: see ``scale``.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     threshold : float, default 0.5
         Scores strictly above it are classified as positive.
+    scale : {"probability", "score", "ranks"}, default "probability"
+        Scores and threshold within [0, 1]; any scores, and the threshold among them; or any scores, with a threshold
+        among their ranks, so that 0.9 selects the highest tenth of all rows.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
     pos_label : label, optional
@@ -72,13 +77,12 @@ def equalized_odds_difference(
     >>> equalized_odds_difference([0, 0, 1, 1], [0.1, 0.6, 0.6, 0.9], sensitive_features=["a", "b", "a", "b"])
     1.0
     """
-    values = check_scores(scores)
-    selected = values > check_real(threshold, name="threshold", most=1.0)
+    selected = _selected(scores, threshold, scale, sample_weight)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-    positive = is_positive(y_true, pos_label, size=values.size)
-    checked = check_weights(sample_weight, size=values.size)
-    weights = np.ones(values.size) if checked is None else checked
+    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    positive = is_positive(y_true, pos_label, size=selected.size)
+    checked = check_weights(sample_weight, size=selected.size)
+    weights = np.ones(selected.size) if checked is None else checked
     differences = []
     for label in (False, True):
         rates = []
@@ -94,12 +98,21 @@ def equalized_odds_difference(
     return max(differences)
 
 
+def _selected(scores: ArrayLike, threshold: float, scale: str, weights: ArrayLike | None) -> NDArray[np.bool_]:
+    """Return which scores are above the threshold."""
+    check_choice(scale, ("probability", "score", "ranks"), name="scale")
+    values = scale_scores(scores, scale, weights).values
+    least, most = (-np.inf, np.inf) if scale == "score" else (0.0, 1.0)
+    return np.asarray(values > check_real(threshold, name="threshold", least=least, most=most))
+
+
 def conditional_demographic_disparity(
     scores: ArrayLike,
     *,
     sensitive_features: Any,
     strata: Any = None,
     threshold: float = 0.5,
+    scale: str = "probability",
     group: Any = None,
     sample_weight: ArrayLike | None = None,
     grouping: str = "crossed",
@@ -111,13 +124,15 @@ def conditional_demographic_disparity(
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores within [0, 1].
+        Scores within [0, 1], or any finite numbers: see ``scale``.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     strata : column, table or Strata, optional
         As in `fairtransport.strata.make_strata`; one stratum with all rows when omitted (demographic disparity).
     threshold : float, default 0.5
         Scores strictly above it are selected.
+    scale : {"probability", "score", "ranks"}, default "probability"
+        As in `equalized_odds_difference`.
     group : label, optional
         Label or name of the group. By default that with the largest disparity.
     sample_weight : array-like of shape (n,), optional
@@ -152,16 +167,15 @@ def conditional_demographic_disparity(
     >>> round(conditional_demographic_disparity(scores, sensitive_features=groups, group="a"), 3)
     0.333
     """
-    values = check_scores(scores)
-    selected = values > check_real(threshold, name="threshold", most=1.0)
+    selected = _selected(scores, threshold, scale, sample_weight)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, min_size=min_size, at_least=2)
-    check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-    checked = check_weights(sample_weight, size=values.size)
-    weights = np.ones(values.size) if checked is None else checked
-    codes, n_strata = np.zeros(values.size, dtype=np.int64), 1
+    check_length(range(groups.n_rows), size=selected.size, name="sensitive_features")
+    checked = check_weights(sample_weight, size=selected.size)
+    weights = np.ones(selected.size) if checked is None else checked
+    codes, n_strata = np.zeros(selected.size, dtype=np.int64), 1
     if strata is not None:
         known = make_strata(strata, n_groups=len(groups))
-        check_length(range(known.n_rows), size=values.size, name="strata")
+        check_length(range(known.n_rows), size=selected.size, name="strata")
         codes, n_strata = known.codes, len(known)
     chosen = range(len(groups)) if group is None else [groups.index_of(group)]
     rejected_total, selected_total = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sklearn
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -33,7 +34,7 @@ __all__ = ["PEOPLE_PER_POINT", "ModelFileWarning", "describe", "load", "pack_mod
 
 PEOPLE_PER_POINT = 5
 _KIND = "model"
-_MAX_CHANGE = 0.01  # mean change of the repaired scores of a group without a warning
+_MAX_CHANGE = 0.01  # of the range: mean change of the repaired scores of a group without a warning
 
 _REVEALS = (
     "Weights of the model, which were learned from people's data. Names of columns; labels of the groups, and how many "
@@ -85,8 +86,8 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     Warns
     -----
     ModelFileWarning
-        If the reduction changes the repaired scores of a group by more than 0.01 on average, as it may in a group of a
-        few dozen rows. `describe` returns the exact change.
+        If the reduction changes the repaired scores of a group by more than 0.01 of their range on average, as it may
+        in a group of a few dozen rows. `describe` returns the exact change, in units of the score.
 
     Notes
     -----
@@ -113,14 +114,25 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     """
     content, changes = pack_model(model, people_per_point)
     largest = max((change.mean for name, change in changes.items() if name.endswith(".maps_")), default=0.0)
-    if largest > _MAX_CHANGE:
+    if largest > _MAX_CHANGE * _score_width(model):
         warn_caller(
             f"The file stores one point for every {people_per_point} scores, which changes the repaired scores of a "
-            f"small group by {largest:.3f} on average. Merge small groups, or pass people_per_point=1 if the file may "
+            f"small group by {largest:.3g} on average. Merge small groups, or pass people_per_point=1 if the file may "
             "contain scores of individuals.",
             ModelFileWarning,
         )
     return write_atomically(path, content)
+
+
+def _score_width(model: Any) -> float:
+    """Return the width of the range of a repair's scores: as given, or, where it was learned, of 98 % of them."""
+    while not hasattr(model, "extrapolates"):
+        inner = getattr(model, "repair_", getattr(model, "estimator_", None))
+        if inner is None:
+            return 1.0
+        model = inner
+    low, high = np.quantile(model.target_, [0.01, 0.99]) if model.extrapolates else model.range_
+    return float(high - low)
 
 
 def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[bytes, dict[str, Change]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairtransport.repair.extrapolation import move_scores
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ NO_CHANGE = Change(0.0, 0.0)
 
 
 def summarise_map(
-    carry: QuantileMap, rows: NDArray[np.int64], people: int, grid: Grid | None = None
+    carry: QuantileMap,
+    rows: NDArray[np.int64],
+    people: int,
+    grid: Grid | None = None,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> tuple[QuantileMap, NDArray[np.int64], Change]:
     """Return the map through points of at least ``people`` rows, their rows, and the change.
 
@@ -53,6 +58,8 @@ def summarise_map(
         Least number of rows per point; 1 returns the map itself.
     grid : Grid, optional
         Grid of which the knots are nodes; those of the summary are, too.
+    score_range : pair of float or None, default (0, 1)
+        Lowest and highest score; None for a map that is extrapolated, so that any score has an image.
 
     Examples
     --------
@@ -65,11 +72,12 @@ def summarise_map(
         return carry, rows, NO_CHANGE
     filled = np.flatnonzero(rows)
     if filled.size and filled[-1] - filled[0] + 1 < rows.size:
-        return _summarise_inner(carry, rows, people, grid, slice(filled[0], filled[-1] + 1))
+        inner = slice(filled[0], filled[-1] + 1)
+        return _summarise_inner(carry, rows, people, grid, inner=inner, score_range=score_range)
     first, last = _blocks(rows, _threshold(rows, people))
     knots, images = _means(carry.knots, rows, first, last), _means(carry.images, rows, first, last)
     behind = _sums(rows, first, last)
-    low, high = (0.0, 1.0) if grid is None else (grid.low, grid.high)
+    low, high = (-np.inf, np.inf) if score_range is None else score_range
     points, grow = np.column_stack((knots, images)), (0, 0)
     if knots.size > 1:
         grow = (int(first[0] < last[0]), int(first[-1] < last[-1]))
@@ -78,19 +86,35 @@ def summarise_map(
     knots, images = points.T
     behind = np.pad(behind, grow)  # no rows are at the ends
     if grid is not None:
-        knots = grid.nodes[np.rint((knots - low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
+        knots = grid.nodes[np.rint((knots - grid.low) * grid.scale).astype(np.int64).clip(0, grid.n_bins)]
     rising = np.append(True, knots[1:] > knots[:-1])  # means of scores that differ by rounding only may be equal
     short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
+    return short, behind[rising], _change(carry, short, rows, extrapolate=score_range is None)
+
+
+def _change(carry: QuantileMap, short: QuantileMap, rows: NDArray[np.int64], *, extrapolate: bool) -> Change:
+    """Return how far the images of a map differ from those of its summary."""
+
+    def images(one: QuantileMap, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return move_scores(points, np.zeros(points.size, dtype=np.uint8), [one], 1.0, extrapolate=extrapolate)
+
     where = np.union1d(carry.knots, short.knots)
-    mean = np.average(np.abs(short(carry.knots) - carry.images), weights=rows)
-    return short, behind[rising], Change(float(np.abs(short(where) - carry(where)).max()), float(mean))
+    mean = np.average(np.abs(images(short, carry.knots) - carry.images), weights=rows)
+    return Change(float(np.abs(images(short, where) - images(carry, where)).max()), float(mean))
 
 
 def _summarise_inner(
-    carry: QuantileMap, rows: NDArray[np.int64], people: int, grid: Grid | None, inner: slice
+    carry: QuantileMap,
+    rows: NDArray[np.int64],
+    people: int,
+    grid: Grid | None,
+    *,
+    inner: slice,
+    score_range: tuple[float, float] | None,
 ) -> tuple[QuantileMap, NDArray[np.int64], Change]:
     """Summarise the knots with rows; those before and after them are not scores of people, and stay."""
-    part, behind, _ = summarise_map(QuantileMap(carry.knots[inner], carry.images[inner]), rows[inner], people, grid)
+    between = QuantileMap(carry.knots[inner], carry.images[inner])
+    part, behind, _ = summarise_map(between, rows[inner], people, grid, score_range)
     counted = np.flatnonzero(behind)  # without the points that extend the map at its ends
     kept = slice(counted[0], counted[-1] + 1)
     knots = np.concatenate((carry.knots[: inner.start], part.knots[kept], carry.knots[inner.stop :]))
@@ -98,9 +122,7 @@ def _summarise_inner(
     at_knots = np.pad(behind[kept], (inner.start, rows.size - inner.stop))
     rising = np.append(True, knots[1:] > knots[:-1])
     short = QuantileMap(knots[rising], np.maximum.accumulate(images)[rising])
-    where = np.union1d(carry.knots, short.knots)
-    mean = np.average(np.abs(short(carry.knots) - carry.images), weights=rows)
-    return short, at_knots[rising], Change(float(np.abs(short(where) - carry(where)).max()), float(mean))
+    return short, at_knots[rising], _change(carry, short, rows, extrapolate=score_range is None)
 
 
 def summarise_quantiles(values: NDArray[np.float64], people: int, n_rows: float) -> tuple[NDArray[np.float64], Change]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport._sklearn.labels import two_classes
-from fairtransport._validation import check_length
+from fairtransport._validation import check_length, check_vector
 from fairtransport.criteria import needs_labels, resolve_criterion
 from fairtransport.strata import make_strata
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairtransport.strata import Strata
 
 __all__ = [
+    "TrainingLabels",
     "check_cell_counts",
     "check_label_counts",
     "check_seed",
@@ -51,14 +52,45 @@ def require_labels(y: Any, criterion: str) -> None:
         )
 
 
-def training_labels(y: Any, n_rows: int, criterion: str) -> NDArray[np.int64] | None:
-    """Return the labels as 0 and 1, or None where the criterion needs none."""
+class TrainingLabels(NamedTuple):
+    """The label of each row, from 0 to ``n_labels - 1``: of two classes, or of ranges of y."""
+
+    codes: NDArray[np.int64]
+    n_labels: int = 2
+
+
+def training_labels(
+    y: Any, groups: Groups, criterion: str, weights: NDArray[np.float64] | None = None
+) -> TrainingLabels | None:
+    """Return the labels of the rows, or None where the criterion needs none.
+
+    Two labels are 0 and 1. Of a regression, people with similar y are compared: numbers of which there are more than
+    two are cut at quantiles, as those of strata are.
+    """
     if not needs_labels(criterion):
         return None
     require_labels(y, criterion)
+    given = np.asarray(y)
+    if given.dtype.kind in "iuf" and np.unique(given).size > 2:
+        return _ranges_of(check_vector(given, name="y"), groups, criterion, weights)
     labels, classes = two_classes(y, "QuantileRepair")
-    check_length(labels, size=n_rows, name="y")
-    return (labels == classes[1]).astype(np.int64)
+    check_length(labels, size=groups.n_rows, name="y")
+    return TrainingLabels((labels == classes[1]).astype(np.int64))
+
+
+def _ranges_of(
+    values: NDArray[np.float64], groups: Groups, criterion: str, weights: NDArray[np.float64] | None
+) -> TrainingLabels:
+    check_length(values, size=groups.n_rows, name="y")
+    if criterion == "equal_opportunity":
+        raise ValueError(
+            "criterion='equal_opportunity' compares people with the positive label, and y has more than two values: a "
+            "regression has no positive label. Use 'equalized_odds', which compares people with similar y, or "
+            "'demographic_parity'."
+        )
+    counted = values if weights is None else values[weights > 0]
+    ranges = make_strata(counted, n_groups=len(groups))
+    return TrainingLabels(ranges.encode(values).codes, len(ranges))
 
 
 def strata_to_repair(
@@ -66,20 +98,38 @@ def strata_to_repair(
     groups: Groups,
     *,
     criterion: str,
-    labels: NDArray[np.int64] | None,
+    labels: TrainingLabels | None,
     weights: NDArray[np.float64] | None,
     randomize: bool,
 ) -> Strata | None:
     """Return the strata of all rows, or None without any; raise where nothing can be compared."""
+    if labels is not None and labels.n_labels > 2:
+        if randomize:
+            raise ValueError(
+                "randomize=True is for two labels: it makes receiver operating characteristic curves equal, which a "
+                "regression does not have."
+            )
+        _require_two_groups(labels.codes, groups, weights)
+        criterion = "demographic_parity"
+    codes = None if labels is None else labels.codes
     if strata is None:
         if needs_labels(criterion):
-            resolve_criterion(criterion, groups, labels=labels, row_weights=weights)
+            resolve_criterion(criterion, groups, labels=codes, row_weights=weights)
         return None
     if randomize:
         raise ValueError("randomize=True does not take strata; leave one of them out.")
     cells = make_strata(strata, n_groups=len(groups))
-    resolve_criterion(criterion, groups, labels=labels, strata=cells, row_weights=weights)
+    resolve_criterion(criterion, groups, labels=codes, strata=cells, row_weights=weights)
     return cells
+
+
+def _require_two_groups(codes: NDArray[np.int64], groups: Groups, weights: NDArray[np.float64] | None) -> None:
+    """Raise unless the rows of some range of y belong to two groups."""
+    counted = np.ones(codes.size, dtype=np.bool_) if weights is None else weights > 0
+    for code in np.unique(codes).tolist():
+        if np.count_nonzero(groups.select(counted & (codes == code)).counts) > 1:
+            return
+    raise ValueError("There is nothing to compare: no range of y has rows of two groups.")
 
 
 def stratum_codes(known: Strata | None, strata: Any, n_rows: int) -> NDArray[np.int64] | None:

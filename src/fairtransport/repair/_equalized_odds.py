@@ -1,6 +1,7 @@
 r"""Increasing maps of the groups' scores that bring the distributions given each label closest to each other.
 
-Equalized odds are two conditions, one for each label, on one increasing map for each group, so they can rarely be met.
+Equalized odds are two conditions or more, one for each label, on one increasing map for each group, so they can rarely
+be met. (The labels of a regression are ranges of y.)
 What can be chosen is how the rankings of the groups are merged into one: which score of one group counts as much as
 which score of another. A merge of two rankings is a monotone path on a grid, and the sum of Wasserstein-1 distances is
 a sum over the edges of the path, so that the best merge is a shortest path.
@@ -45,7 +46,7 @@ def separation(counts: Sequence[ScoreCounts], images: Sequence[Array], label_wei
     counts : sequence of ScoreCounts
     images : sequence of ndarray
         The repaired score of each distinct score of each group, non-decreasing.
-    label_weights : ndarray of shape (2,)
+    label_weights : ndarray of shape (n_labels,)
 
     Returns
     -------
@@ -53,7 +54,9 @@ def separation(counts: Sequence[ScoreCounts], images: Sequence[Array], label_wei
     """
     total = 0.0
     for label in np.flatnonzero(label_weights):
-        samples = [one.moved(image, int(label)) for one, image in zip(counts, images, strict=True)]
+        samples = [
+            one.moved(image, int(label)) for one, image in zip(counts, images, strict=True) if one.has_label[label]
+        ]
         total += float(label_weights[label]) * sum(wasserstein(one, other) for one, other in combinations(samples, 2))
     return total
 
@@ -68,7 +71,7 @@ def best_partial_repair(
     counts : sequence of ScoreCounts
     repairs : sequence of sequences of QuantileMap
         The full repairs to choose from; each has a map for each group.
-    label_weights : ndarray of shape (2,)
+    label_weights : ndarray of shape (n_labels,)
 
     Returns
     -------
@@ -100,17 +103,19 @@ def best_partial_repair(
 
 
 def equalizing_images(
-    counts: Sequence[ScoreCounts], start: Sequence[Array], label_weights: Array
+    counts: Sequence[ScoreCounts], start: Sequence[Array], label_weights: Array, *, width: float = 1.0
 ) -> list[tuple[Array, Array]]:
     """Return the increasing maps with the smallest separation that keep the distribution of all scores together.
 
     Parameters
     ----------
     counts : sequence of ScoreCounts
-        Of at least two groups, each with rows of both labels.
+        Of at least two groups. Labels without rows in a group are not compared there.
     start : sequence of ndarray
         The repaired scores to begin with; their distribution over all groups together is kept.
-    label_weights : ndarray of shape (2,)
+    label_weights : ndarray of shape (n_labels,)
+    width : float, default 1
+        Of the range of the scores: mean squared changes are compared with distances relative to it.
 
     Returns
     -------
@@ -122,7 +127,7 @@ def equalizing_images(
     units = [_Unit.of(one, image, n_slices) for one, image in zip(counts, start, strict=True)]
     candidates = [list(zip((one.values for one in counts), start, strict=True))]
     for tie_break in (_TIE_BREAK, 0.0)[: 2 if len(counts) == 2 else 1]:
-        moved = _merge_in_turn(units, label_weights, tie_break)
+        moved = _merge_in_turn(units, label_weights, tie_break / width, tol=1e-6 * width)
         candidates.append([(unit.knots, images) for unit, images in zip(units, moved, strict=True)])
     values = []
     for maps in candidates:
@@ -138,13 +143,15 @@ class _Unit:
     """A group in slices of neighbouring scores.
 
     ``knots`` and ``start`` are the mean score and the mean image of each slice, ``masses`` the weight up to the end of
-    each slice, and ``shares`` the share of each label up to it; the last two begin with 0.
+    each slice, and ``shares`` the share of each label up to it; the last two begin with 0. ``has_label`` says of which
+    labels there are rows.
     """
 
     knots: Array
     start: Array
     masses: Array
     shares: Array
+    has_label: NDArray[np.bool_]
 
     @classmethod
     def of(cls, counts: ScoreCounts, images: Array, n_slices: int) -> _Unit:
@@ -155,14 +162,15 @@ class _Unit:
         if slices[-1] + 1 == counts.values.size:  # the means of single scores, without rounding
             knots, start = counts.values, images
         shares = np.array([np.bincount(slices, share) for share in counts.shares])
-        return cls(knots, np.maximum.accumulate(start), _cumulated(sums), np.apply_along_axis(_cumulated, 1, shares))
+        cumulated = np.apply_along_axis(_cumulated, 1, shares)
+        return cls(knots, np.maximum.accumulate(start), _cumulated(sums), cumulated, counts.has_label)
 
 
 def _cumulated(values: Array) -> Array:
     return np.append(0.0, np.cumsum(values))
 
 
-def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: float) -> list[Array]:
+def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: float, *, tol: float) -> list[Array]:
     """Merge one pair of groups after the other, until nothing improves; return the images of the slices."""
     images = [unit.start for unit in units]
     n_units = len(units)
@@ -183,7 +191,7 @@ def _merge_in_turn(units: Sequence[_Unit], label_weights: Array, tie_break: floa
             )
             images = list(images)
             images[first], images[second] = merged
-        if max(float(np.abs(one - other).max()) for one, other in zip(images, before, strict=True)) < 1e-6:
+        if max(float(np.abs(one - other).max()) for one, other in zip(images, before, strict=True)) < tol:
             break
     return images
 
@@ -210,7 +218,8 @@ def _merge_pair(
 
     Distances to the other groups, which stay where they are, are sums of the same kind.
     """
-    distance = np.einsum("y,yij->ij", label_weights, np.abs(first.shares[:, :, None] - second.shares[:, None, :]))
+    compared = np.where(first.has_label & second.has_label, label_weights, 0.0)
+    distance = np.einsum("y,yij->ij", compared, np.abs(first.shares[:, :, None] - second.shares[:, None, :]))
     level = first.masses[:, None] + second.masses[None, :]
     area = _quantile_integral(first, second, images)(level)
     scale = tie_break / float(level[-1, -1])
@@ -268,13 +277,16 @@ class _distance_to:  # noqa: N801 - a function with state
         self._points = points
         widths = np.diff(self._points)
         self._areas = np.zeros((unit.masses.size, self._points.size))
+        total = np.zeros_like(label_weights)
         for other, images in others:
+            compared = np.where(unit.has_label & other.has_label, label_weights, 0.0)
+            total += compared
             below = other.shares[:, np.searchsorted(images, self._points[:-1], side="right")]
             gaps = np.abs(unit.shares[:, :, None] - below[:, None, :])
-            self._areas[:, 1:] += np.cumsum(np.einsum("y,yip->ip", label_weights, gaps) * widths, axis=1)
+            self._areas[:, 1:] += np.cumsum(np.einsum("y,yip->ip", compared, gaps) * widths, axis=1)
         # Below the first point the others have no rows, above the last all of theirs.
-        self._below = len(others) * (label_weights @ unit.shares)
-        self._above = len(others) * (label_weights @ (1.0 - unit.shares))
+        self._below = total @ unit.shares
+        self._above = total @ (1.0 - unit.shares)
 
     def __call__(self, at: Array, *, axis: int) -> Array | float:
         if self._points is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def equalized_odds_maps(
     target: Any,
     stratum_weight: str | None,
     randomize: bool,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> FoundMaps:
     """Return the maps of groups for equalized odds.
 
@@ -50,36 +52,40 @@ def equalized_odds_maps(
     stratum_weight : {"equal", "share"} or None
         Weight of the labels.
     randomize : bool
+    score_range : pair of float or None, default (0, 1)
+        Lowest and highest possible score; None for any scores.
 
     Returns
     -------
     FoundMaps
         Randomised, the maps are those of the expected scores.
     """
+    unit = score_range == (0.0, 1.0)
+    resolve = partial(_resolve, target, groups=groups, score_range=score_range)
     everyone = tuple(range(len(groups)))
     units = [members for members in dict.fromkeys(sources.maps) if members != everyone]
     pooled_counts = counts_of(everyone)
     counts = {members: counts_of(members) for members in units}
     if len(units) < 2:  # nothing to compare: all scores of the rows are mapped as they would be for parity
-        resolved = _resolve(target, counts or {everyone: pooled_counts}, groups, None)
+        resolved = resolve(counts or {everyone: pooled_counts})
         units, counts = [everyone], {everyone: pooled_counts}
-        found = {everyone: _with_rows(map_with_ties(pooled_counts.sample(), resolved), pooled_counts)}
+        carry = map_with_ties(pooled_counts.sample(), resolved, probabilities=unit)
+        found = {everyone: _with_rows(carry, pooled_counts)}
         if not randomize:
             return _found(found, sources, resolved, shared=everyone)
     if randomize:
         shared = [everyone] if everyone in sources.maps and everyone not in units else []
-        return _randomized({**counts, **dict.fromkeys(shared, pooled_counts)}, sources, groups, target)
+        used = {**counts, **dict.fromkeys(shared, pooled_counts)}
+        return _randomized(used, sources, resolve(used))
     weights = _label_weights(pooled_counts, stratum_weight)
-    parity, opportunity = (_resolve(target, counts, groups, label) for label in (None, 1))
-    start = best_partial_repair(
-        list(counts.values()),
-        [
-            [map_with_ties(one.sample(), parity) for one in counts.values()],
-            [map_with_ties(one.sample(1), opportunity) for one in counts.values()],
-        ],
-        weights,
-    )
-    images = equalizing_images(list(counts.values()), start, weights)
+    parity = resolve(counts)
+    repairs = [[map_with_ties(one.sample(), parity, probabilities=unit) for one in counts.values()]]
+    if weights.size == 2:
+        opportunity = resolve(counts, label=1)
+        repairs += [[map_with_ties(one.sample(1), opportunity, probabilities=unit) for one in counts.values()]]
+    start = best_partial_repair(list(counts.values()), repairs, weights)
+    low, high = score_range or (pooled_counts.values[0], pooled_counts.values[-1])
+    images = equalizing_images(list(counts.values()), start, weights, width=float(high - low))
     maps = [QuantileMap(*pair).prepare() for pair in images]
     repaired = pooled(
         [
@@ -90,7 +96,8 @@ def equalized_odds_maps(
     )
     found = {members: _with_rows(carry, one) for carry, (members, one) in zip(maps, counts.items(), strict=True)}
     if everyone in sources.maps:
-        found[everyone] = _with_rows(map_with_ties(pooled_counts.sample(), repaired), pooled_counts)
+        carry = map_with_ties(pooled_counts.sample(), repaired, probabilities=unit)
+        found[everyone] = _with_rows(carry, pooled_counts)
     return _found(found, sources, repaired)
 
 
@@ -112,10 +119,17 @@ def _with_rows(carry: QuantileMap, counts: ScoreCounts) -> tuple[QuantileMap, ND
 
 def _label_weights(counts: ScoreCounts, stratum_weight: str | None) -> NDArray[np.float64]:
     masses = counts.masses.sum(axis=1)
-    return masses / masses.sum() if stratum_weight == "share" else np.array([0.5, 0.5])
+    return masses / masses.sum() if stratum_weight == "share" else np.full(masses.size, 1.0 / masses.size)
 
 
-def _resolve(target: Any, counts: dict[Members, ScoreCounts], groups: Groups, label: int | None) -> Sample:
+def _resolve(
+    target: Any,
+    counts: dict[Members, ScoreCounts],
+    *,
+    groups: Groups,
+    score_range: tuple[float, float] | None,
+    label: int | None = None,
+) -> Sample:
     single = {members: one for members, one in counts.items() if len(members) == 1} or counts
     named = not isinstance(target, str) or target not in ("barycenter", "barycenter_w2", "pooled")
     used = single if named else counts
@@ -127,14 +141,14 @@ def _resolve(target: Any, counts: dict[Members, ScoreCounts], groups: Groups, la
         masses,
         labels=[groups.labels[members[0]] for members in used],
         names=[groups.names[members[0]] for members in used],
+        score_range=score_range,
     )
 
 
-def _randomized(counts: dict[Members, ScoreCounts], sources: MapSources, groups: Groups, target: Any) -> FoundMaps:
+def _randomized(counts: dict[Members, ScoreCounts], sources: MapSources, target: Sample) -> FoundMaps:
     members = list(counts)
     index = [members.index(one) if one in counts else 0 for one in sources.maps]
-    resolved = _resolve(target, counts, groups, None)
-    randomized = RandomizedMaps.fit(list(counts.values()), resolved.equal_mass(TARGET_SIZE), index)
+    randomized = RandomizedMaps.fit(list(counts.values()), target.equal_mass(TARGET_SIZE), index)
     pairs = [_with_rows(randomized.expected_map(number), one) for number, one in enumerate(counts.values())]
     maps, rows = zip(*(pairs[number] for number in index), strict=True)
-    return FoundMaps(maps, rows, sources.own_map, resolved, randomized)
+    return FoundMaps(maps, rows, sources.own_map, target, randomized)

@@ -22,14 +22,14 @@ __all__ = ["ScoreCounts"]
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """The weight of rows with label 0 and with label 1 at each distinct score.
+    """The weight of rows with each label at each distinct score.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Distinct scores, ascending.
-    masses : ndarray of shape (2, n)
-        Weight of the rows with label 0 and with label 1.
+    masses : ndarray of shape (n_labels, n)
+        Weight of the rows with each label.
     rows : ndarray of int of shape (n,)
         Rows at each score; with weights in histograms, the least number there can be.
 
@@ -46,13 +46,19 @@ class ScoreCounts:
 
     @classmethod
     def from_rows(
-        cls, scores: NDArray[np.float64], labels: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+        cls,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None = None,
+        *,
+        n_labels: int = 2,
+        probabilities: bool = True,
     ) -> ScoreCounts:
-        """Return the counts of rows."""
+        """Return the counts of rows, whose labels are 0 to ``n_labels - 1``."""
         values, index = np.unique(scores, return_inverse=True)
-        ties = np.cumsum(tie_starts(values)) - 1
-        values, index = values[tie_starts(values)], ties[index]
-        masses = [np.bincount(index[labels == y], _at(weights, labels == y), values.size) for y in (0, 1)]
+        starts = tie_starts(values, probabilities=probabilities)
+        values, index = values[starts], (np.cumsum(starts) - 1)[index]
+        masses = [np.bincount(index[labels == y], _at(weights, labels == y), values.size) for y in range(n_labels)]
         return cls(values, np.array(masses, dtype=np.float64), np.bincount(index, minlength=values.size))
 
     @classmethod
@@ -72,8 +78,14 @@ class ScoreCounts:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Share of each label's weight at each score: shape (2, n)."""
-        return self.masses / self.masses.sum(axis=1, keepdims=True)
+        """Share of each label's weight at each score, 0 for labels without rows: shape (n_labels, n)."""
+        totals = self.masses.sum(axis=1, keepdims=True)
+        return np.divide(self.masses, totals, out=np.zeros_like(self.masses), where=totals > 0)
+
+    @property
+    def has_label(self) -> NDArray[np.bool_]:
+        """Whether there are rows with each label."""
+        return np.asarray(self.masses.sum(axis=1) > 0)
 
     def sample(self, label: int | None = None) -> Sample:
         """Return the distribution of all rows, or of those with one label."""
@@ -87,11 +99,11 @@ class ScoreCounts:
         return Sample.from_sorted(images[at], self.masses[label][at])
 
     def sliced(self, n_slices: int, min_rows: int = 1) -> NDArray[np.int64]:
-        """Return the slice of each score: about ``n_slices`` runs of neighbouring scores, fine for both labels.
+        """Return the slice of each score: about ``n_slices`` runs of neighbouring scores, fine for all labels.
 
         A score is never split. With ``min_rows``, neighbouring slices are joined until each has so many rows.
         """
-        share = self.shares.mean(axis=0)
+        share = self.shares[self.has_label].mean(axis=0)
         level = np.cumsum(share) - share / 2
         slices = np.minimum((level * n_slices).astype(np.int64), n_slices - 1)
         if self.values.size <= n_slices:

@@ -75,7 +75,14 @@ class GroupSamples:
         )
 
 
-def maps_to_target(samples: GroupSamples, sources: MapSources, target: Any, groups: Groups) -> FoundMaps:
+def maps_to_target(
+    samples: GroupSamples,
+    sources: MapSources,
+    target: Any,
+    groups: Groups,
+    *,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
+) -> FoundMaps:
     """Return the map of each group to the target.
 
     Parameters
@@ -85,14 +92,19 @@ def maps_to_target(samples: GroupSamples, sources: MapSources, target: Any, grou
         Which groups each map and the target are computed from.
     target : str, label, array-like or Sample
     groups : Groups
+    score_range : pair of float or None, default (0, 1)
+        Lowest and highest possible score; None for any scores.
 
     Returns
     -------
     FoundMaps
     """
     known = {members: samples.sample_of(members) for members in {*sources.maps, *sources.target}}
-    resolved = _find_target(target, samples, known, sources.target, groups)
-    maps = {members: map_with_ties(known[members], resolved).prepare() for members in {*sources.maps}}
+    resolved = _find_target(target, samples, known, sources.target, groups=groups, score_range=score_range)
+    unit = score_range == (0.0, 1.0)
+    maps = {
+        members: map_with_ties(known[members], resolved, probabilities=unit).prepare() for members in {*sources.maps}
+    }
     rows = {members: samples.rows_at_knots(members, known[members]) for members in maps}
     return FoundMaps(
         tuple(maps[members] for members in sources.maps),
@@ -107,7 +119,9 @@ def _find_target(
     samples: GroupSamples,
     known: dict[tuple[int, ...], Sample],
     compared: tuple[tuple[int, ...], ...],
+    *,
     groups: Groups,
+    score_range: tuple[float, float] | None,
 ) -> Sample:
     everyone = tuple(range(len(groups)))
     if isinstance(target, str) and target in TARGET_WORDS:
@@ -122,6 +136,7 @@ def _find_target(
         samples.masses[filled],
         labels=[groups.labels[group] for group in filled],
         names=[groups.names[group] for group in filled],
+        score_range=score_range,
     )
 
 
@@ -142,10 +157,10 @@ def _count_at_knots(
     return np.maximum(1, np.floor(least * (1 + 1e-9))).astype(np.int64)
 
 
-def map_with_ties(source: Sample, target: Sample) -> QuantileMap:
+def map_with_ties(source: Sample, target: Sample, *, probabilities: bool = True) -> QuantileMap:
     """Map the source to the target, where scores that differ only by rounding share one image."""
     values = source.values
-    starts = tie_starts(values)
+    starts = tie_starts(values, probabilities=probabilities)
     tie = np.cumsum(starts) - 1
     merged = quantile_map(Sample(values[starts][tie], source.levels), target)
     distinct = np.append(True, values[1:] != values[:-1])

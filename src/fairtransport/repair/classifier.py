@@ -20,7 +20,7 @@ from fairtransport._sklearn.streaming import check_classes
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
-from fairtransport.repair._criterion_checks import strata_to_repair
+from fairtransport.repair._criterion_checks import TrainingLabels, strata_to_repair
 from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.repair.summary import describe_repair
@@ -232,7 +232,12 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         )
         positive = (labels == classes[1]).astype(np.int64)
         cells = strata_to_repair(
-            strata, groups, criterion=self.criterion, labels=positive, weights=weights, randomize=self.randomize
+            strata,
+            groups,
+            criterion=self.criterion,
+            labels=TrainingLabels(positive),
+            weights=weights,
+            randomize=self.randomize,
         )
         self._check_estimator()
         with config_context(enable_metadata_routing=False):  # weights are passed by step name

@@ -41,6 +41,8 @@ class MapOptions:
     criterion: str = "demographic_parity"
     stratum_weight: str | None = None
     randomize: bool = False
+    score_range: tuple[float, float] | None = (0.0, 1.0)  # None where it is learned
+    n_labels: int = 2  # more for ranges of y
     own_maps: bool = False  # of groups of any size, as cells of strata have
 
     def check(self) -> None:
@@ -56,6 +58,15 @@ class MapOptions:
                 f"randomize=True is for criterion='equalized_odds': with criterion={self.criterion!r}, maps without "
                 "any randomness make the distributions equal."
             )
+        if self.randomize and self.score_range is None:
+            raise ValueError(
+                "randomize=True needs a range of scores, because draws belong to scores that are rounded relative to "
+                "it: give range=(low, high)."
+            )
+
+    def on(self, grid: Grid) -> MapOptions:
+        """Return the options for scores that were counted on a grid, whose range they have, unless it was learned."""
+        return self if self.score_range is None else replace(self, score_range=(grid.low, grid.high))
 
     def sources(self, sizes: ArrayLike) -> MapSources:
         """Return which groups each map and the target are computed from, for groups with so many rows."""
@@ -121,7 +132,7 @@ class GroupMaps:
         weights : ndarray of shape (n,) or None
         options : MapOptions
         labels : ndarray of shape (n,), optional
-            0 or 1; needed for criteria that compare rows with the same label.
+            0 or 1, or the numbers of ranges of y; needed for criteria that compare rows with the same label.
 
         Returns
         -------
@@ -135,7 +146,11 @@ class GroupMaps:
         sizes = sizes_of(groups)
         if options.criterion == "demographic_parity":
             found = maps_to_target(
-                GroupSamples.of_rows(scores, groups, weights), options.sources(sizes), options.target, groups
+                GroupSamples.of_rows(scores, groups, weights),
+                options.sources(sizes),
+                options.target,
+                groups,
+                score_range=options.score_range,
             )
             return cls._of(found, groups, sizes)
         if labels is None:
@@ -146,15 +161,23 @@ class GroupMaps:
             kept = GroupSamples.of_rows(
                 scores[positive], groups.select(positive), None if weights is None else weights[positive]
             )
-            found = maps_to_target(kept, options.sources(n_positive), options.target, groups)
-            return cls._of(found.extended(0.0, 1.0), groups, sizes)
+            found = maps_to_target(
+                kept, options.sources(n_positive), options.target, groups, score_range=options.score_range
+            )
+            return cls._of(_extended(found, options.score_range), groups, sizes)
 
         def counts_of(members: tuple[int, ...]) -> ScoreCounts:
             rows = np.flatnonzero(np.isin(groups.codes, members))
-            return ScoreCounts.from_rows(scores[rows], labels[rows], None if weights is None else weights[rows])
+            return ScoreCounts.from_rows(
+                scores[rows],
+                labels[rows],
+                None if weights is None else weights[rows],
+                n_labels=options.n_labels,
+                probabilities=options.score_range == (0.0, 1.0),
+            )
 
-        rarer = np.minimum(n_positive, sizes - n_positive)
-        return cls._equalized(counts_of, rarer, sizes, groups, options=options, ends=(0.0, 1.0))
+        rarer = np.minimum(n_positive, sizes - n_positive) if options.n_labels == 2 else sizes
+        return cls._equalized(counts_of, rarer, sizes, groups, options=options)
 
     @classmethod
     def from_histograms(cls, histograms: GroupHistograms, options: MapOptions) -> GroupMaps:
@@ -172,16 +195,27 @@ class GroupMaps:
         GroupMaps
             The knots are nodes of the grid.
         """
-        sizes, groups, grid = histograms.rows, histograms.groups, histograms.grid
+        sizes, groups = histograms.rows, histograms.groups
+        options = options.on(histograms.grid)
         if options.criterion == "demographic_parity":
             found = maps_to_target(
-                GroupSamples.of_histograms(histograms), options.sources(sizes), options.target, groups
+                GroupSamples.of_histograms(histograms),
+                options.sources(sizes),
+                options.target,
+                groups,
+                score_range=options.score_range,
             )
             return cls._of(found, groups, sizes)
         if options.criterion == "equal_opportunity":
             kept = positives_of(histograms)
-            found = maps_to_target(GroupSamples.of_histograms(kept), options.sources(kept.rows), options.target, groups)
-            return cls._of(found.extended(grid.low, grid.high), groups, sizes)
+            found = maps_to_target(
+                GroupSamples.of_histograms(kept),
+                options.sources(kept.rows),
+                options.target,
+                groups,
+                score_range=options.score_range,
+            )
+            return cls._of(_extended(found, options.score_range), groups, sizes)
         if not histograms.has_labels:
             raise ValueError(f"criterion={options.criterion!r} compares people with the same label: it needs labels.")
         by_label = np.min([rows_with_label(histograms, label) for label in (0, 1)], axis=0)
@@ -191,7 +225,6 @@ class GroupMaps:
             sizes,
             groups,
             options=options,
-            ends=(grid.low, grid.high),
         )
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
@@ -230,9 +263,8 @@ class GroupMaps:
         groups: Groups,
         *,
         options: MapOptions,
-        ends: tuple[float, float],
     ) -> GroupMaps:
-        """Return the maps for equalized odds; ``rarer`` are the rows of each group with the rarer label."""
+        """Return the maps for equalized odds; ``rarer`` are the rows of each group that decide whether it is small."""
         found = equalized_odds_maps(
             counts_of,
             options.sources(rarer),
@@ -240,8 +272,9 @@ class GroupMaps:
             target=options.target,
             stratum_weight=options.stratum_weight,
             randomize=options.randomize,
+            score_range=options.score_range,
         )
-        return cls._of(found if options.randomize else found.extended(*ends), groups, sizes)
+        return cls._of(found if options.randomize else _extended(found, options.score_range), groups, sizes)
 
     @classmethod
     def _of(cls, found: FoundMaps, groups: Groups, sizes: NDArray[np.int64]) -> GroupMaps:
@@ -254,6 +287,11 @@ class GroupMaps:
             sizes,
             found.randomized,
         )
+
+
+def _extended(found: FoundMaps, score_range: tuple[float, float] | None) -> FoundMaps:
+    """Return the maps up to the ends of a range; without one, scores beyond the last knots are extrapolated."""
+    return found if score_range is None else found.extended(*score_range)
 
 
 def rows_with_label(histograms: GroupHistograms, label: int) -> NDArray[np.int64]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from fairtransport._labels import is_positive
 from fairtransport._sklearn.streaming import NEW_GROUP_ROWS, encode_batch_groups
-from fairtransport._validation import check_length, check_weights
+from fairtransport._validation import check_length, check_vector, check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
 from fairtransport.repair._criterion_checks import check_label_counts, require_labels
 from fairtransport.repair.group_maps import GroupMaps, positives_of
+from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["OnlineRepairState"]
 
 _BINS = 1024
+_LEARNED_BINS = 4096  # of a range three times as wide as nearly all scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,15 @@ class OnlineRepairState:
     .. math:: 2^{-n / \mathrm{stream\_half\_life}} \cdot \mathrm{histograms} + \mathrm{batch}.
 
     A group keeps at least the weight of ten rows, however long it is absent, and a new group starts with ten rows
-    that are distributed like the target.
+    that are distributed like the target. A group gets a map of its own when ``min_group_size`` of its rows have been
+    seen, however old they are; until then ``small_groups`` says which map it uses.
+
+    Scores are counted at 1,025 nodes of the range. A range that is learned extends from the first to the last
+    percentile of the first rows and as far again on both sides, with 4,097 nodes; scores beyond count at its ends.
+
+    A repair that was fitted to rows continues from those that its maps were computed from; a group without a map of its
+    own continues from as many rows as it had (at least ten), distributed like those that its map was computed from. All
+    together they count as no more rows than an endless stream would leave: ``stream_half_life / log(2)``.
 
     Examples
     --------
@@ -95,7 +105,7 @@ class OnlineRepairState:
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, 1)
-            Within [0, 1].
+            Within the range of the options.
         y : array-like of shape (n,), optional
             Labels, for criteria that compare people with the same label.
         groups : Groups
@@ -108,14 +118,15 @@ class OnlineRepairState:
         -------
         OnlineRepairState
         """
-        values = Grid(n_bins=_BINS).check(scores)
+        values = check_vector(scores, name="scores")
         if np.ptp(values) == 0:
             raise ValueError(
                 f"All {values.size} scores of the first batch are equal, so there is nothing to repair: check that the "
                 "model that made them was able to learn, or begin with more rows."
             )
         weights = check_weights(sample_weight, size=values.size)
-        histograms = _count_batch(values, y, groups, weights, options=options, grid=Grid(n_bins=_BINS))
+        grid = _grid_of(options, values, weights)
+        histograms = _count_batch(_on_grid(grid, values, options), y, groups, weights, options=options, grid=grid)
         check_label_counts(histograms, options.criterion)
         if options.criterion == "equal_opportunity":
             histograms = positives_of(histograms)
@@ -131,7 +142,7 @@ class OnlineRepairState:
         ----------
         maps : GroupMaps
         grid : Grid or None
-            The grid that the rows were counted on; None for maps of rows, which are counted at 1,025 nodes of [0, 1].
+            The grid that the rows were counted on; None for maps of rows.
         options, stream_half_life, new_groups
             As in `OnlineRepairState`.
 
@@ -145,7 +156,10 @@ class OnlineRepairState:
                 "This repair was not fitted to a stream, and its maps do not tell which rows had which label. With "
                 "criterion='equalized_odds', begin with partial_fit, or fit the repair again."
             )
-        histograms = _count_knots(maps, grid or Grid(n_bins=_BINS))
+        if grid is None:
+            knots = np.concatenate([one.knots for one in maps.maps])
+            grid = _grid_of(options, knots, np.concatenate(maps.rows_at_knots).astype(np.float64))
+        histograms = _count_knots(maps, grid)
         keep = min(1.0, stream_half_life / np.log(2.0) / float(histograms.weights.sum()))
         return cls(histograms.forget(keep), maps, options, stream_half_life, new_groups)
 
@@ -162,7 +176,7 @@ class OnlineRepairState:
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, 1)
-            Scores before repair, within the range of the grid.
+            Scores before repair, within the range of the grid, unless that was learned.
         y : array-like of shape (n,), optional
             Labels, for criteria that compare people with the same label; a batch with one label needs 0 and 1.
         sensitive_features : column, table or Groups
@@ -175,7 +189,7 @@ class OnlineRepairState:
         OnlineRepairState
         """
         grid = self.histograms.grid
-        values = grid.check(scores)
+        values = _on_grid(grid, scores, self.options)
         groups = encode_batch_groups(self.maps.groups, sensitive_features, self.new_groups)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         weights = check_weights(sample_weight, size=values.size)
@@ -210,6 +224,23 @@ class OnlineRepairState:
 
     def _with(self, histograms: GroupHistograms) -> OnlineRepairState:
         return replace(self, histograms=histograms, maps=GroupMaps.from_histograms(histograms, self.options))
+
+
+def _grid_of(options: MapOptions, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Grid:
+    """Return the grid of the range of scores, or, where that is learned, one around those of the first rows."""
+    if options.score_range is not None:
+        return Grid(*options.score_range, n_bins=_BINS)
+    low, high = Sample.from_values(values, weights).quantile([0.01, 0.99]).tolist()
+    if low == high:
+        low, high = float(values.min()), float(values.max())
+    return Grid(low - (high - low), high + (high - low), n_bins=_LEARNED_BINS)
+
+
+def _on_grid(grid: Grid, scores: ArrayLike, options: MapOptions) -> NDArray[np.float64]:
+    """Return scores within the range of a grid; those outside count at its ends if it was learned, and raise if not."""
+    if options.score_range is not None:
+        return grid.check(scores)
+    return np.clip(check_vector(scores, name="scores"), grid.low, grid.high)
 
 
 def _count_batch(
@@ -251,7 +282,7 @@ def _count_knots(maps: GroupMaps, grid: Grid) -> GroupHistograms:
         grid,
         maps.groups,
         cells=np.repeat(np.arange(len(knots)), [one.size for one in knots]),
-        nodes=grid.places(np.concatenate(knots)),
+        nodes=grid.place_checked(np.clip(np.concatenate(knots), grid.low, grid.high)),
         masses=np.concatenate(masses),
     )
     return replace(counts, rows=np.asarray(maps.group_sizes, dtype=np.int64))
@@ -263,7 +294,8 @@ def _add_groups(histograms: GroupHistograms, groups: Groups, maps: GroupMaps) ->
         return histograms
     wide = histograms.with_groups(groups.select(np.empty(0, dtype=np.int64)))
     grid, target = histograms.grid, maps.target
-    prior = np.bincount(grid.places(target), minlength=grid.n_nodes) * (NEW_GROUP_ROWS / target.size)
+    inside = np.clip(target, grid.low, grid.high)
+    prior = np.bincount(grid.place_checked(inside), minlength=grid.n_nodes) * (NEW_GROUP_ROWS / target.size)
     masses, squares = wide.masses.copy(), wide.squares_by_class.copy()
     masses[:, -n_new:], squares[:, -n_new:] = prior, prior
     return replace(wide, masses=masses, squares=squares)

@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numba import config
-from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.streaming import check_stream_parameters
-from fairtransport._validation import check_choice, check_length, check_real, check_scores, check_weights
-from fairtransport._warnings import warn_caller
-from fairtransport.groups import MIN_GROUP_SIZE, Groups
-from fairtransport.histograms import Grid
-from fairtransport.repair._counted_cells import CountedCells, cells_of
+from fairtransport._validation import check_weights
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.repair._counted_cells import CountedCells
 from fairtransport.repair._criterion_checks import (
     check_cell_counts,
     check_label_counts,
-    check_seed,
     check_stream_criterion,
     strata_to_repair,
-    stratum_codes,
     training_labels,
 )
-from fairtransport.repair.group_checks import check_histograms, groups_to_repair, require_groups, with_dropped_labels
-from fairtransport.repair.group_maps import GroupMaps, MapOptions
+from fairtransport.repair._fitted_repair import FittedRepair
+from fairtransport.repair.group_checks import check_histograms, with_dropped_labels
+from fairtransport.repair.group_maps import GroupMaps
 from fairtransport.repair.online import OnlineRepairState
-from fairtransport.repair.randomized_maps import row_draws
+from fairtransport.repair.score_range import UNIT, check_in_range
 from fairtransport.repair.stratum_maps import StratumMaps
-from fairtransport.repair.summary import MAP_ROWS, describe_repair
-from fairtransport.tables import RepairLookup
-from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.strata import Strata
     from fairtransport.tables import TableCounts
 
 __all__ = ["QuantileRepair"]
 
-_OUTPUTS = ("default", "pandas", "polars")
 
-
-class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class QuantileRepair(FittedRepair):
     r"""Quantile repair of scores: one increasing map for each group, from its distribution to a common target.
 
     With ``amount=1`` all groups have the same distribution of scores afterwards. This is demographic parity by
@@ -64,14 +49,18 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         all rows. A group label: the distribution of that group. An array: the distribution of these scores.
     amount : float, default=1.0
         How much to repair, from 0 (no change) to 1 (equal distributions). It may be set after ``fit``.
+    range : pair of float or "learned", default=(0, 1)
+        Lowest and highest possible score; a score outside raises. ``"learned"`` takes any scores, such as the
+        predictions of a regression, logits or prices: those below the lowest and above the highest score of ``fit`` are
+        shifted as far as the score at that end.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
         Whose scores should have the same distribution in all groups: those of all people, of people with the same
-        label (equalized odds), or of people with the positive label (equal opportunity). Labels are needed in ``fit``
-        only. One map for each group reaches equal opportunity exactly, but equalized odds only as far as two
-        conditions on one map allow; see ``randomize``.
+        label or with similar ``y`` (equalized odds), or of people with the positive label (equal opportunity). Labels
+        are needed in ``fit`` only. One map for each group reaches equal opportunity exactly, but equalized odds only as
+        far as two conditions on one map allow; see ``randomize``.
     stratum_weight : {"equal", "share"}, optional
-        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
-        of the rows.
+        Weight of the labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares of
+        the rows.
     randomize : bool, default=False
         For ``criterion="equalized_odds"``: reach it exactly, at every threshold, by drawing scores at random. Scores
         then tell no more about the label in any group than in the group where they tell least.
@@ -90,7 +79,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         use the common map and are left out of the target.
     min_group_size : int, default=30
         A group with fewer rows (of positive weight) is small; for equal opportunity, with fewer rows of the positive
-        label, and for equalized odds, of either label. 1 gives every group a map of its own.
+        label, and for equalized odds, of either of two labels. 1 gives every group a map of its own.
     stream_half_life : float, default=10000
         For ``partial_fit``: a row counts half after this many further rows of the stream, so that groups keep their
         shares.
@@ -124,6 +113,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         The probabilities of ``randomize=True``; ``maps_`` are then those of the expected scores.
     n_features_in_ : int
         Always 1.
+    range_ : tuple of float
+        Lowest and highest score: as given, of the counts, or, where it was learned, of the maps.
     grid_ : Grid or None
         The grid on which ``fit_counts`` or ``partial_fit`` counted scores; None after ``fit``.
     set_aside_ : dict of str to int
@@ -134,6 +125,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     See Also
     --------
     QuantileRepairClassifier : Repairs the probabilities of a classifier.
+    QuantileRepairRegressor : Repairs the predictions of a regressor.
     TableRepair : Repairs a column of a table, on the engine that holds the table.
 
     Notes
@@ -144,7 +136,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     .. math:: (1 - \mathrm{amount}) \, s + \mathrm{amount} \, F_{\bar S}^{-1}(F_a(s)).
 
     For ``amount=1`` this is the optimal transport map on the line. With ``amount`` between 0 and 1 the distribution of
-    each group lies on the Wasserstein geodesic from its original one to the target.
+    each group lies on the Wasserstein geodesic from its original one to the target: a share of
+    :math:`(1 - \mathrm{amount})^2` of the squared Wasserstein-2 distance is left.
 
     The maps are computed from the training scores and then fixed, so the result of a row depends on that row only and
     is deterministic. A map is
@@ -152,21 +145,22 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     * at a training score: the mean of the target over the levels that the score fills, the same for all ties (scores
       that differ only by rounding are ties, so that equal rows scored in different batches stay equal);
     * between two neighbouring training scores: linear;
-    * below the lowest and above the highest training score: constant. Scores there keep their order but, with
-      ``amount=1``, no longer differ from each other.
+    * below the lowest and above the highest training score: constant, so that scores there keep their order but, with
+      ``amount=1``, no longer differ from each other; or, with ``range="learned"``, shifted as far as that score.
 
     It is non-decreasing, so the order within a group is kept. A score that many rows share stays one score: such groups
     come as close to the target as that allows.
 
     *Equal opportunity.* The same, with the distributions of the rows with a positive label, and applied to all rows.
-    Beyond the lowest and the highest of these scores the map is linear to the end of the range.
+    Beyond the lowest and the highest of these scores the map is linear to the end of the range, if that is given.
 
     *Equalized odds.* The increasing maps that minimise the sum over labels and pairs of groups of Wasserstein-1
     distances, among those that keep the distribution of all repaired scores together. That distribution is the one
     of the best partial repair for demographic parity or equal opportunity, whatever its amount, so that the maps are
     never worse than it on the training rows. (Were it free, a constant would be best.) The minimum is a shortest path
     through the ways of merging the rankings of two groups, in up to 256 slices, and found for more than two groups by
-    merging one pair after the other.
+    merging one pair after the other. Where ``y`` has more than two values, its labels are ranges between quantiles,
+    as those of strata, and the partial repairs are those for demographic parity.
 
     *Randomised equalized odds.* The receiver operating characteristic (ROC) curve that all groups get is the pointwise
     minimum of the concave hulls of their curves, the highest that all can have [3]_; the distribution of all repaired
@@ -192,6 +186,12 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     array([0.3, 0.5, 0.3, 0.5])
     >>> repair.transform([0.2, 0.9], sensitive_features=["F", "M"])
     array([0.4, 0.5])
+
+    Predictions of a regression, in units of y:
+
+    >>> repair = QuantileRepair(range="learned", min_group_size=1).fit([10, 30, 50, 70], sensitive_features=sex)
+    >>> repair.transform([0, 20, 90], sensitive_features=["F", "F", "M"])
+    array([20., 40., 70.])
     """
 
     def __init__(
@@ -199,6 +199,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         target: Any = "barycenter_w2",
         amount: float = 1.0,
         *,
+        range: Any = UNIT,  # noqa: A002 - the name that numpy.histogram has
         criterion: str = "demographic_parity",
         stratum_weight: str | None = None,
         randomize: bool = False,
@@ -212,6 +213,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     ) -> None:
         self.target = target
         self.amount = amount
+        self.range = range
         self.criterion = criterion
         self.stratum_weight = stratum_weight
         self.randomize = randomize
@@ -237,10 +239,10 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, 1)
-            Scores within [0, 1].
+            Scores within ``range``.
         y : array-like of shape (n,), optional
-            Two labels, of which the larger is positive; required by criteria that compare people with the same label,
-            and otherwise ignored.
+            Two labels, of which the larger is positive, or, for equalized odds, numbers, which are cut at quantiles;
+            required by criteria that compare people with the same label, and otherwise ignored.
         sensitive_features : column, table or Groups
             At least two groups; several columns are crossed.
         strata : column or table, optional
@@ -254,13 +256,14 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         self
         """
         self.check_parameters()
-        values = check_scores(scores)
+        values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
-        labels = training_labels(y, values.size, self.criterion)
+        known = training_labels(y, groups, self.criterion, weights)
         cells = strata_to_repair(
-            strata, groups, criterion=self.criterion, labels=labels, weights=weights, randomize=self.randomize
+            strata, groups, criterion=self.criterion, labels=known, weights=weights, randomize=self.randomize
         )
+        labels, n_labels = (None, 2) if known is None else known
         if weights is not None:  # weight 0 means zero copies of a row
             kept = weights > 0
             values, weights, groups = values[kept], weights[kept], groups.select(kept)
@@ -271,7 +274,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
                 f"All {values.size} scores are equal, so there is nothing to repair: check that the model that "
                 "computed them was able to learn."
             )
-        options = self._map_options()
+        options = replace(self._map_options(), n_labels=n_labels)
         maps = GroupMaps.from_scores(values, groups, weights, options, labels)
         within = None
         if cells is not None:
@@ -330,8 +333,8 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, 1)
-            Scores before repair, of one or more rows; within [0, 1], or within the range of the table that the repair
-            was fitted to.
+            Scores before repair, of one or more rows; within ``range``, or within that of the table that the repair was
+            fitted to.
         y : array-like of shape (n,), optional
             Labels of the batch, which may come later than its scores; required by criteria that compare people with the
             same label, and otherwise ignored. Batches with one label only need labels 0 and 1.
@@ -348,22 +351,14 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
         Notes
         -----
-        Scores are counted at 1,025 nodes (at those of the table that the repair was fitted to, if it was), and a row
-        counts half after ``stream_half_life`` further rows. The target and the maps are those of these counts;
-        `TableRepair` states how far maps of counts can be from maps of rows: with bins of 1/1024 the score and its
-        image move by no more than two bins and one, where every bin has rows.
-
-        A group keeps at least the weight of ten rows, however long it is absent. A group that is added starts with
-        ten rows that are distributed like the target. A group gets a map of its own when ``min_group_size`` of its
-        rows have been seen, however old they are; until then ``small_groups`` says which map it uses.
-
-        A repair that was fitted before continues from the rows that its maps were computed from; a group without a map
-        of its own continues from as many rows as it had (at least ten), distributed like those that its map was
-        computed from. All together they count as no more rows than an endless stream would leave:
-        ``stream_half_life / log(2)``.
+        Scores are counted (at the nodes of the table that the repair was fitted to, if it was), and a row counts half
+        after ``stream_half_life`` further rows. The target and the maps are those of these counts; `TableRepair` states
+        how far maps of counts can be from maps of rows. `OnlineRepairState` says what happens to absent and to new
+        groups, and how a repair that was fitted before continues.
 
         For equal opportunity all this is said of rows with a positive label; the others are not used. For equalized
-        odds a stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label.
+        odds a stream begins with ``partial_fit``: maps that ``fit`` computed do not tell which rows had which label. It
+        needs two labels.
         """
         self.check_parameters()
         check_stream_criterion(self.criterion, y, randomize=self.randomize, strata=hasattr(self, "stratum_maps_"))
@@ -372,7 +367,7 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             return self.resume(
                 state.update(scores, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
             )
-        values = Grid().check(scores)
+        values = check_in_range(scores, self.range)
         weights = check_weights(sample_weight, size=values.size)
         groups = self._groups_of(sensitive_features, values.size, weights)
         return self.resume(
@@ -387,235 +382,6 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             )
         )
 
-    def online_state(self) -> OnlineRepairState:
-        """Return the state that the next ``partial_fit`` continues from.
-
-        Returns
-        -------
-        OnlineRepairState
-            That of the stream, or else one of the rows that the repair was fitted to.
-        """
-        maps, options = self.group_maps(), self._map_options()
-        if hasattr(self, "counted_"):
-            return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, self.new_groups)
-        return OnlineRepairState.from_maps(
-            maps, grid=self.grid_, options=options, stream_half_life=self.stream_half_life, new_groups=self.new_groups
-        )
-
-    def resume(self, state: OnlineRepairState) -> Self:
-        """Use the maps of a state, from which the next ``partial_fit`` continues.
-
-        Parameters
-        ----------
-        state : OnlineRepairState
-
-        Returns
-        -------
-        self
-        """
-        self._set_maps(state.maps, None, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
-        self.counted_ = state.histograms
-        return self
-
-    def group_maps(self) -> GroupMaps:
-        """Return the map of each group and the target as one object.
-
-        Returns
-        -------
-        GroupMaps
-        """
-        check_is_fitted(self)
-        return GroupMaps(
-            self.maps_,
-            self.rows_at_knots_,
-            self.own_map_,
-            self.target_,
-            self.groups_,
-            self.group_sizes_,
-            vars(self).get("randomized_maps_"),
-        )
-
-    def use_maps(self, maps: GroupMaps) -> Self:
-        """Use other maps of scores in the same range, and discard the histograms of a stream.
-
-        Parameters
-        ----------
-        maps : GroupMaps
-
-        Returns
-        -------
-        self
-        """
-        self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
-        return self
-
-    def lookup(self) -> RepairLookup:
-        """Return the repair as a small table, which SQL or another program can apply.
-
-        Returns
-        -------
-        RepairLookup
-            With ``to_frame``, ``to_sql`` and ``to_parquet``.
-
-        Raises
-        ------
-        ValueError
-            After ``fit``, whose maps have a knot for each training score. Maps of a table or of a stream have one for
-            each bin.
-        """
-        check_is_fitted(self)
-        if hasattr(self, "randomized_maps_"):
-            raise ValueError(
-                "A randomised repair has no lookup table: each row gets a draw of its own. Use transform, or fit a "
-                "repair with randomize=False."
-            )
-        if self.grid_ is None:
-            raise ValueError(
-                "This repair was fitted to arrays; a lookup table needs maps of counts, as TableRepair and fit_counts "
-                "compute them."
-            )
-        amount = check_real(self.amount, name="amount", most=1.0)
-        if self.strata_ is None:
-            return RepairLookup.of_maps(self.grid_, self.groups_, self.maps_, amount)
-        cells, nodes, n_groups = cells_of(self.groups_, self.strata_), self.grid_.nodes, len(self.groups_)
-        strata, groups = np.divmod(np.repeat(np.arange(len(cells)), nodes.size), n_groups)
-        scores = np.tile(nodes, len(cells))
-        images = self.stratum_maps_.move(scores, strata, groups, self.maps_, amount)
-        return RepairLookup(self.grid_, cells, images.reshape(len(cells), nodes.size))
-
-    @property
-    def strata_(self) -> Strata | None:
-        """The strata seen in ``fit``, without their rows."""
-        within: StratumMaps | None = vars(self).get("stratum_maps_")
-        return None if within is None else within.strata
-
-    @property
-    def small_groups_(self) -> tuple[Any, ...]:
-        """Labels of the groups without a map of their own."""
-        return tuple(label for label, own in zip(self.groups_.labels, self.own_map_, strict=True) if not own)
-
-    def check_parameters(self) -> None:
-        """Raise for parameters that are not allowed; ``target`` is checked with the groups."""
-        check_real(self.amount, name="amount", most=1.0)
-        self._map_options().check()
-        check_seed(self.random_state)
-        check_stream_parameters(self.stream_half_life, self.new_groups, name="stream_half_life")
-
-    def _groups_of(self, sensitive_features: Any, n_rows: int, weights: NDArray[np.float64] | None) -> Groups:
-        return groups_to_repair(
-            sensitive_features, n_rows=n_rows, grouping=self.grouping, missing=self.missing, weights=weights
-        )
-
-    def _map_options(self) -> MapOptions:
-        return MapOptions(
-            self.target,
-            self.small_groups,
-            self.min_group_size,
-            self.criterion,
-            self.stratum_weight,
-            self.randomize,
-        )
-
-    def _set_maps(
-        self, fitted: GroupMaps, within: StratumMaps | None, *, grid: Grid | None, set_aside: dict[str, int]
-    ) -> None:
-        self.grid_, self.set_aside_ = grid, set_aside
-        self.maps_ = fitted.maps
-        self.rows_at_knots_ = fitted.rows_at_knots
-        self.own_map_ = fitted.own_map
-        self.target_ = fitted.target
-        self.groups_ = fitted.groups
-        self.group_sizes_ = fitted.group_sizes
-        self.n_features_in_ = 1
-        for name in ("counted_", "randomized_maps_", "stratum_maps_"):  # of a fit or a stream before this one
-            self.__dict__.pop(name, None)
-        if fitted.randomized is not None:
-            self.randomized_maps_ = fitted.randomized
-        if within is not None:
-            self.stratum_maps_ = within
-
-    def _warn_if_all_small(self) -> None:
-        if not self.own_map_.any():
-            which = "Fewer than two" if self.criterion == "equalized_odds" else "None"
-            warn_caller(
-                f"{which} of the {len(self.groups_)} groups {'has' if which == 'None' else 'have'} "
-                f"min_group_size={self.min_group_size} rows{MAP_ROWS[self.criterion]}, so the same map is applied to "
-                "all of them and their ranks stay as different as they were. Give more rows, or set a smaller "
-                "min_group_size=.",
-                UserWarning,
-            )
-
-    def _html_repr(self) -> str:
-        groups = vars(self).get("groups_")
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self))
-
-    def transform(
-        self,
-        scores: ArrayLike,
-        *,
-        sensitive_features: Any,
-        strata: Any = None,
-        keys: Any = None,
-        expected: bool = False,
-    ) -> NDArray[np.float64]:
-        """Return the repaired scores; labels are never needed.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, 1)
-            Scores within [0, 1].
-        sensitive_features : column, table or Groups
-            The group of each row. One that was not seen in ``fit`` raises.
-        strata : column or table, optional
-            The stratum of each row; required if the repair was fitted with strata. One that was not seen in ``fit``
-            raises.
-        keys : array-like of shape (n,), optional
-            For ``randomize=True``: what identifies each person, such as a customer number. A person then has the same
-            draw in every call, whatever the score. By default a draw belongs to a score and a group, so that a row is
-            treated alike in every batch; rows that share both get different draws, in their order.
-        expected : bool, default=False
-            For ``randomize=True``: return the mean of each row's score over all draws, which does not depend on
-            ``keys`` and ``random_state``. Equalized odds hold for drawn scores, not for expected ones.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Within [0, 1]. After ``set_output`` a table of one column, "repaired".
-        """
-        check_is_fitted(self)
-        values = check_scores(scores) if self.grid_ is None else self.grid_.check(scores)
-        require_groups(sensitive_features)
-        if isinstance(sensitive_features, Groups):
-            sensitive_features = with_dropped_labels(sensitive_features)
-        groups = self.groups_.encode(sensitive_features)
-        check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
-        strata_codes = stratum_codes(self.strata_, strata, values.size)
-        repaired = self.move(values, groups.memberships[0], strata_codes, keys=keys, expected=expected)
-        return self._to_output(repaired, scores)
-
-    def move(
-        self,
-        scores: NDArray[np.float64],
-        groups: NDArray[Any],
-        strata: NDArray[np.int64] | None = None,
-        *,
-        keys: Any = None,
-        expected: bool = False,
-    ) -> NDArray[np.float64]:
-        """Return the repaired scores of rows that were checked, by the indices of their groups and strata."""
-        amount = check_real(self.amount, name="amount", most=1.0)
-        n_threads = config.NUMBA_NUM_THREADS
-        randomized = vars(self).get("randomized_maps_")
-        if keys is not None and randomized is None:
-            raise ValueError("keys are for randomize=True; this repair is not randomised.")
-        if randomized is not None and not expected:
-            drawn = randomized.draw(scores, groups, row_draws(scores, groups, self.random_state, keys))
-            return (1.0 - amount) * scores + amount * drawn
-        if strata is not None:
-            codes = groups.astype(np.int64)
-            return self.stratum_maps_.move(scores, strata, codes, self.maps_, amount, n_threads=n_threads)
-        return move_by_code(scores, groups, self.maps_, amount, n_threads=n_threads)
-
     def fit_transform(
         self,
         scores: ArrayLike,
@@ -629,41 +395,3 @@ class QuantileRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         """Fit the repair and return the repaired training scores; see ``fit`` and ``transform`` for the parameters."""
         self.fit(scores, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight)
         return self.transform(scores, sensitive_features=sensitive_features, strata=strata, keys=keys)
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what ``transform`` returns: ``"default"``, an array; ``"pandas"`` or ``"polars"``, a table.
-
-        The wrapper of scikit-learn would accept the scores by position only.
-        """
-        if transform is not None:
-            self._sklearn_output_config = {"transform": check_choice(transform, _OUTPUTS, name="transform")}
-        return self
-
-    def _to_output(self, repaired: NDArray[np.float64], scores: Any) -> Any:
-        chosen = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        if chosen == "default":
-            return repaired
-        library = import_module(chosen)
-        keeps_index = chosen == "pandas" and isinstance(scores, (library.Series, library.DataFrame))
-        return library.DataFrame({"repaired": repaired}, **({"index": scores.index} if keeps_index else {}))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the name of the column that ``transform`` returns.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-            Not used for the name; more than one column raises ValueError.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
-        return np.array(["repaired"], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
-        return tags

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from fairtransport.repair.extrapolation import move_scores
 from fairtransport.repair.group_maps import GroupMaps, rows_with_label
 from fairtransport.transport.line import QuantileMap
-from fairtransport.transport.many_maps import move_by_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ class StratumMaps:
             within, of_rows = groups.select(rows), None if labels is None else labels[rows]
             parts.append(
                 _Cells.find(
-                    _map_rows(options.criterion, within, of_rows),
+                    _map_rows(options, within, of_rows),
                     partial(
                         GroupMaps.from_scores,
                         scores[rows],
@@ -96,7 +96,7 @@ class StratumMaps:
                         part,
                         of_rows,
                     ),
-                    (0.0, 1.0),
+                    options.score_range or (0.0, 1.0),
                 )
             )
         return cls._join(strata.select(np.empty(0, dtype=np.int64)), parts, options)
@@ -140,17 +140,19 @@ class StratumMaps:
         group_maps: Sequence[QuantileMap],
         amount: float,
         *,
+        extrapolate: bool = False,
         n_threads: int = 1,
     ) -> NDArray[np.float64]:
-        """Return the repaired scores of rows of these strata and groups."""
+        """Return the repaired scores of rows of these strata and groups; see `move_scores`."""
+        move = partial(move_scores, extrapolate=extrapolate, n_threads=n_threads)
         n_groups = self.sizes.shape[1]
         cells = (strata * n_groups + groups).astype(np.uint32)
-        moved = move_by_code(scores, cells, self.maps, amount, n_threads=n_threads)
+        moved = move(scores, cells, self.maps, amount)
         share = self.shares.ravel()[cells]
         small = np.flatnonzero(share < 1.0)
         if small.size:
             codes = groups[small].astype(np.uint32)
-            overall = move_by_code(scores[small], codes, group_maps, amount, n_threads=n_threads)
+            overall = move(scores[small], codes, group_maps, amount)
             moved[small] = share[small] * moved[small] + (1.0 - share[small]) * overall
         return moved
 
@@ -186,9 +188,10 @@ def _counted_rows(criterion: str, histograms: GroupHistograms) -> NDArray[np.int
     return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)
 
 
-def _map_rows(criterion: str, groups: Groups, labels: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _map_rows(options: MapOptions, groups: Groups, labels: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Return how many rows of each group a map can be computed from."""
-    if criterion == "demographic_parity" or labels is None:
+    criterion = options.criterion
+    if criterion == "demographic_parity" or labels is None or options.n_labels > 2:
         return groups.counts
     by_label = [groups.select(labels == label).counts for label in (0, 1)]
     return by_label[1] if criterion == "equal_opportunity" else np.minimum(*by_label)

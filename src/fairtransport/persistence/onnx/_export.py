@@ -68,7 +68,7 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     -----
     All is computed in doubles, so scores agree with ours to rounding (1e-12 in the tests), as far as the converted
     parts of scikit-learn are, too: trees and one-hot encoders work in single precision. A group that was not seen in
-    ``fit``, a score outside [0, 1] and a score that is NaN make the runtime raise an error.
+    ``fit``, a score outside the range of a repair and a score that is NaN make the runtime raise an error.
 
     What the graph tells about people is what a model file tells (docs/model_files.md). The groups' labels are in it.
 
@@ -90,8 +90,9 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     if isinstance(model, QuantileRepair):
         repair = _summed_up(model, people_per_point)
         scores = graph.input("scores", "DOUBLE", None)
-        low, high = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
-        repaired = _repaired(graph, require_range(graph, scores, low, high), repair)
+        largest = float(np.finfo(np.float64).max)
+        ends = (-largest, largest) if repair.extrapolates else repair.range_
+        repaired = _repaired(graph, require_range(graph, scores, *ends), repair)
         repaired = graph.add("Identity", repaired, output="repaired")
         graph.output(repaired, "DOUBLE", None)
         return _finished(graph, None, repair.groups_)
@@ -157,7 +158,8 @@ def _summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
 
 
 def _repaired(graph: Graph, scores: str, repair: Any) -> str:
-    return add_repair(graph, scores, add_group_codes(graph, repair.groups_), repair.maps_, float(repair.amount))
+    codes = add_group_codes(graph, repair.groups_)
+    return add_repair(graph, scores, codes, repair.maps_, float(repair.amount), extrapolate=repair.extrapolates)
 
 
 def _finished(graph: Graph, front: Front | None, groups: Groups | None) -> Any:

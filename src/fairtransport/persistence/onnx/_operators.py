@@ -93,8 +93,21 @@ def add_mixture(graph: Graph, first: str, second: str, amount: float) -> str:
     return graph.add("Add", graph.add("Mul", first, less), graph.add("Mul", second, more))
 
 
-def add_repair(graph: Graph, scores: str, codes: str, maps: Sequence[QuantileMap], amount: float) -> str:
-    """Return each score moved by the map of its group: a binary search among the knots, then a line between two."""
+def add_repair(
+    graph: Graph, scores: str, codes: str, maps: Sequence[QuantileMap], amount: float, *, extrapolate: bool = False
+) -> str:
+    """Return each score moved by the map of its group: a binary search among the knots, then a line between two.
+
+    With ``extrapolate``, scores beyond the knots are shifted as far as the score at the last one.
+    """
+    if extrapolate:
+        low, high = (
+            graph.add("Gather", graph.constant(np.array([carry.knots[end] for carry in maps])), codes)
+            for end in (0, -1)
+        )
+        inside = graph.add("Max", graph.add("Min", scores, high), low)
+        moved = add_repair(graph, inside, codes, maps, amount)
+        return graph.add("Add", moved, graph.add("Sub", scores, inside))
     width = (
         1 << max(carry.knots.size for carry in maps).bit_length()
     )  # more than any map has, so that the last is infinite

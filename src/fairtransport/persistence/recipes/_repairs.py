@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,16 +34,19 @@ from fairtransport.persistence.recipes._checks import (
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
 from fairtransport.repair.randomized_maps import MIN_CLASS_ROWS, RandomizedMaps
+from fairtransport.repair.score_range import resolve_range
 from fairtransport.repair.stratum_maps import StratumMaps
 from fairtransport.strata import Strata
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.persistence.recipes._checks import Check
+
+    Summarise = Callable[..., tuple[QuantileMap, NDArray[np.int64], Change]]
 
 __all__ = ["RECIPES", "VALUE_TYPES"]
 
@@ -66,31 +70,34 @@ def _summarize_repair(repair: Any, people: int) -> dict[str, tuple[Any, Change]]
     rows_at_knots = getattr(repair, "rows_at_knots_", None)
     if rows_at_knots is None:  # each knot may be the score of one person
         rows_at_knots = tuple(np.ones(one.knots.size, dtype=np.int64) for one in repair.maps_)
-    maps, rows, change = _summarize_maps(repair.maps_, rows_at_knots, people, repair.grid_)
+    summarise = partial(
+        summarise_map, people=people, grid=repair.grid_, score_range=None if repair.extrapolates else repair.range_
+    )
+    maps, rows, change = _summarize_maps(repair.maps_, rows_at_knots, summarise)
     summaries |= {"maps_": (maps, change), "rows_at_knots_": (rows, NO_CHANGE)}
     within = getattr(repair, "stratum_maps_", None)
     if within is not None:
-        summaries["stratum_maps_"] = _summarize_strata(within, people, repair.grid_)
+        # The lowest and highest scores of a learned range are those of people; the ends of an identity may be any.
+        ends = (0.0, 1.0) if repair.extrapolates else repair.range_
+        summaries["stratum_maps_"] = _summarize_strata(within, people, ends, summarise)
     return summaries
 
 
 def _summarize_maps(
-    maps: Sequence[QuantileMap], rows: Sequence[NDArray[np.int64]], people: int, grid: Grid | None
+    maps: Sequence[QuantileMap], rows: Sequence[NDArray[np.int64]], summarise: Summarise
 ) -> tuple[tuple[QuantileMap, ...], tuple[NDArray[np.int64], ...], Change]:
     pairs = zip(maps, rows, strict=True)
-    short, behind, changes = zip(*(summarise_map(*pair, people, grid) for pair in pairs), strict=True)
+    short, behind, changes = zip(*(summarise(*pair) for pair in pairs), strict=True)
     return short, behind, Change(max(one.largest for one in changes), max(one.mean for one in changes))
 
 
-def _summarize_strata(within: StratumMaps, people: int, grid: Grid | None) -> tuple[StratumMaps, Change]:
+def _summarize_strata(
+    within: StratumMaps, people: int, ends: tuple[float, float], summarise: Summarise
+) -> tuple[StratumMaps, Change]:
     """Return the maps of strata as summaries; cells with fewer people than a point needs use the map of their group."""
-    ends = np.array([0.0, 1.0] if grid is None else [grid.low, grid.high])
-    nobody = QuantileMap(ends, ends), np.zeros(2, dtype=np.int64), NO_CHANGE
+    nobody = QuantileMap(np.array(ends), np.array(ends)), np.zeros(2, dtype=np.int64), NO_CHANGE
     cells = zip(within.maps, within.rows_at_knots, within.sizes.ravel().tolist(), strict=True)
-    parts = [
-        nobody if size < people or not rows.any() else summarise_map(carry, rows, people, grid)
-        for carry, rows, size in cells
-    ]
+    parts = [nobody if size < people or not rows.any() else summarise(carry, rows) for carry, rows, size in cells]
     maps, rows, changes = zip(*parts, strict=True)
     summary = replace(within, maps=maps, rows_at_knots=rows, sizes=np.where(within.sizes < people, 0, within.sizes))
     return summary, Change(max(one.largest for one in changes), max(one.mean for one in changes))
@@ -100,7 +107,7 @@ def _is_consistent_repair(repair: Any) -> bool:
     histograms, n_groups = getattr(repair, "counted_", None), len(repair.groups_)
     if histograms is not None and (histograms.groups.labels, histograms.grid) != (repair.groups_.labels, repair.grid_):
         return False
-    low, high = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
+    low, high = (-np.inf, np.inf) if repair.extrapolates else repair.range_
     within, randomized = (getattr(repair, name, None) for name in ("stratum_maps_", "randomized_maps_"))
     if within is not None and within.sizes.shape[1] != n_groups:
         return False
@@ -108,7 +115,7 @@ def _is_consistent_repair(repair: Any) -> bool:
         return False
     ends = [(one.knots, one.images) for one in (*repair.maps_, *(() if within is None else within.maps))]
     ends += [] if randomized is None else [(randomized.target, randomized.target)]
-    slack = _ROUNDING * (high - low)
+    slack = 0.0 if repair.extrapolates else _ROUNDING * (high - low)
     if not all(low - slack <= array[0] and array[-1] <= high + slack for pair in ends for array in pair):
         return False
     knots, rows = [one.knots.size for one in repair.maps_], [one.size for one in repair.rows_at_knots_]
@@ -174,6 +181,14 @@ def _is_splitter(value: Any) -> bool:
     return type(value).__name__ in {"KFold", "StratifiedKFold"}
 
 
+def _is_range(value: Any) -> bool:
+    try:
+        resolve_range(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 _PARAMS = {
     **GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
@@ -221,7 +236,7 @@ RECIPES = (
             "target_": number_array(1),
         },
         required=("grid_", "groups_", "maps_", "n_features_in_", "own_map_", "rows_at_knots_"),
-        params=_PARAMS,
+        params={**_PARAMS, "range": _is_range},
         is_consistent=_is_consistent_repair,
         summarize=_summarize_repair,
     ),

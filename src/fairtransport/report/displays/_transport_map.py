@@ -129,7 +129,7 @@ class TransportMapDisplay(Display):
         for transport_map in repair.maps_:
             before = np.linspace(transport_map.knots[0], transport_map.knots[-1], _N_POINTS)
             curves.append((before, (1 - amount) * before + amount * transport_map(before)))
-        score_range = (0.0, 1.0) if repair.grid_ is None else (repair.grid_.low, repair.grid_.high)
+        score_range = repair.range_
         return cls(curves, repair.groups_, score_range=score_range).plot(ax)
 
     @classmethod

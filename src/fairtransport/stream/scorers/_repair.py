@@ -58,7 +58,7 @@ class RepairScorer(Scorer):
     @property
     def grid(self) -> Grid:
         """Range of the scores."""
-        return Grid() if self.repair.grid_ is None else self.repair.grid_
+        return Grid(*self.repair.range_) if self.repair.grid_ is None else self.repair.grid_
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
