@@ -1,9 +1,19 @@
 """Counterfactual and path-specific fairness along a causal graph."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.causal._audit import audit_counterfactual
+from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
 from fairtransport.causal._graph import CausalGraph, as_graph
 from fairtransport.causal._transport import CounterfactualTransport
 
-__all__ = ["CausalGraph", "CounterfactualTransport", "as_graph"]
+__all__ = [
+    "CausalGraph",
+    "CounterfactualAudit",
+    "CounterfactualTransport",
+    "GroupEffects",
+    "PathEffect",
+    "as_graph",
+    "audit_counterfactual",
+]
 
 redact_public_errors(globals())

@@ -21,7 +21,8 @@ __all__ = ["Cells", "ConditionalDistribution", "fit_conditional"]
 
 _N_CELLS = 200
 _TAILS = (0.0005, 0.001, 0.002, 0.0035)
-_HEAVY = 0.02  # share of rows with one value from which on it is an atom
+_HEAVY, _LEAST_HEAVY = 0.02, 15  # share and number of rows with one value from which on it is an atom
+_FEW_CELLS = 25  # levels, not numbers
 _TREES = 30
 _CHUNK = 20_000  # rows whose distributions are in memory at a time
 _LEAST_LEAF, _MOST_LEAF = 10, 200
@@ -52,7 +53,7 @@ class Cells:
         """Return about 200 cells with equal numbers of rows, finer at the ends; frequent values are atoms."""
         known = numbers[np.isfinite(numbers)]
         values, counts = np.unique(known, return_counts=True)
-        atoms = values[counts > _HEAVY * known.size]
+        atoms = values[counts > max(_HEAVY * known.size, _LEAST_HEAVY)]
         levels = np.concatenate([_TAILS, np.arange(1, _N_CELLS) / _N_CELLS, 1.0 - np.array(_TAILS)])
         edges = np.unique(np.concatenate([values[[0, -1]], np.quantile(known, np.sort(levels)), atoms]))
         low, high = _paired(edges, atoms)
@@ -181,7 +182,7 @@ def fit_conditional(
         return ConditionalDistribution(cells, _fit_cells(X, numbers, cells, method=method, random_state=random_state))
     values, counts = np.unique(numbers[known], return_counts=True)
     location = scale = None
-    if X.shape[1] and values.size > 1 and counts.max() <= _HEAVY * known.sum():
+    if X.shape[1] and values.size > 1 and counts.max() <= max(_HEAVY * known.sum(), _LEAST_HEAVY):
         location = LinearRegression() if isinstance(method, str) else clone(method)
         location.fit(X[known], numbers[known])
         if method == "linear":
@@ -211,7 +212,7 @@ def _fit_cells(
     located = cells.locate(numbers)[0]
     if not X.shape[1] or np.unique(located).size == 1:
         return _Marginal.of(located, cells)
-    if isinstance(method, str) and method == "linear":
+    if isinstance(method, str) and method == "linear" and cells.low.size <= _FEW_CELLS:
         return _Multinomial(X, located, cells.low.size)
     return _Forest(X, numbers, located, cells.low.size, random_state)
 
@@ -292,7 +293,7 @@ class _Forest:
 def _targets(numbers: NDArray[np.float64], located: NDArray[np.int64], n_cells: int) -> NDArray[np.float64]:
     """Return what trees split by: levels as indicators, or numbers with their absolute deviation, standardised."""
     known = np.isfinite(numbers)
-    if n_cells <= 25:
+    if n_cells <= _FEW_CELLS:
         return (located[:, None] == np.arange(n_cells)).astype(np.float64)
     filled = np.where(known, numbers, np.median(numbers[known]))
     low, high = np.quantile(filled, [0.005, 0.995])

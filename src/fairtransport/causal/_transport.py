@@ -165,7 +165,7 @@ class CounterfactualTransport(BaseEstimator):
             part = {node: numbers[held_out] for node, numbers in values.items()}
             for node, numbers in self._move(part, distributions, self._group(to), chosen, positions=held_out).items():
                 moved.setdefault(node, np.empty(codes.size))[held_out] = numbers
-        return self._write(rows, moved, self._group(to), chosen)
+        return self._write(rows, moved, self._group(to), direct=self._is_direct(chosen))
 
     def _fit(self, rows: Table) -> Values:
         self._check_parameters()
@@ -207,7 +207,9 @@ class CounterfactualTransport(BaseEstimator):
 
     # ---------------------------------------------------------------- counterfactuals
 
-    def transform(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None, draw: int = 0) -> Any:
+    def transform(
+        self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None, direct: bool | None = None, draw: int = 0
+    ) -> Any:
         """Return the table as it would be, had everyone been of one group.
 
         Parameters
@@ -218,19 +220,21 @@ class CounterfactualTransport(BaseEstimator):
             Of ``groups_``. Rows of that group stay as they are.
         edges : iterable of (str, str), optional
             Move along these edges instead of ``unfair_edges``.
+        direct : bool, optional
+            Whether the sensitive column itself is moved, too. By default it is where the edge from it to ``outcome``
+            is unfair or, without an outcome, where all edges are.
         draw : int, default=0
             Number of the draw of random ranks, for people with equal values.
 
         Returns
         -------
         table
-            Of the same kind, with the columns moved, except the outcome. The sensitive column is moved along the edge
-            to ``outcome`` or, without an outcome, where all edges are unfair.
+            Of the same kind, with the columns moved, except the outcome.
         """
         check_is_fitted(self)
         rows, chosen, group = Table(table), self._edges(edges), self._group(to)
         moved = self._move(self._encode(rows), self.distributions_, group, chosen, draw=draw)
-        return self._write(rows, moved, group, chosen)
+        return self._write(rows, moved, group, direct=self._is_direct(chosen) if direct is None else direct)
 
     def support(self, table: Any, *, to: Any, edges: Iterable[Edge] | None = None) -> NDArray[np.bool_]:
         """Return whose counterfactuals have causes within what was seen in the other group.
@@ -290,9 +294,9 @@ class CounterfactualTransport(BaseEstimator):
             moved[node] = numbers
         return moved
 
-    def _write(self, rows: Table, moved: Values, to: int, edges: Collection[Edge]) -> Any:
+    def _write(self, rows: Table, moved: Values, to: int, *, direct: bool) -> Any:
         columns = {node: self.columns_[node].decode(numbers) for node, numbers in moved.items() if node != self.outcome}
-        if self._moves_group(edges):
+        if direct:
             columns[self.sensitive] = self.columns_[self.sensitive].decode(np.full(rows.n_rows, float(to)))
         return rows.replaced(columns)
 
@@ -326,7 +330,7 @@ class CounterfactualTransport(BaseEstimator):
         check_witnesses(self.graph_, self.sensitive, chosen, tuple(self.resolving))
         return chosen
 
-    def _moves_group(self, edges: Collection[Edge]) -> bool:
+    def _is_direct(self, edges: Collection[Edge]) -> bool:
         if self.outcome is not None:
             return (self.sensitive, self.outcome) in edges
         return len(edges) == len(self.graph_.edges)

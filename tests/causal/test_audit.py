@@ -1,0 +1,104 @@
+"""Effects of paths against linear models, where they are known and add up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from fairtransport.causal import CounterfactualTransport, audit_counterfactual
+
+GRAPH = [("sex", "m"), ("age", "m"), ("sex", "w"), ("age", "w"), ("m", "w")]
+
+
+def people(n, seed=0, younger=2.0):
+    rng = np.random.default_rng(seed)
+    man = rng.integers(0, 2, n).astype(float)
+    age = rng.normal(40, 10, n) - younger * (1 - man)  # a difference that sex does not cause, under the graph
+    m = 1 + 0.8 * man + 0.05 * age + rng.normal(size=n)
+    w = 2 + 0.5 * man + 1.2 * m + 0.03 * age + 0.7 * rng.normal(size=n)
+    return pd.DataFrame({"sex": man.astype(int), "age": age, "m": m, "w": w})
+
+
+def score(table):
+    return 0.3 * table["sex"] + 0.5 * table["m"] + 0.4 * table["w"] + 0.01 * table["age"]
+
+
+TRUE = {"direct": 0.3, "through m": 0.8 * (0.5 + 0.4 * 1.2), "through w": 0.5 * 0.4}
+
+
+@pytest.mark.parametrize("quantiles", ["linear", "forest"])
+def test_effects_of_a_linear_model_are_the_analytic_ones_and_add_up(quantiles):
+    table = people(10_000)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles=quantiles)
+    n_bootstrap = 8 if quantiles == "linear" else 0
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=n_bootstrap)
+    (group,) = audit.groups
+    for name, effect in TRUE.items():
+        assert group.effects[name].mean == pytest.approx(effect, abs=0.04)  # 2 standard errors of m's effect are .04
+    assert group.effects["total"].mean == pytest.approx(sum(TRUE.values()), abs=0.05)
+    assert abs(group.interaction) < 0.01
+    # The rest of the gap is that of age, with its effects on m and w.
+    assert group.not_caused == pytest.approx(2 * (0.01 + 0.05 * 0.98 + 0.03 * 0.4), abs=0.05)
+    assert group.effects["direct"].distance == pytest.approx(0.3)
+    assert group.support > 0.98
+    if n_bootstrap:
+        for name, effect in TRUE.items():
+            low, high = group.effects[name].intervals["mean"]
+            assert low - 0.02 <= effect <= high + 0.02
+        assert "through m" in str(audit)
+        assert len(audit.to_frame()) == 4 * 4
+
+
+@pytest.mark.trust
+def test_intervals_cover_the_true_effect():
+    covered = 0
+    for seed in range(20):
+        table = people(400, seed=seed)
+        transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+        audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=25, confidence=0.9)
+        low, high = audit.groups[0].effects["total"].intervals["mean"]
+        covered += low <= sum(TRUE.values()) <= high
+    assert covered >= 14  # of 20; 90 % are expected
+
+
+def test_models_of_scikit_learn_and_rates_at_a_threshold():
+    table = people(2000)
+    hired = (score(table) > 4.4).astype(int)
+    blind = LogisticRegression(max_iter=500).fit(table[["age", "m", "w"]], hired)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear").fit(table)
+    audit = audit_counterfactual(blind, table, transport, to=1, n_bootstrap=0)
+    effects = audit.groups[0].effects
+    assert effects["direct"].mean == 0.0  # the model does not see it
+    moved = transport.transform(table, to=1)
+    before, after = (blind.predict(one[["age", "m", "w"]])[table["sex"] == 0] for one in (table, moved))
+    assert effects["total"].rate == pytest.approx(after.mean() - before.mean())
+    regressor = LinearRegression().fit(table[["sex", "m"]], score(table))
+    linear = audit_counterfactual(regressor, table, transport, to=1, n_bootstrap=0, threshold=None)
+    assert linear.groups[0].effects["direct"].mean == pytest.approx(regressor.coef_[0])
+
+
+def test_paths_of_the_user_and_several_groups():
+    table = people(1500)
+    table["sex"] = np.where(np.arange(1500) < 300, "x", np.where(table["sex"] == 1, "m", "f"))
+    edges = [("sex", "w")]
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear", unfair_edges=edges)
+    audit = audit_counterfactual(
+        lambda rows: rows["w"], table, transport, n_bootstrap=0, threshold=None, paths={"mine": edges}
+    )
+    assert audit.to in {"m", "f"}  # the larger ones
+    assert len(audit.groups) == 2
+    for group in audit.groups:
+        assert group.effects["mine"].mean == group.effects["unfair paths"].mean
+        assert group.effects["mine"].mean == pytest.approx(group.effects["through w"].mean)
+
+
+def test_bad_input():
+    table = people(200)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+    with pytest.raises(TypeError, match="a function from a table to scores"):
+        audit_counterfactual(3, table, transport)
+    with pytest.raises(ValueError, match="which the graph has not"):
+        audit_counterfactual(score, table, transport, paths={"mine": [("m", "age")]})
+    model = LinearRegression().fit(table[["m"]], score(table))
+    with pytest.raises(TypeError, match="takes a data frame"):
+        audit_counterfactual(model, dict(table), transport)
