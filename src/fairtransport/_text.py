@@ -5,7 +5,18 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 
-__all__ = ["count_word", "isolated", "one_line", "percent", "plain", "score_text", "shorten", "three_digits", "wrap"]
+__all__ = [
+    "count_word",
+    "isolated",
+    "number_text",
+    "one_line",
+    "percent",
+    "plain",
+    "score_text",
+    "shorten",
+    "three_digits",
+    "wrap",
+]
 
 _NUMBERS = (
     "no",
@@ -109,14 +120,33 @@ def percent(share: float) -> str:
 
 
 def score_text(value: float) -> str:
-    """Format a score: three decimals for small numbers, fewer for large ones.
+    """Format a score: three decimals for small numbers, fewer for large ones, powers of ten for extreme ones.
 
     Examples
     --------
     >>> score_text(0.25), score_text(612.5), score_text(2500.0)
     ('0.250', '612.5', '2,500')
+    >>> score_text(1.25e-6), score_text(3.21e9)
+    ('1.25e-06', '3.21e+09')
     """
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+    size = abs(value)
+    if 0 < size < 0.001 or size >= 1e8:
+        return f"{value:.3g}"
+    return f"{value:.3f}" if size < 10 else f"{value:.1f}" if size < 1000 else f"{value:,.0f}"
+
+
+def number_text(value: float) -> str:
+    """Format a number as `score_text` does, whole numbers without decimals.
+
+    Examples
+    --------
+    >>> number_text(9.0), number_text(0.5), number_text(52_000.0), number_text(1 / 3)
+    ('9', '0.5', '52,000', '0.333')
+    """
+    if value == int(value) and abs(value) < 1e8:
+        return f"{value:,.0f}"
+    text = score_text(value)
+    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
 
 
 def isolated(name: object, width: int = 40) -> str:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._labels import is_positive
-from fairtransport._validation import check_weights
+from fairtransport._columns import read_columns
+from fairtransport._labels import TASKS, infer_task, is_positive
+from fairtransport._validation import check_choice, check_vector, check_weights
 from fairtransport.auditing._estimation import estimate_audit
-from fairtransport.auditing._evidence import HistogramEvidence, RowEvidence, with_label
+from fairtransport.auditing._evidence import HistogramEvidence, with_label
+from fairtransport.auditing._rank_scale import RankScale
+from fairtransport.auditing._rows import Rows, choose_grid, labels_of
 from fairtransport.auditing._small_groups import summarise_small_groups
 from fairtransport.auditing._within_strata import AlikeRows, compare_within
-from fairtransport.auditing.options import MATERIALITY, check_options
+from fairtransport.auditing.options import MATERIALITY, check_options, place_thresholds
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
-from fairtransport.histograms import DEFAULT_BINS, Grid, count_scores
-from fairtransport.strata import make_strata
+from fairtransport.histograms import DEFAULT_BINS, Grid
+from fairtransport.strata import Strata, make_strata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.auditing.errors._residual_moments import ResidualMoments
     from fairtransport.auditing.result import Audit
-    from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
-    from fairtransport.strata import Strata
 
-__all__ = ["audit", "audit_histograms"]
+__all__ = ["LABEL_COLUMN", "audit", "audit_histograms", "check_criterion"]
+
+#: Name of the ranges of real-valued labels, as strata.
+LABEL_COLUMN = "label"
 
 
 def audit(
@@ -55,6 +59,7 @@ def audit(
     materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
+    task: str | None = None,
     pos_label: Any = None,
     favourable: str = "high",
     reference: Any = None,
@@ -64,19 +69,22 @@ def audit(
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores within [0, 1], or within ``range``.
+        Scores: probabilities, or any other real numbers, such as decile scores, logits or predictions of a regression.
     y_true : array-like of shape (n,), optional
-        Labels of two classes. With labels, the audit includes error rates and areas under the ROC curve.
+        Labels: two classes, or real numbers. With classes, the audit includes error rates and areas under the ROC
+        curve; with real numbers, errors such as the root mean squared error of each group's predictions.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows; equal when omitted.
-    thresholds : float or array-like, optional
-        Scores strictly above a threshold are selected. By default the midpoint of the range, 0.5. Error rates of groups
+    thresholds : float, str or list, optional
+        Scores strictly above a threshold are selected; ``"top 10%"`` selects a share of all rows. By default the
+        midpoint of the range, 0.5, or the top 10, 25 and 50% where scores have no known bounds. Error rates of groups
         refer to the first threshold.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default "demographic_parity"
         What the verdict and the figures in ``within`` are about: all people, people with the same label, or people with
-        the positive label. The last two need ``y_true``. The disparities among all people are in every audit.
+        the positive label. The last two need ``y_true``; real-valued labels are cut at quantiles and have no positive
+        one. The disparities among all people are in every audit.
     strata : column, table or Strata, optional
         A legitimate ground for differences, such as a region: people are compared only within strata (conditional
         parity), as in `fairtransport.strata.make_strata`. Several columns are crossed, columns with many different
@@ -91,7 +99,8 @@ def audit(
     random_state : int, Generator or None
         Seed of the bootstrap and of the permutations.
     range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
+        Lowest and highest possible score; distances are shares of this range. When omitted, it is [0, 1] for scores
+        within it. Other scores, and predictions of a regression, have no known bounds: see Notes.
     n_bins : int, default 16384
         Number of bins of the histograms that the audit keeps and resamples.
     grouping, missing
@@ -102,14 +111,18 @@ def audit(
         Groups with a smaller effective sample size are shown, but not judged: neither the verdict nor the disparities
         depend on them. Where fewer than two groups are left, the figures refer to all groups and the verdict says so.
     materiality : float, default 0.02
-        Smallest distance between two groups that matters, as a share of the range of scores: 0.02 is 2 percentage
-        points. The verdict separates differences that are established from those that also matter.
+        Smallest distance between two groups that matters: 0.02 is 2 percentage points of selection rates, averaged over
+        all thresholds or, where scores have no known bounds, over all shares of people selected. The verdict separates
+        differences that are established from those that also matter.
     small_groups : {"keep", "pool", "drop"}, default "keep"
         Whether to keep groups of fewer than ``min_group_size`` rows, to pool them into one group called
         "(small groups)", or to leave their rows out. ``settings.small_groups`` has the numbers.
     min_group_size : int, default 30
         Groups with fewer rows (of positive weight) are small. The repair on the audit's page does not fit separate maps
         for them, as in `fairtransport.QuantileRepair`.
+    task : {"classification", "regression"}, optional
+        Whether labels are classes or real numbers. By default it is recognised: two different labels are classes,
+        fractions and many whole numbers are real; for a few whole numbers the task must be given.
     pos_label : label, optional
         The positive class, where labels are not 0 and 1.
     favourable : {"high", "low"}, default "high"
@@ -141,6 +154,12 @@ def audit(
       those of areas under the ROC curve use DeLong's variance.
     - *Weights* enter each variance through the sums of their squares.
 
+    Scores without known bounds are compared by their *ranks* among all rows: the verdict, its p-value and the p-values
+    of pairs refer to the rank disparity, the difference between two groups' selection rates averaged over all shares of
+    people selected, which needs no scale and does not depend on a few extreme scores. Wasserstein distances are
+    reported in units of the score, and the Kolmogorov-Smirnov disparity, the largest difference between two groups'
+    selection rates at any threshold, beside them. The audit of ``1000 * scores + 5`` has the same verdict.
+
     References
     ----------
     Chiappa and Pacchiano (2021), "Fairness with Continuous Optimal Transport", Section "Results": the three
@@ -160,9 +179,9 @@ def audit(
     >>> result.thresholds[0].four_fifths
     False
     """
-    grid = Grid.over(range, n_bins)
+    given = None if range is None else Grid.over(range, n_bins)
     options = check_options(
-        grid,
+        given,
         target=target,
         thresholds=thresholds,
         confidence=confidence,
@@ -176,33 +195,72 @@ def audit(
         reference=reference,
         criterion=criterion,
     )
-    values = grid.check(scores)
+    values = check_vector(scores, name="scores") if given is None else given.check(scores)
     groups = make_groups(sensitive_features, grouping=grouping, missing=missing, at_least=2, max_groups=max_groups)
     if groups.n_rows != values.size:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
-    positive = None if y_true is None else is_positive(y_true, pos_label, size=values.size)
-    _check_labels(criterion, has_labels=positive is not None)
-    layers = None if strata is None else make_strata(strata, n_groups=len(groups))
+    positive, labels = _read_labels(y_true, task, pos_label, size=values.size)
+    check_criterion(criterion, has_labels=y_true is not None, is_regression=labels is not None)
+    grid = given or choose_grid(values, n_bins, options, is_regression=labels is not None)
+    layers = _make_layers(strata, labels if needs_labels(criterion) else None, len(groups))
     if layers is not None and layers.n_rows != values.size:
         raise ValueError(f"strata has {layers.n_rows} rows, but scores has {values.size}.")
     sizes = groups.counts if weights is None else groups.select(weights > 0).counts
     settled = groups.settle(small_groups, min_group_size, sizes)
     summary = summarise_small_groups(small_groups, min_group_size, groups.counts, groups, settled)
-    rows = _Rows(grid, values, positive, weights, settled, layers)
+    rows = Rows(grid, grid.check(np.clip(values, grid.low, grid.high)), positive, labels, weights, settled, layers)
     if settled.dropped:
         rows = rows.select(np.flatnonzero(np.any([codes < len(settled) for codes in settled.memberships], axis=0)))
+    rows = rows.with_ranks()
     rng = np.random.default_rng(random_state)
     evidence = rows.evidence()
     _check_weighted(evidence.histograms)
+    options = place_thresholds(options, evidence.histograms)
     within = None
     if layers is not None or needs_labels(criterion):
-        within = compare_within(rows.alike(criterion), settled.labels, options, rng)
-    columns = () if layers is None else layers.columns
-    result = estimate_audit(evidence, options, rng, within=within, strata=columns, small_groups=summary)
-    cuts = {} if layers is None else dict(zip(columns, layers.cuts, strict=True))
+        whole = evidence if grid.positions else None
+        within = compare_within(rows.alike(criterion), settled.labels, options, rng, whole=whole)
+    columns = () if strata is None or layers is None else layers.columns
+    result = estimate_audit(
+        evidence,
+        options,
+        rng,
+        within=within,
+        strata=columns,
+        small_groups=summary,
+        residuals=rows.residuals(evidence.histograms),
+    )
+    cuts = {} if layers is None else dict(zip(layers.columns, layers.cuts, strict=True))
     points = {name: tuple(each.tolist()) for name, each in cuts.items() if each is not None}
     return result.with_provenance(strata_cuts=points) if points else result
+
+
+def _read_labels(
+    y_true: ArrayLike | None, task: str | None, pos_label: Any, *, size: int
+) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:
+    """Return which rows have the positive label, or the labels where they are real numbers."""
+    if task is not None:
+        check_choice(task, TASKS, name="task")
+    if y_true is None:
+        return None, None
+    if (task or ("classification" if pos_label is not None else infer_task(y_true))) == "classification":
+        return is_positive(y_true, pos_label, size=size), None
+    labels = check_vector(y_true, name="y_true")
+    if labels.size != size:
+        raise ValueError(f"y_true has {labels.size} rows, but scores has {size}.")
+    return None, labels
+
+
+def _make_layers(strata: Any, labels: NDArray[np.float64] | None, n_groups: int) -> Strata | None:
+    """Return the strata, crossed with ranges of real-valued labels where these are compared within."""
+    if labels is None:
+        return None if strata is None else make_strata(strata, n_groups=n_groups)
+    if strata is None:
+        return make_strata({LABEL_COLUMN: labels}, n_groups=n_groups)
+    if isinstance(strata, Strata):
+        raise TypeError("With real-valued labels and criterion='equalized_odds', strata must be columns.")
+    return make_strata({LABEL_COLUMN: labels, **read_columns(strata)}, n_groups=n_groups)
 
 
 def audit_histograms(
@@ -224,6 +282,7 @@ def audit_histograms(
     favourable: str = "high",
     reference: Any = None,
     set_aside: Mapping[str, int] | None = None,
+    residuals: ResidualMoments | None = None,
 ) -> Audit:
     """Audit histograms of scores.
 
@@ -241,6 +300,8 @@ def audit_histograms(
         As in `fairtransport.audit`.
     set_aside : dict of str to int, optional
         Number of rows that were left out of the histograms, by reason, to be reported.
+    residuals : ResidualMoments, optional
+        Sums of the residuals of real-valued labels, as `fairtransport.audit_table` computes them.
 
     Returns
     -------
@@ -260,7 +321,7 @@ def audit_histograms(
     0.5
     """
     options = check_options(
-        histograms.grid,
+        None if histograms.grid.positions else histograms.grid,
         target=target,
         thresholds=thresholds,
         confidence=confidence,
@@ -274,91 +335,60 @@ def audit_histograms(
         reference=reference,
         criterion=criterion,
     )
-    _check_labels(criterion, has_labels=histograms.has_labels)
+    is_regression = residuals is not None
+    check_criterion(criterion, has_labels=histograms.has_labels or is_regression, is_regression=is_regression)
     present = histograms.filled()
     if len(present.groups) < 2:
         raise ValueError(f"{histograms!r} has rows in {len(present.groups)} group(s); at least 2 are needed.")
     settled = present.settle(small_groups, min_group_size)
     summary = summarise_small_groups(small_groups, min_group_size, present.group_rows, present.groups, settled.groups)
     rng = np.random.default_rng(random_state)
+    scale = RankScale.of(settled) if settled.grid.positions else None
+    evidence = HistogramEvidence(settled, scale)
+    options = place_thresholds(options, settled)
     within = None
     if strata or needs_labels(criterion):
-        rows = _alike_histograms(settled, strata, criterion)
-        within = compare_within(rows, settled.groups.labels, options, rng)
-    evidence = HistogramEvidence(settled)
+        rows = _alike_histograms(settled, strata, criterion, scale)
+        within = compare_within(rows, settled.groups.labels, options, rng, whole=None if scale is None else evidence)
     columns = tuple(strata_columns) or (("strata",) if strata else ())
     return estimate_audit(
-        evidence, options, rng, within=within, strata=columns, set_aside=set_aside, small_groups=summary
+        evidence,
+        options,
+        rng,
+        within=within,
+        strata=columns,
+        set_aside=set_aside,
+        small_groups=summary,
+        residuals=residuals,
     )
 
 
-def _check_labels(criterion: str, *, has_labels: bool) -> None:
+def check_criterion(criterion: str, *, has_labels: bool, is_regression: bool) -> None:
+    """Raise where the labels do not allow a criterion."""
     if needs_labels(criterion) and not has_labels:
         raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs labels.")
-
-
-def _labels_of(criterion: str) -> tuple[int | None, ...]:
-    """Return the labels within which a criterion compares rows."""
-    return {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(criterion, (None,))
+    if is_regression and criterion == "equal_opportunity":
+        raise ValueError(
+            "criterion='equal_opportunity' compares people with the positive label, and real-valued labels have none; "
+            "criterion='equalized_odds' compares people with similar labels."
+        )
 
 
 def _alike_histograms(
-    histograms: GroupHistograms, strata: Mapping[str, GroupHistograms] | None, criterion: str
+    histograms: GroupHistograms,
+    strata: Mapping[str, GroupHistograms] | None,
+    criterion: str,
+    scale: RankScale | None,
 ) -> Iterator[AlikeRows]:
     """Yield the histograms that a criterion compares groups in, by label and stratum, where they have rows."""
     regrouped: Iterable[tuple[str | None, GroupHistograms]] = [(None, histograms)]
     if strata:
         regrouped = ((name, part.regroup(histograms.groups)) for name, part in strata.items())
     for name, part in regrouped:
-        for label in _labels_of(criterion):
+        for label in labels_of(criterion) if part.has_labels else (None,):
             rows = part if label is None else with_label(part, label)
             if rows.everyone.any():
-                yield AlikeRows(label, name, HistogramEvidence(rows.filled()))
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The validated rows of an audit."""
-
-    grid: Grid
-    scores: NDArray[np.float64]
-    positive: NDArray[np.bool_] | None
-    weights: NDArray[np.float64] | None
-    groups: Groups
-    strata: Strata | None
-
-    def select(self, rows: NDArray[np.int64]) -> _Rows:
-        return replace(
-            self,
-            scores=self.scores[rows],
-            positive=None if self.positive is None else self.positive[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            groups=self.groups.select(rows),
-            strata=None if self.strata is None else self.strata.select(rows),
-        )
-
-    def alike(self, criterion: str) -> Iterator[AlikeRows]:
-        """Yield the rows that a criterion compares groups in, by label and stratum; those without rows are left out."""
-        unlabelled = replace(self, positive=None, strata=None)
-        names: Sequence[str | None] = [None] if self.strata is None else self.strata.names
-        for number, name in enumerate(names):
-            inside = np.ones(self.scores.size, np.bool_) if self.strata is None else self.strata.codes == number
-            for label in _labels_of(criterion):
-                matches = inside if label is None or self.positive is None else inside & (self.positive == bool(label))
-                rows = np.flatnonzero(matches)
-                if rows.size:
-                    yield AlikeRows(label, name, unlabelled.select(rows).evidence())
-
-    def evidence(self) -> RowEvidence:
-        histograms = count_scores(
-            self.scores,
-            self.positive,
-            sensitive_features=self.groups,
-            sample_weight=self.weights,
-            range=(self.grid.low, self.grid.high),
-            n_bins=self.grid.n_bins,
-        )
-        return RowEvidence(histograms, self.grid.to_unit(self.scores), self.positive, self.weights, self.groups)
+                yield AlikeRows(label, name, HistogramEvidence(rows.filled(), scale))
 
 
 def _check_weighted(histograms: GroupHistograms) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from fairtransport._text import one_line, plain, shorten, wrap
+from fairtransport._text import number_text, one_line, plain, score_text, shorten, three_digits, wrap
 from fairtransport.auditing._error_text import error_lines
+from fairtransport.auditing.units import distance_text, scores_word, threshold_heading, threshold_text
 from fairtransport.auditing.verdict import among_whom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData, Reading, ThresholdSummary
@@ -23,6 +25,8 @@ METRIC_TITLES = {
     "wasserstein_disparity": "To the target, sum",
     "strong_demographic_disparity": "To everyone, sum",
     "strong_pairwise_disparity": "Between pairs, sum",
+    "rank_disparity": "Between ranks, sum",
+    "kolmogorov_smirnov_disparity": "Largest difference",
 }
 
 _MAX_STRATA_SHOWN = 20
@@ -50,11 +54,11 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
         yield from _strata(audit)
         yield ""
         yield "Among all people (demographic parity)"
-    yield from _readings(audit.readings.items(), settings.confidence)
+    yield from _readings(audit, audit.readings.items())
     yield from _other_sums(audit, verdict)
     yield ""
     yield from _groups(audit)
-    if audit.error_rates:
+    if audit.error_rates or audit.regression is not None:
         yield ""
         yield from error_lines(audit, MAX_GROUPS_SHOWN)
     for threshold in audit.thresholds[1:]:  # the verdict has the first
@@ -66,46 +70,50 @@ def _lines(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     yield from wrap(_method(audit))
 
 
-def _readings(readings: Iterable[tuple[str, Reading]], confidence: float) -> Iterator[str]:
-    yield f"{'Distances':<23}{'value':>8}{f'{confidence:.0%} interval':>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
+def _readings(audit: AuditData, readings: Iterable[tuple[str, Reading]]) -> Iterator[str]:
+    level = f"{audit.settings.confidence:.0%} interval"
+    yield f"{'Distances':<23}{'value':>8}{level:>18}{'corrected':>11}{'by chance':>11}{'p':>9}"
     for name, reading in readings:
-        line = f"{METRIC_TITLES[name]:<23}{reading.value:>8.3f}{_interval(reading):>18}"
+        text = partial(distance_text, audit, metric=name)
+        line = f"{METRIC_TITLES[name]:<23}{text(reading.value):>8}{_interval(reading, text):>18}"
         if reading.floor is not None:
-            line += f"{reading.corrected:>11.3f}{reading.floor:>11.3f}"
+            line += f"{text(reading.corrected):>11}{text(reading.floor):>11}"
         if reading.p_value is not None:
             line += f"{reading.p_value:>9.3g}"
         yield line
 
 
-def _interval(reading: Reading | Estimate) -> str:
-    low = "<0.001" if 0 < reading.low < 0.0005 else f"{reading.low:.3f}"
-    return f"{low} to {reading.high:.3f}"
+def _interval(reading: Reading | Estimate, text: Callable[[float], str] = three_digits) -> str:
+    low = "<0.001" if text(reading.low) == "0.000" and reading.low > 0 else text(reading.low)
+    return f"{low} to {text(reading.high)}"
 
 
 def _other_sums(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     """Yield the mean over pairs, and the sums over all groups where some are not judged."""
     if verdict.n_pairs > 1:
-        mean, reading = audit.mean_pairwise_distance, audit.readings["strong_pairwise_disparity"]
+        mean, reading = audit.mean_pairwise_distance, audit.readings[audit.settings.pairs_metric]
         floor = (reading.floor or 0.0) / verdict.n_pairs
-        line = f"{'Between pairs, mean':<23}{reading.value / verdict.n_pairs:>8.3f}{_interval(mean):>18}"
+        title = "Between pairs, mean" if audit.settings.bounded else "Between ranks, mean"
+        line = f"{title:<23}{reading.value / verdict.n_pairs:>8.3f}{_interval(mean):>18}"
         yield f"{line}{mean.value:>11.3f}{floor:>11.3f}"
     if len(verdict.judged) >= 2 and verdict.set_aside:
-        to_target, to_everyone, pairs = audit.metrics_all_groups.values()
+        to_target, to_everyone, pairs = (distance_text(audit, value) for value in audit.metrics_all_groups.values())
         yield from wrap(
-            f"Sums over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target:.3f}, "
-            f"to everyone {to_everyone:.3f}, between pairs {pairs:.3f}."
+            f"Sums over all {len(audit.groups)} groups, with those that are not judged: to the target {to_target}, "
+            f"to everyone {to_everyone}, between pairs {pairs}."
         )
 
 
 def _groups(audit: AuditData) -> Iterator[str]:
     has_labels = any(group.error is not None for group in audit.groups)
     first = audit.thresholds[0]
-    above = f"> {first.threshold:g}"
+    above = f"> {first.threshold:g}" if first.top_share is None else threshold_heading(audit, first)
+    score, width = (three_digits, 8) if audit.settings.bounded else (score_text, 10)
     tail = f"{'error':>7}{'AUC':>6}" if has_labels else ""
-    yield f"{'Group':<{_NAME_WIDTH}}{'rows':>11}{'mean':>8}{'median':>8}{above:>8}{tail}"
+    yield f"{'Group':<{_NAME_WIDTH}}{'rows':>11}{'mean':>8}{'median':>8}{above:>{width}}{tail}"
     for group, rate in zip(audit.groups[:MAX_GROUPS_SHOWN], first.rates, strict=False):
-        line = f"{_short_name(group.name):<{_NAME_WIDTH}}{group.rows:>11,}{group.mean:>8.3f}{group.quantiles[2]:>8.3f}"
-        line += f"{rate.value:>8.1%}"
+        line = f"{_short_name(group.name):<{_NAME_WIDTH}}{group.rows:>11,}{score(group.mean):>8}"
+        line += f"{score(group.quantiles[2]):>8}{rate.value:>{width}.1%}"
         if has_labels:
             line += f"{_percent(group.error):>7}{'' if group.auc is None else f'{group.auc.value:.2f}':>6}"
         yield line + (" ?" if not group.judged else "")
@@ -116,7 +124,7 @@ def _groups(audit: AuditData) -> Iterator[str]:
 def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
     high_is_favourable = at.favourable == "high"
     if at.four_fifths is None:
-        return f"Above {at.threshold:g}: {'nobody is selected' if high_is_favourable else 'everyone is flagged'}."
+        return f"{threshold_text(audit, at)}: {'nobody is selected' if high_is_favourable else 'everyone is flagged'}."
     low, high = (
         f"{at.rates[i].value:.1%} of {_short_name(audit.groups[i].name)}" for i in (at.worse_off, at.better_off)
     )
@@ -125,7 +133,7 @@ def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
     doubt = "" if at.conclusive else ", but the interval includes 0.80"
     ratio = "ratio" if high_is_favourable else "flagged; ratio of the shares not flagged"
     return (
-        f"Above {at.threshold:g}: {low}, {high}{';' if high_is_favourable else ''} {ratio} {at.ratio.value:.2f} "
+        f"{threshold_text(audit, at)}: {low}, {high}{';' if high_is_favourable else ''} {ratio} {at.ratio.value:.2f} "
         f"{interval} {verdict} the four-fifths rule{doubt}."
     )
 
@@ -133,9 +141,14 @@ def _threshold(audit: AuditData, at: ThresholdSummary) -> str:
 def _farthest(audit: AuditData) -> str:
     pair = audit.farthest
     lower, higher = _short_name(pair.lower), _short_name(pair.higher)
+    start, end, cut = (
+        f"{value:.3g}" if audit.settings.bounded else number_text(value)
+        for value in (*pair.most_between, pair.threshold)
+    )
+    between = "" if audit.settings.bounded else " between ranks"
     return (
-        f"Farthest apart: {lower} and {higher}, distance {pair.distance:.3f}, half of it between scores "
-        f"{pair.most_between[0]:.3g} and {pair.most_between[1]:.3g}. Above {pair.threshold:.3g}: "
+        f"Farthest apart: {lower} and {higher}, distance{between} {pair.distance:.3f}, half of it between "
+        f"{scores_word(audit)} {start} and {end}. Above {cut}: "
         f"{pair.shares_above[0]:.1%} of {lower}, {pair.shares_above[1]:.1%} of {higher}."
     )
 
@@ -145,14 +158,14 @@ def _strata(audit: AuditData) -> Iterator[str]:
     mean = f", mean over {number} {'strata' if audit.settings.strata else 'outcomes'}" if number > 1 else ""
     yield from wrap(f"{among_whom(audit)} ({audit.settings.criterion_text}){mean}")
     if audit.conditional:
-        yield from _readings(audit.conditional.items(), audit.settings.confidence)
+        yield from _readings(audit, audit.conditional.items())
     title = "Stratum" if audit.settings.strata else "Outcome"
     yield f"{title:<{_NAME_WIDTH}}{'rows':>11}{'groups':>8}{'judged':>8}{'pairs':>8}{'by chance':>11}{'p':>9}"
     for stratum in audit.strata[:_MAX_STRATA_SHOWN]:
         line = (
             f"{_short_name(stratum.name):<{_NAME_WIDTH}}{stratum.rows:>11,}{stratum.n_groups:>8}{stratum.n_judged:>8}"
         )
-        key = "strong_pairwise_disparity"
+        key = audit.settings.pairs_metric
         if key in stratum.metrics:
             line += f"{stratum.metrics[key]:>8.3f}{stratum.floors[key]:>11.3f}{stratum.p_values[key]:>9.3g}"
         yield line if stratum.metrics else f"{line}  set aside"
@@ -165,8 +178,11 @@ def _method(audit: AuditData) -> str:
     if settings.exact:
         precision = "Figures are exact."
     else:
-        error = f"{1 / settings.n_bins:.2g}"
+        reading = audit.readings["strong_pairwise_disparity"]
+        error = f"{1 / settings.n_bins:.2g}" if settings.bounded else score_text(reading.resolution)
         precision = f"Figures are from {settings.n_bins} bins; a distance is off by at most {error}."
+    if not settings.bounded:
+        precision += " Distances are in units of the score, those between ranks in shares of people selected."
     null = "permutations of the groups" if settings.null == "permuted" else "draws of each group's noise"
     return (
         f"{precision} Target: {one_line(settings.target)}. Intervals from {settings.n_bootstrap} bootstrap replicates, "

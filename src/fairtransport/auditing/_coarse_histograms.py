@@ -32,7 +32,8 @@ class CoarseHistograms:
     Parameters
     ----------
     nodes : array of shape (n_nodes,)
-        Upper ends of the bins, ascending, as shares of the range. The first bin consists of its node alone.
+        Upper ends of the bins, ascending, as shares of the range (times its length, if any). The first bin consists of
+        its node alone.
     centres : array of shape (n_nodes,)
         Mean score of all rows in each bin; the node itself where the bin is empty.
     masses : array of shape (n_cells, n_nodes)
@@ -186,7 +187,7 @@ class CoarseHistograms:
         return self.noise(rng, size) + self.curves()[-1:]
 
 
-def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHistograms:
+def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0) -> CoarseHistograms:
     """Merge the bins of histograms into at most ``max_nodes`` bins.
 
     Parameters
@@ -195,6 +196,8 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHi
     max_nodes : int
         Half of the bins end at quantiles of all scores and half are equally spaced, so that neither peaks nor tails are
         lost. Where no more nodes than this are occupied, each becomes a bin. The ends of the range are bins as well.
+    scale : float, default 1
+        Length of the range, in which distances are measured.
 
     Returns
     -------
@@ -219,11 +222,11 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES) -> CoarseHi
         return np.add.reduceat(array, starts, axis=-1)
 
     masses = merge(everyone)
-    weighted_nodes = merge(np.arange(everyone.size) * everyone)
-    centres = np.divide(weighted_nodes, masses, out=ends.astype(np.float64), where=masses > 0)
+    nodes = scale * histograms.grid.unit_nodes
+    centres = np.divide(merge(nodes * everyone), masses, out=nodes[ends], where=masses > 0)
     return CoarseHistograms(
-        nodes=ends / histograms.grid.n_bins,
-        centres=centres / histograms.grid.n_bins,
+        nodes=nodes[ends],
+        centres=centres,
         masses=merge(histograms.masses.sum(axis=0)),
         squares=None if histograms.squares is None else merge(histograms.squares.sum(axis=0)),
         members=histograms.members,
@@ -267,7 +270,7 @@ def variance_precision(histograms: GroupHistograms) -> VariancePrecision:
     one bin are taken to have equal weights.
     """
     masses, squares = histograms.by_group, histograms.squares_by_class.sum(axis=0)
-    nodes = np.linspace(0.0, 1.0, masses.shape[1])
+    nodes = histograms.grid.unit_nodes
     totals = np.maximum(masses.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     row_weights = np.divide(squares, masses, out=np.zeros_like(masses), where=masses > 0)
     deviations = (nodes - masses @ nodes[:, None] / totals) ** 2

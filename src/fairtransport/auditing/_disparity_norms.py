@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from fairtransport.auditing._coarse_histograms import CoarseHistograms
     from fairtransport.histograms import GroupHistograms
 
-__all__ = ["METRICS", "DisparityNorm", "make_norms"]
+__all__ = ["METRICS", "RANK_METRICS", "DisparityNorm", "make_norms", "make_rank_norms"]
 
 METRICS = ("wasserstein_disparity", "strong_demographic_disparity", "strong_pairwise_disparity")
+#: Disparities that do not change under increasing maps of the scores.
+RANK_METRICS = ("rank_disparity", "kolmogorov_smirnov_disparity")
 
-Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean"]
+Kind = Literal["pairs", "median", "everyone", "group", "fixed", "mean", "largest"]
 
 _N_LEVELS = 128  # of the quantile functions
 _MAX_COMPARED = 8
@@ -38,10 +40,11 @@ class DisparityNorm:
     ----------
     name : str
         Name of the metric.
-    kind : {"pairs", "median", "everyone", "group", "fixed", "mean"}
+    kind : {"pairs", "median", "everyone", "group", "fixed", "mean", "largest"}
         What is compared: all pairs of groups, or each group with the pointwise median of the groups' curves (the
         Wasserstein-1 barycenter), with all rows, with one group, with a fixed distribution, or with the mean of the
-        groups' quantile functions (the Wasserstein-2 barycenter).
+        groups' quantile functions (the Wasserstein-2 barycenter). ``"largest"`` is the largest difference between two
+        curves, not an area (Kolmogorov-Smirnov).
     group : int
         Index of the group, for "group".
     target : Sample, optional
@@ -56,6 +59,9 @@ class DisparityNorm:
     def total(self, curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the disparity of each replicate: a norm of the centred ``curves``."""
         groups = curves[:-1]
+        if self.kind == "largest":
+            largest: NDArray[np.float64] = (groups.max(axis=0) - groups.min(axis=0)).max(axis=-1)
+            return largest
         if self.kind in {"pairs", "median"}:
             # The k-th lowest of n curves is the upper one in k pairs and the lower one in n - 1 - k.
             coefficients = 2.0 * np.arange(len(groups)) - len(groups) + 1
@@ -88,15 +94,32 @@ class DisparityNorm:
         return curves[-1] if self.target is None else histograms.average_cdf(self.target)[None]
 
 
-def make_norms(histograms: GroupHistograms, target: Any) -> tuple[DisparityNorm, ...]:
-    """Return the norms of the three disparities, the first with respect to a target as users specify it."""
+def make_rank_norms() -> tuple[DisparityNorm, ...]:
+    """Return the norms of the disparities of ranks."""
+    return DisparityNorm(RANK_METRICS[0], "pairs"), DisparityNorm(RANK_METRICS[1], "largest")
+
+
+def make_norms(histograms: GroupHistograms, target: Any, *, scale: float = 1.0) -> tuple[DisparityNorm, ...]:
+    """Return the norms of the three disparities, the first with respect to a target as users specify it.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+    target : str, label, array-like or Sample
+    scale : float, default 1
+        Length of the range, as in `coarsen`.
+
+    Returns
+    -------
+    tuple of DisparityNorm
+    """
     first = METRICS[0]
     kinds: dict[str, Kind] = dict(zip(TARGET_WORDS, ("median", "mean", "everyone"), strict=True))
     if isinstance(target, str) and target in kinds:
         to_target = DisparityNorm(first, kinds[target])
     elif isinstance(target, (Sample, np.ndarray)) or _is_scores(target, histograms):
         sample = target if isinstance(target, Sample) else Sample.from_values(target)
-        unit = Sample(histograms.grid.to_unit(sample.values), sample.levels)
+        unit = Sample(scale * histograms.grid.to_unit(sample.values), sample.levels)
         to_target = DisparityNorm(first, "fixed", target=unit)
     else:
         to_target = DisparityNorm(first, "group", group=histograms.groups.index_of(target))

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtransport.auditing._coarse_histograms import MAX_NODES, coarsen
 from fairtransport.auditing._confidence_intervals import Stratum, confidence_distributions
-from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms
+from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms, make_rank_norms
 from fairtransport.auditing.proportions import Estimate
 from fairtransport.auditing.records import Reading
 
@@ -21,17 +21,39 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
-__all__ = ["disparity_readings", "make_stratum", "pair_estimate"]
+__all__ = ["disparity_readings", "make_rank_stratum", "make_stratum", "pair_estimate"]
 
 _MAX_ENTRIES = 1 << 14  # nodes times groups times strata
 _MIN_NODES = 16
 _SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
-def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1) -> Stratum:
-    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each."""
-    max_nodes = int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, MAX_NODES))
-    return Stratum(coarsen(histograms, max_nodes), make_norms(histograms, target))
+def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1, scale: float = 1.0) -> Stratum:
+    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+    target : str, label, array-like or Sample
+    n_strata : int, default 1
+    scale : float, default 1
+        Length of the range, in which distances are measured.
+
+    Returns
+    -------
+    Stratum
+    """
+    coarse = coarsen(histograms, _max_nodes(histograms, n_strata), scale=scale)
+    return Stratum(coarse, make_norms(histograms, target, scale=scale))
+
+
+def make_rank_stratum(histograms: GroupHistograms, *, n_strata: int = 1) -> Stratum:
+    """Return coarse histograms of ranks with the disparities to measure."""
+    return Stratum(coarsen(histograms, _max_nodes(histograms, n_strata)), make_rank_norms())
+
+
+def _max_nodes(histograms: GroupHistograms, n_strata: int) -> int:
+    return int(np.clip(_MAX_ENTRIES // (len(histograms.rows) * n_strata), _MIN_NODES, MAX_NODES))
 
 
 def disparity_readings(

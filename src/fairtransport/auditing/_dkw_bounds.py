@@ -64,6 +64,8 @@ def distribution_free_margins(
             margin = (n_groups - 1) * total
         elif norm.kind in {"everyone", "mean"}:
             margin = total + n_groups * pooled
+        elif norm.kind == "largest":
+            margin = float(np.sort(radius)[-2:].sum())
         elif norm.kind == "group":
             margin = total + (n_groups - 2) * float(radius[norm.group])
         else:

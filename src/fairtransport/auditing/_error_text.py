@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairtransport._text import shorten, wrap
+from fairtransport._text import score_text, shorten, wrap
+from fairtransport.auditing.units import threshold_heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairtransport.auditing.errors import GroupCalibration
+    from fairtransport.auditing.errors import GroupCalibration, RegressionErrors
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData
 
-__all__ = ["RATE_TITLES", "error_lines"]
+__all__ = ["FIGURE_TITLES", "RATE_TITLES", "error_lines"]
 
 #: Short names of the rates that have a column.
 RATE_TITLES = {
@@ -24,6 +25,8 @@ RATE_TITLES = {
     "negative_predictive_value": "NPV",
     "accuracy": "acc",
 }
+#: Names of the errors of real-valued predictions.
+FIGURE_TITLES = {"rmse": "RMSE", "mae": "MAE", "r2": "R2", "mean_residual": "mean residual"}
 _NAME_WIDTH = 24
 _UNDEFINED = "\N{EN DASH}"
 
@@ -37,11 +40,14 @@ def error_lines(audit: AuditData, max_groups: int) -> Iterator[str]:
     max_groups : int
         Number of groups to show.
     """
+    if audit.regression is not None:
+        yield from _residual_lines(audit, audit.regression, max_groups)
     if not audit.error_rates or audit.calibration is None:
         return
     first, calibration = audit.error_rates[0], audit.calibration
     heads = "".join(f"{title:>7}" for title in RATE_TITLES.values())
-    yield f"{f'Errors above {first.threshold:g}':<{_NAME_WIDTH}}{heads}{'ECE':>7}"
+    title = f"Errors {threshold_heading(audit, audit.thresholds[0])}"
+    yield f"{shorten(title, _NAME_WIDTH - 1):<{_NAME_WIDTH}}{heads}{'ECE':>7}"
     for summary, group, one in list(zip(audit.groups, first.groups, calibration.groups, strict=True))[:max_groups]:
         yield _row(group.name, group.rates, one) + ("" if summary.judged else " ?")
     yield _row("everyone", first.overall, calibration.overall)
@@ -60,6 +66,33 @@ def error_lines(audit: AuditData, max_groups: int) -> Iterator[str]:
         names = ", ".join(shorten(name, _NAME_WIDTH - 1) for name in undefined[:5])
         more = f" and {len(undefined) - 5} more" if len(undefined) > 5 else ""
         yield from wrap(f"{_UNDEFINED}: no rows to compute the rate from ({names}{more}).")
+
+
+def _residual_lines(audit: AuditData, errors: RegressionErrors, max_groups: int) -> Iterator[str]:
+    heads = "".join(f"{title:>14}" for title in FIGURE_TITLES.values())
+    yield f"{'Errors':<{_NAME_WIDTH}}{heads}"
+    rows = [(group.name, group.figures) for group in errors.groups[:max_groups]]
+    for name, figures in [*rows, ("everyone", errors.overall)]:
+        cells = "".join(f"{_score(figures[figure]):>14}" for figure in FIGURE_TITLES)
+        yield f"{shorten(name, _NAME_WIDTH - 1):<{_NAME_WIDTH}}{cells}"
+    established = [
+        f"{title} of {shorten(group.name, _NAME_WIDTH - 1)} (p = {p_value:.2g})"
+        for group in errors.groups
+        for figure, title in FIGURE_TITLES.items()
+        if (p_value := group.p_values[figure]) is not None and p_value <= 1 - audit.settings.confidence
+    ]
+    reference = shorten(errors.reference, _NAME_WIDTH - 1)
+    if established:
+        yield from wrap(
+            f"Different from {reference} beyond chance, p-values adjusted for the number of groups (Holm): "
+            f"{', '.join(established[:6])}{f' and {len(established) - 6} more' if len(established) > 6 else ''}."
+        )
+    else:
+        yield from wrap(f"No error of a group differs from that of {reference} beyond chance.")
+
+
+def _score(estimate: Estimate | None) -> str:
+    return _UNDEFINED if estimate is None else score_text(estimate.value)
 
 
 def _row(name: str, rates: Mapping[str, Estimate | None], one: GroupCalibration | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fairtransport.auditing._small_groups import SmallGroups
 from fairtransport.auditing.errors.calibration import estimate_calibration
 from fairtransport.auditing.errors.cross_auc import estimate_cross_auc
 from fairtransport.auditing.errors.rates import estimate_error_rates, resolve_reference
+from fairtransport.auditing.errors.regression import estimate_regression
 from fairtransport.auditing.errors.separation import estimate_separation
 from fairtransport.auditing.proportions import share
 from fairtransport.auditing.records import Reading, Settings
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing._evidence import Evidence
     from fairtransport.auditing._group_comparison import GroupComparison
+    from fairtransport.auditing.errors._residual_moments import ResidualMoments
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import WithinStrata
 
@@ -56,6 +59,7 @@ def estimate_audit(
     strata: tuple[str, ...] = (),
     set_aside: Mapping[str, int] | None = None,
     small_groups: SmallGroups | None = None,
+    residuals: ResidualMoments | None = None,
 ) -> Audit:
     """Estimate all figures of an audit.
 
@@ -72,6 +76,8 @@ def estimate_audit(
         Number of rows left out, by reason.
     small_groups : SmallGroups, optional
         How small groups were treated.
+    residuals : ResidualMoments, optional
+        Of real-valued labels.
 
     Returns
     -------
@@ -83,21 +89,37 @@ def estimate_audit(
     target = make_norms(histograms, options.target)[0].group
     comparison = compare_groups(evidence, compared_groups(judged), target, options, rng)
     readings = comparison.readings
+    grid = histograms.grid
+    unit = grid.high - grid.low if grid.positions else 1.0
     if histograms.has_labels:
         readings = {"error_rate": _error_reading(evidence, options), **readings}
     return Audit(
         groups=tuple(summarise_group(evidence, i, options, judged=bool(judged[i])) for i in range(judged.size)),
         readings=readings,
-        thresholds=tuple(summarise_threshold(evidence, cut, options, judged) for cut in options.thresholds),
-        distances=evidence.distances(),
+        thresholds=tuple(
+            replace(summarise_threshold(evidence, cut, options, judged), top_share=share)
+            for cut, share in zip(options.thresholds, options.top_shares, strict=True)
+        ),
+        distances=unit * evidence.distances(),
         pair_p_values=comparison.pair_p_values,
         farthest=comparison.farthest,
         largest_distance=comparison.largest_distance,
-        metrics_all_groups=evidence.disparities(options.target),
+        metrics_all_groups={name: unit * value for name, value in evidence.disparities(options.target).items()},
         auc=estimate_auc(evidence, EVERYONE, options) if histograms.has_labels else None,
         **_errors(evidence, options, judged, reference, rng, known=_known_separation(within, options, strata)),
         within=within,
         histograms=histograms,
+        rank_distances=None if evidence.rank_scale is None else evidence.ranked().distances(),
+        regression=None
+        if residuals is None
+        else estimate_regression(
+            residuals,
+            histograms.groups.names,
+            judged,
+            reference,
+            confidence=options.confidence,
+            score_range=(grid.low, grid.high),
+        ),
         settings=_settings(
             evidence,
             options,
@@ -106,6 +128,7 @@ def estimate_audit(
             strata=strata,
             set_aside=set_aside or {},
             small_groups=small_groups or SmallGroups(),
+            task="regression" if residuals is not None else "classification" if histograms.has_labels else None,
         ),
     )
 
@@ -117,7 +140,8 @@ def _known_separation(
     if within is None or strata or not within.judged or within.set_aside:
         return {}
     key = {"equalized_odds": None, "equal_opportunity": 1}[options.criterion]
-    return {key: within.readings["strong_pairwise_disparity"]}
+    ranks = "rank_disparity" in within.readings
+    return {key: within.readings["rank_disparity" if ranks else "strong_pairwise_disparity"]}
 
 
 def _errors(
@@ -160,6 +184,7 @@ def _settings(
     strata: tuple[str, ...],
     set_aside: Mapping[str, int],
     small_groups: SmallGroups,
+    task: str | None,
 ) -> Settings:
     histograms = evidence.histograms
     return Settings(
@@ -181,6 +206,8 @@ def _settings(
         favourable=options.favourable,
         criterion=options.criterion,
         strata=strata,
+        bounded=not histograms.grid.positions,
+        task=task,
     )
 
 

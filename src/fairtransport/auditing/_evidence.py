@@ -15,6 +15,7 @@ from fairtransport.transport.line import Sample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.auditing._rank_scale import RankScale
     from fairtransport.auditing.proportions import Tally
     from fairtransport.groups import Groups
     from fairtransport.histograms import GroupHistograms
@@ -41,6 +42,12 @@ def with_label(histograms: GroupHistograms, label: int) -> GroupHistograms:
     )
 
 
+def _scale(evidence: Evidence) -> RankScale:
+    if evidence.rank_scale is None:
+        raise ValueError("The scores have known bounds.")
+    return evidence.rank_scale
+
+
 class Evidence(Protocol):
     """The data of an audit. Groups are given by index, all rows by `EVERYONE`; scores are rescaled to [0, 1]."""
 
@@ -50,8 +57,21 @@ class Evidence(Protocol):
         ...
 
     @property
+    def rank_scale(self) -> RankScale | None:
+        """The ranks of the scores among all rows of the audit; None where scores have known bounds."""
+        ...
+
+    @property
     def exact(self) -> bool:
         """Whether figures are computed from rows rather than bins."""
+        ...
+
+    def ranked(self) -> Evidence:
+        """Return the same rows with ranks instead of scores; only where there is a rank scale."""
+        ...
+
+    def largest_gap(self) -> float:
+        """Return the largest difference between two groups' shares above a threshold (Kolmogorov-Smirnov)."""
         ...
 
     def disparities(self, target: Any) -> dict[str, float]:
@@ -92,11 +112,21 @@ class HistogramEvidence:
     """Evidence from histograms; exact for scores and thresholds on nodes."""
 
     histograms: GroupHistograms
+    rank_scale: RankScale | None = None
 
     @property
     def exact(self) -> bool:
         """False, although figures are exact for scores that lie on nodes."""
         return False
+
+    def ranked(self) -> HistogramEvidence:
+        """Return the same rows with ranks instead of scores."""
+        return HistogramEvidence(_scale(self).of_histograms(self.histograms))
+
+    def largest_gap(self) -> float:
+        """Return the largest difference between two groups' shares above a node."""
+        cdf = self.histograms.cdf
+        return float(np.max(cdf.max(axis=0) - cdf.min(axis=0)))
 
     def disparities(self, target: Any) -> dict[str, float]:
         """Return the three disparities."""
@@ -136,7 +166,7 @@ class HistogramEvidence:
 
     def only(self, groups: NDArray[np.intp]) -> HistogramEvidence:
         """Return the evidence of some groups alone: rows that belong to none of them are left out."""
-        return HistogramEvidence(self.histograms.only(groups))
+        return HistogramEvidence(self.histograms.only(groups), self.rank_scale)
 
     def _masses(self, group: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums of weights and of squared weights of a group, by label and node."""
@@ -147,7 +177,10 @@ class HistogramEvidence:
         return masses, masses if histograms.squares is None else histograms.squares.sum(axis=1)
 
     def _first_node_above(self, threshold: float) -> int:
-        return int(np.floor(threshold * self.histograms.grid.n_bins + 1e-9)) + 1
+        grid = self.histograms.grid
+        if grid.positions:
+            return int(np.searchsorted(grid.unit_nodes, threshold, side="right"))
+        return int(np.floor(threshold * grid.n_bins + 1e-9)) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +197,10 @@ class RowEvidence:
         Whether each row has label 1; None without labels.
     weights : array of shape (n,), or None
     groups : Groups
+    rank_scale : RankScale, optional
+        Where scores have no known bounds.
+    ranks : array of shape (n,), optional
+        Mid-ranks of the scores among all rows of the audit.
     """
 
     histograms: GroupHistograms
@@ -171,11 +208,30 @@ class RowEvidence:
     positive: NDArray[np.bool_] | None
     weights: NDArray[np.float64] | None
     groups: Groups
+    rank_scale: RankScale | None = None
+    ranks: NDArray[np.float64] | None = None
 
     @property
     def exact(self) -> bool:
         """True."""
         return True
+
+    def ranked(self) -> RowEvidence:
+        """Return the same rows with ranks instead of scores."""
+        if self.ranks is None:
+            raise ValueError("The scores have known bounds.")
+        histograms = _scale(self).of_histograms(self.histograms)
+        return RowEvidence(histograms, self.ranks, self.positive, self.weights, self.groups)
+
+    def largest_gap(self) -> float:
+        """Return the largest difference between two groups' shares above a threshold."""
+        points = self._everyone.values
+        lowest, highest = np.ones(points.size), np.zeros(points.size)
+        for group in range(len(self.groups)):
+            shares = self.sample(group).cdf(points)
+            np.minimum(lowest, shares, out=lowest)
+            np.maximum(highest, shares, out=highest)
+        return float(np.max(highest - lowest))
 
     def disparities(self, target: Any) -> dict[str, float]:
         """Return the three disparities."""
@@ -255,6 +311,8 @@ class RowEvidence:
             None if self.positive is None else self.positive[rows],
             None if self.weights is None else self.weights[rows],
             settled.select(rows),
+            self.rank_scale,
+            None if self.ranks is None else self.ranks[rows],
         )
 
     def _rows(self, group: int) -> Any:

@@ -62,6 +62,7 @@ def _thresholds(audit: AuditData) -> Iterator[Row]:
         for group, rate, ratio in zip(audit.groups, at.rates, at.ratios, strict=True):
             yield {
                 "threshold": at.threshold,
+                "top_share": at.top_share,
                 "group": group.name,
                 "judged": group.judged,
                 **_estimate("selection_rate", rate),
@@ -94,6 +95,7 @@ def _pairs(audit: AuditData) -> Iterator[Row]:
                 "group": names[one],
                 "other": names[other],
                 "distance": float(audit.distances[one, other]),
+                "rank_distance": None if audit.rank_distances is None else float(audit.rank_distances[one, other]),
                 "p_value": None if p_value != p_value else p_value,  # noqa: PLR0124 - NaN: the pair is not judged
             }
 
@@ -178,6 +180,34 @@ def _reliability(audit: AuditData) -> Iterator[Row]:
             }
 
 
+def _residuals(audit: AuditData) -> Iterator[Row]:
+    errors = audit.regression
+    if errors is None:
+        return
+    for group in errors.groups:
+        for figure, estimate in group.figures.items():
+            yield {
+                "group": group.name,
+                "figure": figure,
+                **_estimate("value", estimate),
+                "reference": errors.reference,
+                **_estimate("difference", group.differences[figure]),
+                "p_value": group.p_values[figure],
+            }
+
+
+def _residual_deciles(audit: AuditData) -> Iterator[Row]:
+    errors = audit.regression
+    for decile in errors.deciles if errors is not None else ():
+        for group, estimate in zip(audit.groups, decile.groups, strict=True):
+            yield {
+                "prediction_low": decile.low,
+                "prediction_high": decile.high,
+                "group": group.name,
+                **_estimate("mean_residual", estimate),
+            }
+
+
 def _cross_auc(audit: AuditData) -> Iterator[Row]:
     if audit.cross_auc is not None:
         names = [audit.groups[index].name for index in audit.cross_auc.groups]
@@ -224,5 +254,7 @@ AUDIT_TABLES: Mapping[str, Any] = {
     "calibration": _calibration,
     "reliability": _reliability,
     "cross_auc": _cross_auc,
+    "residuals": _residuals,
+    "residual_deciles": _residual_deciles,
 }
 COMPARISON_TABLES: Mapping[str, Any] = {"metrics": _changes, "thresholds": _threshold_changes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,13 +10,19 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fairtransport.auditing._coarse_histograms import variance_precision
-from fairtransport.auditing._disparity_norms import METRICS
-from fairtransport.auditing._disparity_readings import disparity_readings, make_stratum, pair_estimate
+from fairtransport.auditing._disparity_norms import METRICS, RANK_METRICS
+from fairtransport.auditing._disparity_readings import (
+    disparity_readings,
+    make_rank_stratum,
+    make_stratum,
+    pair_estimate,
+)
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
 from fairtransport.auditing._multiple_tests import selection_factor
 from fairtransport.auditing._pair_summary import summarise_pair
 from fairtransport.auditing._pair_tests import compare_pairs
 from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
+from fairtransport.auditing._score_distances import score_readings
 from fairtransport.auditing.proportions import Estimate
 
 if TYPE_CHECKING:
@@ -31,7 +38,13 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
-__all__ = ["ComparedPart", "GroupComparison", "compare_groups", "compare_parts"]
+__all__ = [
+    "ComparedPart",
+    "GroupComparison",
+    "compare_groups",
+    "compare_parts",
+    "rank_part",
+]
 
 
 class ComparedPart(NamedTuple):
@@ -45,11 +58,14 @@ class ComparedPart(NamedTuple):
         Its coarse histograms, with the weight of the part and the indices of the groups in the audit.
     values : dict of str to float
         The disparities.
+    scores : Evidence, optional
+        The scores, where ``evidence`` has their ranks.
     """
 
     evidence: Evidence
     stratum: Stratum
     values: Mapping[str, float]
+    scores: Evidence | None = None
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -111,6 +127,8 @@ def compare_groups(
     """
     n_groups = len(evidence.histograms.groups)
     to_target: dict[str, Reading] = {}
+    if evidence.rank_scale is not None:
+        return _compare_ranks(evidence, groups, target, options, rng)
     if target >= 0 and target not in groups:
         wider = evidence.only(np.append(groups, target))
         to_target = {METRICS[0]: _compare_all(wider, range(n_groups), options, rng, n_groups).readings[METRICS[0]]}
@@ -139,6 +157,44 @@ def _compare_all(
         for name, reading in comparison.readings.items()
     }
     return replace(comparison, readings=readings)
+
+
+def _compare_ranks(
+    evidence: Evidence, groups: NDArray[np.intp], target: int, options: Options, rng: np.random.Generator
+) -> GroupComparison:
+    """Compare the ranks of groups, with the distances between their scores beside them."""
+    n_groups = len(evidence.histograms.groups)
+    compared = evidence if groups.size == n_groups else evidence.only(groups)
+    part = rank_part(compared, tuple(groups.tolist()))
+    floors = noise_floors(part.stratum, options.n_permutations, rng)
+    comparison = compare_parts([part], floors, n_groups, options, rng)
+    histograms = compared.histograms
+    margins = distribution_free_margins(
+        part.stratum.norms, histograms.effective_sizes, histograms.weights, options.confidence
+    )
+    readings = {
+        name: replace(reading, margin=margins[name] if name == RANK_METRICS[1] else math.inf)
+        for name, reading in comparison.readings.items()
+    }
+    p_value = floors[PAIRS_TEST].p_value
+    distances = score_readings([(compared, 1.0)], options, rng, p_value=p_value, whole=evidence)
+    if target >= 0 and target not in groups:
+        wider = evidence.only(np.append(groups, target))
+        to_target = score_readings([(wider, 1.0)], options, rng, p_value=p_value, whole=evidence)
+        distances = {**distances, METRICS[0]: to_target[METRICS[0]]}
+    return replace(comparison, readings={**distances, **readings})
+
+
+def rank_part(evidence: Evidence, groups: tuple[int, ...], *, n_parts: int = 1) -> ComparedPart:
+    """Return the rows of groups with ranks instead of scores, and the disparities of the ranks."""
+    ranked = evidence.ranked()
+    stratum = replace(make_rank_stratum(ranked.histograms, n_strata=n_parts), groups=groups)
+    distances = ranked.distances()
+    values = {
+        RANK_METRICS[0]: float(np.triu(distances, 1).sum()),
+        RANK_METRICS[1]: evidence.largest_gap(),
+    }
+    return ComparedPart(ranked, stratum, values, evidence)
 
 
 def compare_parts(
@@ -204,7 +260,7 @@ def _farthest(
     p_value = float(tests.p_values[index])
     factor = 1.0
     if len(tests.pairs) == 1:
-        reading = readings[METRICS[2]]
+        reading = readings[RANK_METRICS[0] if RANK_METRICS[0] in readings else METRICS[2]]
         distance, estimate = reading.value, Estimate(reading.corrected, reading.low, reading.high)
         p_value = float(reading.p_value or 0.0)
     else:
@@ -217,7 +273,29 @@ def _farthest(
     summary = summarise_pair(_standardised([each.histograms for each in alone], weights), 0, 1, distance)
     higher = 0 if summary.higher == alone[0].histograms.groups.names[0] else 1
     difference = mean_difference([each.histograms for each in alone], weights, higher, options.confidence, factor)
-    return replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
+    summary = replace(summary, estimate=estimate, p_value=p_value, mean_difference=difference)
+    scores = [part.scores for part in shared if part.scores is not None]
+    return _in_score_units(summary, scores, pair, weights, shared) if scores else summary
+
+
+def _in_score_units(
+    summary: PairSummary,
+    scores: Sequence[Evidence],
+    pair: Sequence[int],
+    weights: Sequence[float],
+    parts: Sequence[ComparedPart],
+) -> PairSummary:
+    """Return a pair whose ranks were compared, with scores for ranks and the distance between the scores."""
+    grid, scale = scores[0].histograms.grid, scores[0].rank_scale
+    distance = 0.0
+    for each, part, weight in zip(scores, parts, weights, strict=True):
+        two = each.only(np.array([part.groups.index(group) for group in pair]))
+        distance += weight * float(two.distances()[0, 1]) * (grid.high - grid.low)
+    if scale is None:
+        return summary
+    first, last = scale.to_scores(summary.most_between).tolist()
+    threshold = float(scale.to_scores(summary.threshold))
+    return replace(summary, most_between=(first, last), threshold=threshold, score_distance=distance)
 
 
 def _standardised(histograms: Sequence[GroupHistograms], weights: Sequence[float]) -> GroupHistograms:
@@ -255,7 +333,7 @@ def mean_difference(
     """
     value, variance, squared = 0.0, 0.0, 0.0
     for each, weight in zip(histograms, weights, strict=True):
-        nodes = np.arange(each.grid.n_nodes) / each.grid.n_bins
+        nodes = each.grid.unit_nodes
         masses, squares = each.by_group, each.squares_by_class.sum(axis=0)
         totals = masses.sum(axis=1)
         means = masses @ nodes / totals

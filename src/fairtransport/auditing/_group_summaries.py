@@ -32,16 +32,17 @@ def summarise_group(evidence: Evidence, group: int, options: Options, *, judged:
     """Return the size, scores and errors of the group with this index."""
     histograms = evidence.histograms
     sample = evidence.sample(group)
-    has_labels = histograms.has_labels
+    has_labels, grid = histograms.has_labels, histograms.grid
+    unit = grid.high - grid.low if grid.positions else 1.0
     return GroupSummary(
         name=histograms.groups.names[group],
         rows=int(histograms.group_rows[group]),
         weight=float(histograms.weights[group]),
         effective_rows=float(histograms.effective_sizes[group]),
         judged=judged,
-        mean=float(histograms.grid.from_unit(sample.mean)),
-        quantiles=tuple(histograms.grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
-        distance_to_everyone=wasserstein(sample, evidence.sample(EVERYONE)),
+        mean=float(grid.from_unit(sample.mean)),
+        quantiles=tuple(grid.from_unit(sample.quantile(QUANTILE_LEVELS)).tolist()),
+        distance_to_everyone=unit * wasserstein(sample, evidence.sample(EVERYONE)),
         error=share(evidence.wrong(options.unit_thresholds[0], group), options.confidence) if has_labels else None,
         auc=estimate_auc(evidence, group, options) if has_labels else None,
     )

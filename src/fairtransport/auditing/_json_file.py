@@ -220,11 +220,15 @@ def _mismatch(path: str) -> ValueError:
 
 def encode_histograms(histograms: GroupHistograms) -> dict[str, Any]:
     """Return histograms as plain values: the occupied bins, as compressed arrays in base 64."""
-    while np.count_nonzero(histograms.masses) > _MAX_ENTRIES and histograms.grid.n_bins % 2 == 0:
+    while np.count_nonzero(histograms.masses) > _MAX_ENTRIES and _can_halve(histograms):
         histograms = histograms.coarsen(histograms.grid.n_bins // 2)
     arrays = histograms.to_arrays()
     spec = json.loads(str(arrays.pop("spec")))
     return {**spec, **{name: _pack(array) for name, array in arrays.items()}}
+
+
+def _can_halve(histograms: GroupHistograms) -> bool:
+    return bool(histograms.grid.positions) or histograms.grid.n_bins % 2 == 0
 
 
 def decode_histograms(value: Any) -> GroupHistograms:
@@ -233,7 +237,8 @@ def decode_histograms(value: Any) -> GroupHistograms:
     if not isinstance(value, dict) or not {*names, "at", "masses", "rows"} <= {*value}:
         raise ValueError("The audit is damaged: it has no histograms.")
     spec = {name: value[name] for name in names}
-    arrays = {name: _unpack(value[name]) for name in ("at", "masses", "rows", "squares", "members") if name in value}
+    names_of_arrays = ("at", "masses", "rows", "squares", "members", "nodes")
+    arrays = {name: _unpack(value[name]) for name in names_of_arrays if name in value}
     return GroupHistograms.from_arrays({"spec": json.dumps(spec), **arrays})
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairtransport._text import one_line, plain
+from fairtransport._text import one_line, plain, score_text, three_digits
 from fairtransport.auditing._audit_text import METRIC_TITLES
+from fairtransport.auditing._error_text import FIGURE_TITLES
 from fairtransport.auditing.rate_comparisons import compare_rates
+from fairtransport.auditing.units import cut_text, distance_text, scores_word, threshold_heading
 from fairtransport.auditing.verdict import among_whom
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ DISCLAIMER = (
     "These figures describe differences between scores and decisions. Whether a difference is lawful or justified "
     "depends on the decision that the scores are for and on the law that applies, and is not for statistics to say."
 )
-_PAIRS = "strong_pairwise_disparity"
 _RATES = {
     "selection_rate": "selected",
     "true_positive_rate": "TPR",
@@ -64,7 +65,7 @@ def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[st
                     f"{stratum.rows:,}",
                     str(stratum.n_groups),
                     *(
-                        f"{values[_PAIRS]:.4f}" if values else "set aside"
+                        f"{values[audit.settings.pairs_metric]:.4f}" if values else "set aside"
                         for values in (stratum.metrics, stratum.floors, stratum.p_values)
                     ),
                 )
@@ -76,15 +77,17 @@ def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[st
         yield "## Differences between groups"
     yield from _readings(audit, audit.readings)
     yield "## Groups"
+    headings = [threshold_heading(audit, at) for at in audit.thresholds]
+    score = three_digits if audit.settings.bounded else score_text
     yield from _table(
-        ["group", "rows", "judged", "mean score", "median", *(f"above {at.threshold:g}" for at in audit.thresholds)],
+        ["group", "rows", "judged", f"mean {scores_word(audit, plural=False)}", "median", *headings],
         [
             (
                 group.name,
                 f"{group.rows:,}",
                 "yes" if group.judged else "too few rows",
-                f"{group.mean:.3f}",
-                f"{group.quantiles[2]:.3f}",
+                score(group.mean),
+                score(group.quantiles[2]),
                 *(_percent(at.rates[index]) for at in audit.thresholds),
             )
             for index, group in enumerate(audit.groups)
@@ -93,6 +96,7 @@ def _lines(audit: AuditData, verdict: Verdict, title: str | None) -> Iterator[st
     yield from _rules(audit)
     yield from _error_rates(audit)
     yield from _calibration(audit)
+    yield from _residuals(audit)
     yield "## How to read this"
     yield ""
     yield (
@@ -107,9 +111,9 @@ def _readings(audit: AuditData, readings: Mapping[str, Reading]) -> Iterator[str
         [
             (
                 METRIC_TITLES[name],
-                f"{reading.value:.4f}",
-                _interval(reading),
-                "" if reading.floor is None else f"{reading.floor:.4f}",
+                _distance(audit, name, reading.value),
+                f"{_distance(audit, name, reading.low)} to {_distance(audit, name, reading.high)}",
+                "" if reading.floor is None else _distance(audit, name, reading.floor),
                 "" if reading.p_value is None else f"{reading.p_value:.3g}",
             )
             for name, reading in readings.items()
@@ -134,7 +138,7 @@ def _rules(audit: AuditData) -> Iterator[str]:
         ["threshold", "group", "rate", "ratio", "four-fifths rule", "difference", "p", "statistically", "practically"],
         [
             (
-                f"{row.threshold:g}",
+                cut_text(audit, row.threshold),
                 row.group,
                 f"{row.rate.value:.1%}",
                 f"{row.ratio.value:.2f} ({row.ratio.low:.2f} to {row.ratio.high:.2f})",
@@ -150,8 +154,8 @@ def _rules(audit: AuditData) -> Iterator[str]:
 
 
 def _error_rates(audit: AuditData) -> Iterator[str]:
-    for at in audit.error_rates:
-        yield f"## Error rates above {at.threshold:g}"
+    for summary, at in zip(audit.thresholds, audit.error_rates, strict=False):
+        yield f"## Error rates, {threshold_heading(audit, summary)}"
         shown = [name for name in at.overall if name in _RATES]
         rows = [(group.name, *(_percent(group.rates[name]) for name in shown)) for group in at.groups]
         yield from _table(
@@ -177,6 +181,27 @@ def _calibration(audit: AuditData) -> Iterator[str]:
     )
 
 
+def _residuals(audit: AuditData) -> Iterator[str]:
+    errors = audit.regression
+    if errors is None:
+        return
+    yield "## Errors of the predictions"
+    yield ""
+    yield (
+        f"Root mean squared error, mean absolute error and mean residual (label minus prediction) are in units of the "
+        f"label, whose standard deviation is {score_text(errors.label_deviation)}; p-values compare with "
+        f"{_cell(errors.reference)} and are adjusted for the number of groups (Holm)."
+    )
+    rows = [(group.name, group.figures, group.p_values) for group in errors.groups]
+    yield from _table(
+        ["group", *(part for title in FIGURE_TITLES.values() for part in (title, "p"))],
+        [
+            (name, *(part for figure in FIGURE_TITLES for part in (_score(figures[figure]), _p(p_values.get(figure)))))
+            for name, figures, p_values in [*rows, ("everyone", errors.overall, {})]
+        ],
+    )
+
+
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(map(_cell, header))} |"
@@ -195,12 +220,22 @@ def _level(audit: AuditData) -> str:
     return f"{audit.settings.confidence:.0%} interval"
 
 
-def _interval(estimate: Any) -> str:
-    return f"{estimate.low:.4f} to {estimate.high:.4f}"
+def _distance(audit: AuditData, metric: str, value: float) -> str:
+    return f"{value:.4f}" if audit.settings.bounded else distance_text(audit, value, metric)
 
 
 def _percent(estimate: Estimate | None) -> str:
     return "" if estimate is None else f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def _score(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    return f"{score_text(estimate.value)} ({score_text(estimate.low)} to {score_text(estimate.high)})"
+
+
+def _p(p_value: float | None) -> str:
+    return "" if p_value is None else f"{p_value:.3g}"
 
 
 def _three(estimate: Estimate | None) -> str:

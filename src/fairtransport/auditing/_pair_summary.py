@@ -40,16 +40,19 @@ def summarise_pair(histograms: GroupHistograms, one: int, other: int, distance: 
     >>> pair.most_between[1] - pair.most_between[0]
     0.125
     """
-    cdf = histograms.cdf
-    if np.sum(cdf[one] - cdf[other]) < 0:  # the group with the higher distribution function has the lower scores
+    cdf, grid = histograms.cdf, histograms.grid
+    widths = grid.unit_widths if grid.positions else 1.0
+    # The group with the higher distribution function has the lower scores.
+    if np.sum((cdf[one] - cdf[other])[:-1] * widths) < 0:
         one, other = other, one
     lower, higher = cdf[one], cdf[other]
     gap = np.abs(lower - higher)
-    nodes = histograms.grid.nodes
-    area = np.append(0.0, np.cumsum(gap[:-1]))
+    nodes = grid.nodes
+    area = np.append(0.0, np.cumsum(gap[:-1] * widths))
     ends = np.searchsorted(area, area + area[-1] / 2)
     starts = np.flatnonzero(ends < area.size)
-    start = starts[np.argmin(ends[starts] - starts)]
+    lengths = nodes[ends[starts]] - nodes[starts] if grid.positions else ends[starts] - starts
+    start = starts[np.argmin(lengths)]
     widest = int(np.argmax(gap))
     names = histograms.groups.names
     return PairSummary(

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["VerdictFigures", "verdict_figures"]
 
-PAIRS = "strong_pairwise_disparity"
-
 
 class VerdictFigures(NamedTuple):
     """The figures that a verdict is formed on.
@@ -19,7 +17,7 @@ class VerdictFigures(NamedTuple):
     Parameters
     ----------
     reading : Reading
-        The sum of distances over pairs of groups.
+        The sum of distances over pairs of groups; of ranks, where scores have no known bounds.
     farthest : PairSummary
     largest_distance : float
     mean_difference : Estimate
@@ -48,7 +46,7 @@ def verdict_figures(audit: AuditData) -> VerdictFigures:
         judged = within.groups if within.judged else ()
         n_groups = len(within.groups)
         return VerdictFigures(
-            within.readings[PAIRS],
+            within.readings[audit.settings.pairs_metric],
             within.farthest,
             within.largest_distance,
             within.mean_pairwise_distance,
@@ -59,7 +57,7 @@ def verdict_figures(audit: AuditData) -> VerdictFigures:
     judged = tuple(index for index, group in enumerate(audit.groups) if group.judged)
     n_groups = len(judged) if len(judged) >= 2 else len(audit.groups)
     return VerdictFigures(
-        audit.readings[PAIRS],
+        audit.readings[audit.settings.pairs_metric],
         audit.farthest,
         audit.largest_distance,
         audit.mean_pairwise_distance,

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.auditing._disparity_norms import METRICS
 from fairtransport.auditing._disparity_readings import make_stratum
-from fairtransport.auditing._evidence import EVERYONE
-from fairtransport.auditing._group_comparison import ComparedPart, compare_parts
+from fairtransport.auditing._group_comparison import (
+    ComparedPart,
+    compare_parts,
+    rank_part,
+)
 from fairtransport.auditing._multiple_tests import holm
 from fairtransport.auditing._permutation_test import PAIRS_TEST, joint_noise_floors
+from fairtransport.auditing._score_distances import disparities_of, score_readings
 from fairtransport.auditing.records import StratumSummary, WithinStrata
 from fairtransport.criteria import needs_labels
 from fairtransport.strata import stratum_weights
-from fairtransport.transport.line import wasserstein
-from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing._evidence import Evidence
+    from fairtransport.auditing._group_comparison import GroupComparison
     from fairtransport.auditing.options import Options
+    from fairtransport.auditing.records import Reading
 
 __all__ = ["LABEL_NAMES", "AlikeRows", "compare_within"]
 
@@ -58,7 +60,12 @@ class AlikeRows(NamedTuple):
 
 
 def compare_within(
-    rows: Iterable[AlikeRows], group_labels: Sequence[Any], options: Options, rng: np.random.Generator
+    rows: Iterable[AlikeRows],
+    group_labels: Sequence[Any],
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    whole: Evidence | None = None,
 ) -> WithinStrata:
     """Compare groups among people who are alike, and average over labels and strata.
 
@@ -69,6 +76,8 @@ def compare_within(
         Labels of the groups of the audit, in its order.
     options : Options
     rng : numpy.random.Generator
+    whole : Evidence, optional
+        Of all rows, where scores have no known bounds.
 
     Returns
     -------
@@ -119,10 +128,14 @@ def compare_within(
             summaries[number],
             weight=weight,
             metrics=dict(part.values),
-            floors={name: floor[name].mean for name in METRICS},
-            p_values=dict.fromkeys(METRICS, p_value),
+            floors={name: floor[name].mean for name in part.values},
+            p_values=dict.fromkeys(part.values, p_value),
         )
     comparison = compare_parts(parts, total, len(group_labels), options, rng)
+    if whole is not None:
+        p_value = total[PAIRS_TEST].p_value
+        readings = _with_scores(parts, comparison, options, rng, p_value=p_value, whole=whole)
+        comparison = replace(comparison, readings=readings)
     return WithinStrata(
         strata=tuple(summaries),
         readings=comparison.readings,
@@ -139,11 +152,31 @@ def compare_within(
 def _measure(evidence: Evidence, index: dict[Any, int], options: Options, n_parts: int) -> ComparedPart | None:
     """Return the disparities of some rows; None where the group that is the target has none of them."""
     groups = tuple(index[label] for label in evidence.histograms.groups.labels)
+    if evidence.rank_scale is not None:
+        return rank_part(evidence, groups, n_parts=n_parts)
     try:
         stratum = make_stratum(evidence.histograms, options.target, n_strata=n_parts)
     except ValueError:
         return None
-    return ComparedPart(evidence, replace(stratum, groups=groups), _disparities(evidence, options.target))
+    return ComparedPart(evidence, replace(stratum, groups=groups), disparities_of(evidence, options.target))
+
+
+def _with_scores(
+    parts: Sequence[ComparedPart],
+    comparison: GroupComparison,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    p_value: float,
+    whole: Evidence,
+) -> dict[str, Reading]:
+    """Return the disparities of ranks, with those of the scores in their units beside them."""
+    scores = [(part.scores, part.stratum.weight) for part in parts if part.scores is not None]
+    try:
+        distances = score_readings(scores, options, rng, p_value=p_value, whole=whole)
+    except ValueError:  # some part has no rows of the group that is the target
+        distances = {}
+    return {**distances, **comparison.readings}
 
 
 def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> NDArray[np.float64]:
@@ -151,27 +184,8 @@ def _mean_distances(parts: Sequence[ComparedPart], n_groups: int) -> NDArray[np.
     total, weights = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
     for part in parts:
         at = np.ix_(part.groups, part.groups)
-        total[at] += part.stratum.weight * part.evidence.distances()
+        grid = None if part.scores is None else part.scores.histograms.grid
+        distances = part.evidence.distances() if part.scores is None else part.scores.distances()
+        total[at] += part.stratum.weight * distances * (1.0 if grid is None else grid.high - grid.low)
         weights[at] += part.stratum.weight
     return np.divide(total, weights, out=np.full_like(total, np.nan), where=weights > 0)
-
-
-def _disparities(evidence: Evidence, target: Any) -> dict[str, float]:
-    """Return the three disparities of the groups that have rows."""
-    histograms = evidence.histograms
-    weights = histograms.weights
-    samples = [evidence.sample(group) for group in range(weights.size)]
-    everyone = evidence.sample(EVERYONE)
-    resolved = resolve_target(
-        histograms.unit_target(target),
-        samples,
-        weights,
-        labels=histograms.groups.labels,
-        names=histograms.groups.names,
-        everyone=everyone,
-    )
-    return {
-        METRICS[0]: sum(wasserstein(sample, resolved) for sample in samples),
-        METRICS[1]: sum(wasserstein(sample, everyone) for sample in samples),
-        METRICS[2]: sum(wasserstein(one, other) for one, other in combinations(samples, 2)),
-    }

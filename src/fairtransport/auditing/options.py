@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport._validation import check_choice, check_count, check_real, check_vector
 from fairtransport.criteria import CRITERIA
 from fairtransport.groups import MIN_GROUP_SIZE, SMALL_GROUP_POLICIES
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Sequence
 
-    from fairtransport.histograms import Grid
+    from fairtransport.histograms import Grid, GroupHistograms
 
-__all__ = ["FAVOURABLE", "MATERIALITY", "Options", "check_options"]
+__all__ = ["FAVOURABLE", "MATERIALITY", "TOP_SHARES", "Options", "check_options", "place_thresholds"]
 
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02
+
+#: Shares of rows with the highest scores that are selected by default, where scores have no known bounds.
+TOP_SHARES = (0.1, 0.25, 0.5)
 
 #: Which scores are to a person's advantage.
 FAVOURABLE = ("high", "low")
 
 
+@dataclass(frozen=True)
+class TopShare:
+    """A threshold above which a share of all rows lies."""
+
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Validated options of `fairtransport.audit`. ``unit_thresholds`` are the thresholds rescaled to [0, 1]."""
+    """Validated options of `fairtransport.audit`.
+
+    ``requested`` are thresholds as users give them, the others those of the scores at hand: see `place_thresholds`.
+    ``unit_thresholds`` are rescaled to [0, 1]; ``top_shares`` has the share of rows that each was chosen for, if any.
+    """
 
     target: Any
-    thresholds: tuple[float, ...]
-    unit_thresholds: tuple[float, ...]
+    requested: tuple[float | TopShare, ...]
     confidence: float
     n_bootstrap: int
     n_permutations: int
@@ -42,13 +56,16 @@ class Options:
     favourable: str = "high"
     reference: Any = None
     criterion: str = "demographic_parity"
+    thresholds: tuple[float, ...] = ()
+    unit_thresholds: tuple[float, ...] = ()
+    top_shares: tuple[float | None, ...] = ()
 
 
 def check_options(
-    grid: Grid,
+    grid: Grid | None = None,
     *,
     target: Any,
-    thresholds: ArrayLike | None,
+    thresholds: Any,
     confidence: float,
     n_bootstrap: int,
     n_permutations: int,
@@ -60,16 +77,16 @@ def check_options(
     reference: Any = None,
     criterion: str = "demographic_parity",
 ) -> Options:
-    """Validate the options of an audit; parameters as in `fairtransport.audit`."""
+    """Validate the options of an audit; parameters as in `fairtransport.audit`.
+
+    ``grid`` is the range of scores, where it is known; thresholds must lie within it.
+    """
     level = check_real(confidence, name="confidence", strict=True)
     if level >= 1:
         raise ValueError(f"confidence must be below 1; got {level:g}. For 95%, pass 0.95.")
-    cuts = (grid.low + grid.high) / 2 if thresholds is None else thresholds
-    vector = grid.check(np.atleast_1d(np.asarray(cuts, dtype=np.float64)), name="thresholds")
     return Options(
         target=target,
-        thresholds=tuple(vector.tolist()),
-        unit_thresholds=tuple(grid.to_unit(vector).tolist()),
+        requested=() if thresholds is None else _parse_thresholds(thresholds, grid),
         confidence=level,
         n_bootstrap=check_count(n_bootstrap, name="n_bootstrap", least=20),
         n_permutations=check_count(n_permutations, name="n_permutations", least=20),
@@ -81,3 +98,77 @@ def check_options(
         reference=reference,
         criterion=check_choice(criterion, CRITERIA, name="criterion"),
     )
+
+
+def _parse_thresholds(thresholds: Any, grid: Grid | None) -> tuple[float | TopShare, ...]:
+    """Return thresholds: numbers, or shares of rows such as ``"top 10%"``."""
+    given = [thresholds] if isinstance(thresholds, str) or np.ndim(thresholds) == 0 else list(thresholds)
+    if not given:
+        raise ValueError("thresholds is empty; leave it out for the default.")
+    parsed = [_parse_top_share(each) if isinstance(each, str) else each for each in given]
+    numbers = [each for each in parsed if not isinstance(each, TopShare)]
+    if numbers:
+        checked = check_vector(numbers, name="thresholds") if grid is None else grid.check(numbers, name="thresholds")
+        values = iter(checked.tolist())
+        parsed = [each if isinstance(each, TopShare) else next(values) for each in parsed]
+    return tuple(parsed)
+
+
+def _parse_top_share(text: str) -> float | TopShare:
+    """Return the share of ``"top 10%"``, or the number that a text is."""
+    match = re.fullmatch(r"\s*top\s+([0-9]*\.?[0-9]+)\s*%\s*", text, re.IGNORECASE)
+    if match is not None and 0 < float(match[1]) < 100:
+        return TopShare(float(match[1]) / 100)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            'A threshold must be a score, or a share of the rows such as "top 10%", between 0 and 100%.'
+        ) from None
+
+
+def place_thresholds(options: Options, histograms: GroupHistograms) -> Options:
+    """Return the options with thresholds for the scores at hand.
+
+    Parameters
+    ----------
+    options : Options
+    histograms : GroupHistograms
+
+    Returns
+    -------
+    Options
+        A share of rows becomes the threshold above which the share that is closest to it lies, and not 0. By default
+        the threshold is the middle of the range; of scores without known bounds, the three of `TOP_SHARES`, the
+        largest first where there are labels of classes, whose error rates refer to the first threshold.
+    """
+    grid = histograms.grid
+    requested: Sequence[float | TopShare] = options.requested
+    if not requested:
+        requested = ((grid.low + grid.high) / 2,)
+        if grid.positions:
+            requested = [TopShare(share) for share in (TOP_SHARES[::-1] if histograms.has_labels else TOP_SHARES)]
+    placed: dict[float, float | None] = {}
+    for each in requested:
+        cut = _threshold_of(histograms, each.share) if isinstance(each, TopShare) else each
+        placed.setdefault(cut, each.share if isinstance(each, TopShare) else None)
+    outside = sum(not grid.low <= cut <= grid.high for cut in placed) if not grid.positions else 0
+    if outside:
+        grid.check(list(placed), name="thresholds")
+    return replace(
+        options,
+        thresholds=tuple(placed),
+        unit_thresholds=tuple(grid.to_unit(list(placed)).tolist()),
+        top_shares=tuple(placed.values()),
+    )
+
+
+def _threshold_of(histograms: GroupHistograms, share: float) -> float:
+    """Return the score above which the share of rows is closest to ``share``, and not 0."""
+    occupied = np.flatnonzero(histograms.everyone)
+    above = 1 - histograms.cdf_of_everyone[occupied]
+    above[-1] = 0.0
+    candidates = np.flatnonzero(above > 0)
+    if not candidates.size:  # all scores are equal
+        return float(histograms.grid.nodes[occupied[-1]])
+    return float(histograms.grid.nodes[occupied[candidates[np.argmin(np.abs(above[candidates] - share))]]])

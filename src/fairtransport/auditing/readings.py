@@ -56,7 +56,8 @@ class PairSummary:
     lower, higher : str
         Names of the groups; ``higher`` has the higher mean score.
     distance : float
-        Wasserstein-1 distance, as a share of the range of scores.
+        Wasserstein-1 distance, as a share of the range of scores; of scores without known bounds, the distance between
+        ranks.
     most_between : pair of float
         The shortest interval of scores that accounts for half of the distance.
     threshold : float
@@ -69,7 +70,10 @@ class PairSummary:
         The distance, corrected for its upward bias, with an interval that accounts for the selection of the pair. Only
         for `Audit.farthest`.
     mean_difference : Estimate or None
-        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores. Only for `Audit.farthest`.
+        Mean score of ``higher`` minus that of ``lower``, as a share of the range of scores, or mean rank. Only for
+        `Audit.farthest`.
+    score_distance : float or None
+        Wasserstein-1 distance in units of the score; None where scores have known bounds.
     """
 
     lower: str
@@ -81,3 +85,4 @@ class PairSummary:
     p_value: float | None = None
     estimate: Estimate | None = None
     mean_difference: Estimate | None = None
+    score_distance: float | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, Separation
+    from fairtransport.auditing.errors import Calibration, CrossAuc, ErrorRates, RegressionErrors, Separation
     from fairtransport.histograms import GroupHistograms
 
 __all__ = [
@@ -104,6 +104,9 @@ class ThresholdSummary:
         Error rate of each group; None without labels.
     favourable : {"high", "low"}
         Which scores are to a person's advantage.
+    top_share : float or None
+        The share of all rows that the threshold was chosen for; None where it is a score that the user named. The
+        share above it, ``overall``, differs where scores are tied.
     """
 
     threshold: float
@@ -118,6 +121,7 @@ class ThresholdSummary:
     conclusive: bool
     errors: tuple[Estimate, ...] | None = None
     favourable: str = "high"
+    top_share: float | None = None
 
     @property
     def worse_off(self) -> int:
@@ -145,7 +149,7 @@ class Settings:
         Whether metrics were computed from rows. If not, they were computed from histograms with ``n_bins`` bins.
     n_bins : int
     range : pair of float
-        Range of the scores. Distances are shares of it.
+        Range of the scores. Distances are shares of it, where ``bounded``.
     columns : tuple of str
         Names of the sensitive columns.
     weighted : bool
@@ -169,6 +173,11 @@ class Settings:
         What the verdict is about; with strata, among people in the same stratum.
     strata : tuple of str
         Names of the columns of the strata; empty without strata.
+    bounded : bool
+        Whether scores have known bounds: [0, 1], or those that the user gave. If not, distances are in units of the
+        score, and the verdict refers to the ranks of the scores.
+    task : {"classification", "regression"} or None
+        What the labels are; None without labels.
     """
 
     target: str
@@ -189,6 +198,13 @@ class Settings:
     favourable: str = "high"
     criterion: str = "demographic_parity"
     strata: tuple[str, ...] = ()
+    bounded: bool = True
+    task: str | None = None
+
+    @property
+    def pairs_metric(self) -> str:
+        """Name of the sum over pairs of groups that the verdict refers to."""
+        return "strong_pairwise_disparity" if self.bounded else "rank_disparity"
 
     @property
     def criterion_text(self) -> str:
@@ -217,6 +233,8 @@ class AuditData:
     histograms: GroupHistograms
     settings: Settings
     provenance: Provenance = field(default_factory=Provenance)
+    rank_distances: NDArray[np.float64] | None = None
+    regression: RegressionErrors | None = None
 
     @property
     def strata(self) -> tuple[StratumSummary, ...]:
@@ -230,16 +248,19 @@ class AuditData:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The observed values: ``error_rate`` (with labels) and the three disparities."""
+        """The observed values: ``error_rate`` (with labels of classes) and the disparities."""
         return {name: reading.value for name, reading in self.readings.items()}
 
     @property
     def mean_pairwise_distance(self) -> Estimate:
-        """The mean distance between two groups: the sum over all pairs, corrected for bias, by their number."""
+        """The mean distance between two groups: the sum over all pairs, corrected for bias, by their number.
+
+        Of scores without known bounds, the distance between ranks.
+        """
         n_judged = sum(group.judged for group in self.groups)
         n_groups = n_judged if n_judged >= 2 else len(self.groups)
         n_pairs = n_groups * (n_groups - 1) // 2
-        reading = self.readings["strong_pairwise_disparity"]
+        reading = self.readings[self.settings.pairs_metric]
         return Estimate(reading.corrected / n_pairs, reading.low / n_pairs, reading.high / n_pairs)
 
     @property

@@ -27,9 +27,11 @@ from fairtransport.auditing._json_file import (
 )
 from fairtransport.auditing._markdown import audit_markdown
 from fairtransport.auditing._pair_summary import summarise_pair
+from fairtransport.auditing._rank_scale import RankScale
 from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData
 from fairtransport.auditing.verdict import form_verdict
+from fairtransport.histograms import display_range
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -55,7 +57,9 @@ class Audit(AuditData):
     groups : tuple of GroupSummary
     readings : dict of str to Reading
         The metrics with their confidence intervals. The disparities are those of the groups that are judged; where
-        fewer than two are, of all groups.
+        fewer than two are, of all groups. Scores without known bounds also have ``rank_disparity``, which the verdict
+        refers to, and ``kolmogorov_smirnov_disparity``, the largest difference between two groups' shares above any
+        threshold; their other disparities are in units of the score.
     thresholds : tuple of ThresholdSummary
     distances : array of shape (n_groups, n_groups)
         Wasserstein-1 distance between every two groups.
@@ -85,6 +89,11 @@ class Audit(AuditData):
     histograms : GroupHistograms
         The binned scores of each group.
     settings : Settings
+    provenance : Provenance
+    rank_distances : array of shape (n_groups, n_groups), or None
+        Distance between the ranks of every two groups; None where scores have known bounds.
+    regression : RegressionErrors or None
+        Errors of predictions by group; None unless labels are real numbers.
 
     See Also
     --------
@@ -157,12 +166,46 @@ class Audit(AuditData):
         """
         pair = self.histograms.groups.index_of(one), self.histograms.groups.index_of(other)
         p_value = float(self.pair_p_values[pair])
-        summary = summarise_pair(self.histograms, *pair, float(self.distances[pair]))
-        return replace(summary, p_value=None if math.isnan(p_value) else p_value)
+        known = None if math.isnan(p_value) else p_value
+        distance = float(self.distances[pair])
+        if self.rank_distances is None:
+            return replace(summarise_pair(self.histograms, *pair, distance), p_value=known)
+        scale = RankScale.of(self.histograms)
+        ranked = summarise_pair(scale.of_histograms(self.histograms), *pair, float(self.rank_distances[pair]))
+        return replace(
+            ranked,
+            p_value=known,
+            most_between=tuple(scale.to_scores(ranked.most_between).tolist()),
+            threshold=float(scale.to_scores(ranked.threshold)),
+            score_distance=distance,
+        )
+
+    def display_points(self, n_points: int) -> NDArray[np.float64]:
+        """Return equally spaced scores, for curves: over the range or, without known bounds, over most of the scores.
+
+        Parameters
+        ----------
+        n_points : int
+
+        Returns
+        -------
+        array of shape (n_points,)
+            Where a few scores lie far from all others, from the 0.5% to the 99.5% quantile.
+        """
+        shares = np.linspace(0, 1, n_points)
+        if self.settings.bounded:
+            return self.histograms.grid.from_unit(shares)
+        low, high = self.display_range
+        return low + (high - low) * shares
+
+    @property
+    def display_range(self) -> tuple[float, float]:
+        """The range of scores that figures show: all, or most of those that have no known bounds."""
+        return display_range(self.histograms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can represent; NaN and infinity are None."""
-        points = self.histograms.grid.from_unit(np.linspace(0, 1, _CDF_POINTS))
+        points = self.display_points(_CDF_POINTS)
         return plain_values(
             {
                 "rows": self.rows,
@@ -183,6 +226,8 @@ class Audit(AuditData):
                 "separation": None if self.separation is None else asdict(self.separation),
                 "calibration": None if self.calibration is None else asdict(self.calibration),
                 "cross_auc": None if self.cross_auc is None else asdict(self.cross_auc),
+                "regression": None if self.regression is None else asdict(self.regression),
+                "rank_distances": None if self.rank_distances is None else self.rank_distances.tolist(),
                 "within": None if self.within is None else _plain_within(self.within),
                 "cdf": {"points": points.tolist(), "groups": self.cdf(points).tolist()},
                 "error_curves": {
@@ -260,8 +305,9 @@ class Audit(AuditData):
         table : str, default "groups"
             ``"groups"``; ``"metrics"``; ``"thresholds"``, the selection rates; ``"rates"``, their comparison by the
             four-fifths rule, statistical and practical significance; ``"pairs"``; ``"strata"``, the labels or
-            strata that groups are compared within; and with labels ``"separation"``, ``"error_rates"``,
-            ``"calibration"``, ``"reliability"`` and ``"cross_auc"``.
+            strata that groups are compared within; with labels of classes ``"separation"``, ``"error_rates"``,
+            ``"calibration"``, ``"reliability"`` and ``"cross_auc"``; and with real-valued labels ``"residuals"``, the
+            errors by group, and ``"residual_deciles"``.
         library : {"pandas", "polars", "pyarrow"}, optional
             By default pandas, or polars where pandas is not installed.
 
@@ -355,9 +401,11 @@ class Audit(AuditData):
         return str(render("audit_repr_html", self))
 
     def __repr__(self) -> str:
-        spdd = (self.conditional or self.readings)["strong_pairwise_disparity"]
+        metric = self.settings.pairs_metric
+        spdd = (self.conditional or self.readings)[metric]
+        name = "pairwise disparity" if self.settings.bounded else "rank disparity"
         criterion = "" if self.within is None else f"{self.settings.criterion_text}: "
-        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}pairwise disparity {spdd.value:.3f}"
+        text = f"{self.rows} rows in {len(self.groups)} groups, {criterion}{name} {spdd.value:.3f}"
         return f"Audit({text}, {spdd.low:.3f} to {spdd.high:.3f})"
 
     def __str__(self) -> str:

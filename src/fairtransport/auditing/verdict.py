@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairtransport._text import count_word, isolated, one_line, percent, plain
 from fairtransport.auditing._verdict_figures import verdict_figures
 from fairtransport.auditing.errors.summary import errors_sentence
+from fairtransport.auditing.units import cut_text, threshold_text, unit_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +65,7 @@ class Verdict:
         Whether it is established that ``higher`` has the higher mean score.
     difference : Estimate or None
         The distance between these two, with its interval: the difference between their shares above a threshold,
-        averaged over all thresholds, as a share of 1.
+        averaged over all thresholds (with ``ranks``, over all shares of people selected), as a share of 1.
     mean_difference : Estimate or None
         The mean distance between two groups, over all pairs.
     p_value : float or None
@@ -76,6 +77,9 @@ class Verdict:
     criterion : str
         What the verdict is about: ``"demographic parity"``, ``"equalized odds"``, ``"equal opportunity"`` or
         ``"conditional parity"``, the first three also with ``" within strata"``.
+    ranks : bool
+        Whether differences are those of ranks, averaged over all shares of people selected: for scores without known
+        bounds.
     """
 
     status: Status
@@ -95,6 +99,7 @@ class Verdict:
     materiality: float
     confidence: float
     criterion: str = "demographic parity"
+    ranks: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values; names of groups are not marked."""
@@ -149,6 +154,7 @@ def form_verdict(audit: AuditData) -> Verdict:
             materiality=settings.materiality,
             confidence=settings.confidence,
             criterion=settings.criterion_text,
+            ranks=not settings.bounded,
         ),
     )
 
@@ -211,7 +217,8 @@ def _write(audit: AuditData, verdict: Verdict) -> Verdict:
 def among_whom(audit: AuditData) -> str:
     """Return who the verdict compares, such as ``"Among people with the same outcome"``."""
     settings = audit.settings
-    parts = {"equalized_odds": " with the same outcome", "equal_opportunity": " with the positive outcome"}
+    same = " with similar outcomes" if settings.task == "regression" else " with the same outcome"
+    parts = {"equalized_odds": same, "equal_opportunity": " with the positive outcome"}
     outcome = parts.get(settings.criterion, "")
     where = f" in the same stratum ({', '.join(map(one_line, settings.strata))})" if settings.strata else ""
     return (
@@ -239,8 +246,7 @@ def _gap(verdict: Verdict) -> str:
     if estimate is None:
         return f"{higher} and {lower}"
     size = f"{points_text(estimate.value)} percentage points"
-    over = "all thresholds" if verdict.criterion == "demographic parity" else _AVERAGED.get(verdict.criterion, _STRATA)
-    where = f"averaged over {over} ({_interval(verdict, estimate)}, {_p_text(verdict)})"
+    where = f"averaged over {_over(verdict)} ({_interval(verdict, estimate)}, {_p_text(verdict)})"
     if verdict.ordered:
         return f"{higher} is scored higher than {lower}, by {size} {where}"
     return (
@@ -249,8 +255,17 @@ def _gap(verdict: Verdict) -> str:
     )
 
 
-_STRATA = "all thresholds and strata"
-_AVERAGED = {"equalized odds": "all thresholds and both outcomes", "equal opportunity": "all thresholds"}
+def _over(verdict: Verdict) -> str:
+    """Return what differences are averaged over."""
+    thresholds = _thresholds(verdict)
+    if verdict.criterion in {"demographic parity", "equal opportunity"}:
+        return thresholds
+    outcomes = "outcomes" if verdict.ranks else "both outcomes"
+    return f"{thresholds} and {outcomes if verdict.criterion == 'equalized odds' else 'strata'}"
+
+
+def _thresholds(verdict: Verdict) -> str:
+    return "all shares of people selected" if verdict.ranks else "all thresholds"
 
 
 def _material(verdict: Verdict) -> str:
@@ -282,7 +297,7 @@ def _say_alike(audit: AuditData, verdict: Verdict) -> str:
     largest = points_text(verdict_figures(audit).largest_distance)
     return (
         f"No difference between the {_groups(verdict)} is established ({_p_text(verdict)}), and none that matters is "
-        f"likely: averaged over all thresholds, the shares of two groups above the threshold lie at most "
+        f"likely: averaged over {_thresholds(verdict)}, the shares of two groups above the threshold lie at most "
         f"{largest} percentage points apart ({verdict.confidence:.0%} confidence), "
         f"less than the {_material(verdict)} that matter."
     )
@@ -292,8 +307,8 @@ def _say_cannot_tell(audit: AuditData, verdict: Verdict) -> str:
     largest = points_text(verdict_figures(audit).largest_distance)
     return (
         f"These rows cannot tell whether the {_groups(verdict)} are scored differently: no difference is established "
-        f"({_p_text(verdict)}), but one of up to {largest} percentage points, averaged over all thresholds, cannot be "
-        f"ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
+        f"({_p_text(verdict)}), but one of up to {largest} percentage points, averaged over {_thresholds(verdict)}, "
+        f"cannot be ruled out between {isolated(verdict.lower)} and {isolated(verdict.higher)} "
         f"({verdict.confidence:.0%} confidence)."
     )
 
@@ -331,6 +346,7 @@ def _points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
             f"On average over the {verdict.n_pairs:,} pairs of groups, they lie {points_text(mean.value)} percentage "
             f"points apart ({_interval(verdict, mean)}). P-values of pairs are adjusted for their number (Holm)."
         )
+    yield from unit_points(audit)
     yield from _other_criterion(audit)
     if audit.distinct_scores == 2:
         yield "The scores have only two values: a distance is the difference between the shares with the higher one."
@@ -366,19 +382,20 @@ def _threshold_points(audit: AuditData, verdict: Verdict) -> Iterator[str]:
     first = audit.thresholds[0]
     low, high = (isolated(audit.groups[index].name) for index in (first.lowest, first.highest))
     chosen = "selected" if first.favourable == "high" else "flagged"
+    where = threshold_text(audit, first)
     if first.four_fifths is None:
-        yield f"Above {first.threshold:g} {four_fifths_text(first)}."
+        yield f"{where} {four_fifths_text(first)}."
     elif first.lowest == first.highest:
-        yield f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of every group are {chosen}."
+        yield f"{where}, {percent(first.rates[first.lowest].value)} of every group are {chosen}."
     else:
         ratio = "a ratio of" if first.favourable == "high" else "the shares not flagged have a ratio of"
         yield (
-            f"Above {first.threshold:g}, {percent(first.rates[first.lowest].value)} of {low} and "
+            f"{where}, {percent(first.rates[first.lowest].value)} of {low} and "
             f"{percent(first.rates[first.highest].value)} of {high} are {chosen}: {ratio} {first.ratio.value:.2f} "
             f"({first.ratio.low:.2f} to {first.ratio.high:.2f}), {four_fifths_text(first)}."
         )
     if verdict.judged and not verdict.different and verdict.status != "too_few_rows":
-        cuts = [f"{at.threshold:g}" for at in audit.thresholds if at.difference.low > 0]
+        cuts = [cut_text(audit, at.threshold) for at in audit.thresholds if at.difference.low > 0]
         if cuts:
             where = f"{'threshold' if len(cuts) == 1 else 'thresholds'} {', '.join(cuts)}"
             yield (

@@ -62,8 +62,8 @@ class WithinStrata:
     strata : tuple of StratumSummary
         The labels, the strata, or the strata of each label.
     readings : dict of str to Reading
-        The disparities, averaged over strata by weight. Groups are permuted within strata for noise floors and
-        p-values.
+        The disparities, averaged over strata by weight; see `Audit.readings`. Groups are permuted within strata for
+        noise floors and p-values.
     distances : array of shape (n_groups, n_groups)
         Distance between every two groups, averaged over the strata where both are compared; NaN where there is none.
     pair_p_values : array of shape (n_groups, n_groups)
@@ -93,7 +93,8 @@ class WithinStrata:
     @property
     def mean_pairwise_distance(self) -> Estimate:
         """The mean distance between two groups, corrected for bias."""
-        reading = self.readings["strong_pairwise_disparity"]
+        ranks = "rank_disparity" in self.readings
+        reading = self.readings["rank_disparity" if ranks else "strong_pairwise_disparity"]
         return Estimate(reading.corrected / self.n_pairs, reading.low / self.n_pairs, reading.high / self.n_pairs)
 
     @property

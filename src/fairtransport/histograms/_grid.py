@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Grid:
-    r"""Equally spaced nodes over a range of scores; a score is counted at the first node that is not below it.
+    r"""Nodes over a range of scores; a score is counted at the first node that is not below it.
 
     Parameters
     ----------
@@ -35,10 +36,12 @@ class Grid:
         The range of the scores.
     n_bins : int, default 16384
         Number of bins, at most 2**20; there are ``n_bins + 1`` nodes.
+    positions : tuple of float, optional
+        The nodes, where they are not equally spaced; see `at`.
 
     Notes
     -----
-    Node k lies at low + k (high - low) / n_bins and represents the scores in
+    Unless ``positions`` are given, node k lies at low + k (high - low) / n_bins and represents the scores in
     :math:`(\text{node}_{k-1}, \text{node}_k]`; node 0 represents the scores equal to ``low``. The index of the node of
     a score s is
 
@@ -53,6 +56,9 @@ class Grid:
 
     The slack of 1e-9 bins keeps scores on their node when the product is rounded.
 
+    Scores without known bounds, some of which may lie far from all others, are counted at nodes of their own: the
+    scores that occur, or some of them. A unit is the range in either case: `to_unit` is linear.
+
     Examples
     --------
     >>> grid = Grid(n_bins=4)
@@ -65,6 +71,7 @@ class Grid:
     low: float = 0.0
     high: float = 1.0
     n_bins: int = DEFAULT_BINS
+    positions: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         low, high = _finite(self.low), _finite(self.high)
@@ -73,8 +80,64 @@ class Grid:
             raise ValueError(f"n_bins must be at most {MOST_BINS}; got {bins}.")
         if not low < high or not math.isfinite(high - low):
             raise ValueError(f"range must be two numbers, the lower one first; got ({low:g}, {high:g}).")
+        if self.positions and (
+            len(self.positions) != bins + 1
+            or (self.positions[0], self.positions[-1]) != (low, high)
+            or not np.all(np.diff(self.positions) > 0)
+        ):
+            raise ValueError(f"positions must be {bins + 1} ascending numbers from low to high.")
         for name, value in (("low", low), ("high", high), ("n_bins", bins)):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def at(cls, nodes: ArrayLike) -> Self:
+        """Return the grid with these nodes, at least two ascending numbers.
+
+        Examples
+        --------
+        >>> Grid.at([-1.0, 0.5, 1000.0]).places([-1.0, 0.0, 0.5, 7.0])
+        array([0, 1, 1, 2])
+        """
+        values = np.asarray(nodes, dtype=np.float64).tolist()
+        return cls(values[0], values[-1], len(values) - 1, tuple(values))
+
+    @classmethod
+    def covering(cls, values: ArrayLike, n_bins: int = DEFAULT_BINS, *, extra: ArrayLike = ()) -> Self:
+        """Return a grid whose nodes are values that occur: all of them, or extremes and quantiles where they are many.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            Finite numbers.
+        n_bins : int, default 16384
+            Largest number of bins.
+        extra : array-like, optional
+            Further nodes, such as thresholds, between the lowest and the highest value.
+
+        Returns
+        -------
+        Grid
+            Distribution functions are exact at the nodes. A quarter of them are the lowest and the highest values, so
+            that a few values far from all others do not share a bin with them.
+
+        Examples
+        --------
+        >>> Grid.covering([3.0, 1.0, 3.0, 1e9]).nodes.tolist()
+        [1.0, 3.0, 1000000000.0]
+        """
+        ascending = np.sort(np.asarray(values, dtype=np.float64))
+        distinct = ascending[np.append(True, ascending[1:] != ascending[:-1])]
+        if distinct.size > n_bins + 1:
+            n_ends = (n_bins + 1) // 8
+            inner = np.linspace(0, ascending.size - 1, n_bins + 1 - 2 * n_ends).round().astype(np.int64)
+            distinct = np.concatenate([distinct[:n_ends], ascending[inner], distinct[-n_ends:]])
+        further = np.asarray(extra, dtype=np.float64)
+        inside = further[(further > ascending[0]) & (further < ascending[-1])]
+        nodes = np.union1d(distinct, inside)
+        if nodes.size == 1:
+            step = max(abs(float(nodes[0])), 1.0)
+            nodes = np.array([nodes[0] - step, nodes[0]])
+        return cls.at(nodes)
 
     @classmethod
     def over(cls, score_range: Sequence[float] | None = None, n_bins: int = DEFAULT_BINS) -> Self:
@@ -94,12 +157,12 @@ class Grid:
 
     @property
     def width(self) -> float:
-        """Distance between consecutive nodes, in units of the score."""
+        """Mean distance between consecutive nodes, in units of the score."""
         return (self.high - self.low) / self.n_bins
 
     @property
     def scale(self) -> float:
-        """Number of bins per unit of the score."""
+        """Mean number of bins per unit of the score."""
         return self.n_bins / (self.high - self.low)
 
     @property
@@ -107,10 +170,24 @@ class Grid:
         """Largest error of a distance, as a share of the range: 1 / n_bins."""
         return 1.0 / self.n_bins
 
-    @property
+    @cached_property
     def nodes(self) -> NDArray[np.float64]:
         """Positions of the nodes, in units of the score."""
+        if self.positions:
+            return np.array(self.positions)
         return self.low + (self.high - self.low) * (np.arange(self.n_nodes) / self.n_bins)
+
+    @cached_property
+    def unit_nodes(self) -> NDArray[np.float64]:
+        """Positions of the nodes, as shares of the range."""
+        if self.positions:
+            return self.to_unit(self.nodes)
+        return np.arange(self.n_nodes) / self.n_bins
+
+    @property
+    def unit_widths(self) -> NDArray[np.float64] | float:
+        """Distances between consecutive nodes, as shares of the range; one number where they are equal."""
+        return np.diff(self.unit_nodes) if self.positions else self.resolution
 
     def places(self, scores: ArrayLike) -> NDArray[np.int64]:
         """Return the index of the node of each score; raise ValueError for scores outside the range.
@@ -124,6 +201,8 @@ class Grid:
 
     def place_checked(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return what `places` returns, for scores already validated by `check`."""
+        if self.positions:
+            return np.searchsorted(self.nodes, values).astype(np.int64)
         return np.ceil((values - self.low) * self.scale - SLACK).astype(np.int64)
 
     def check(self, scores: ArrayLike, *, name: str = "scores") -> NDArray[np.float64]:
@@ -135,6 +214,19 @@ class Grid:
                 f"{name} has {outside} of {values.size} values outside [{self.low:g}, {self.high:g}]. {OTHER_RANGES}"
             )
         return values
+
+    def last_node_below(self, thresholds: ArrayLike) -> NDArray[np.int64]:
+        """Return the index of the last node that is not above each threshold; scores up to that node are not above.
+
+        Examples
+        --------
+        >>> Grid(n_bins=4).last_node_below([0.3, 0.5])
+        array([1, 2])
+        """
+        cuts = np.asarray(thresholds, dtype=np.float64)
+        if self.positions:
+            return np.maximum(np.searchsorted(self.nodes, cuts, side="right") - 1, 0).astype(np.int64)
+        return np.floor((cuts - self.low) * self.scale + SLACK).astype(np.int64)
 
     def to_unit(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return values as shares of the range, 0 at ``low`` and 1 at ``high``."""

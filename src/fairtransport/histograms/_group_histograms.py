@@ -338,14 +338,15 @@ class GroupHistograms:
         >>> histograms.coarsen(2).by_group.tolist()
         [[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
         """
-        if self.grid.n_bins % n_bins:
+        if self.grid.n_bins % n_bins and not self.grid.positions:
             raise ValueError(f"n_bins must be a divisor of {self.grid.n_bins}; got {n_bins}.")
-        factor = self.grid.n_bins // n_bins
-        starts = np.append(0, np.arange(n_bins) * factor + 1)  # a node holds the scores above the node before
+        kept = np.arange(n_bins + 1) * self.grid.n_bins // n_bins
+        starts = np.append(0, kept[:-1] + 1)  # a node holds the scores above the node before
         squares = None if self.squares is None else np.add.reduceat(self.squares, starts, axis=2)
+        uniform = Grid(self.grid.low, self.grid.high, n_bins)
         return replace(
             self,
-            grid=Grid(self.grid.low, self.grid.high, n_bins),
+            grid=Grid.at(self.grid.nodes[kept]) if self.grid.positions else uniform,
             masses=np.add.reduceat(self.masses, starts, axis=2),
             squares=squares,
         )
@@ -397,6 +398,8 @@ class GroupHistograms:
         }
         if occupied is not None:
             arrays["at"] = occupied
+        if self.grid.positions:
+            arrays["nodes"] = self.grid.nodes
         if self.squares is not None:
             arrays["squares"] = self.squares.ravel()[stored]
         if self.members is not None:
@@ -409,6 +412,8 @@ class GroupHistograms:
         try:
             spec = from_json(str(arrays["spec"]).encode(), name="spec")
             grid = Grid.over(spec["range"], spec["n_bins"])
+            if "nodes" in arrays:
+                grid = _explicit(grid, arrays["nodes"])
             groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
             members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
             n_cells = len(groups) if members is None else members.shape[1]
@@ -512,14 +517,14 @@ class GroupHistograms:
         occupied = np.flatnonzero(masses)
         if not occupied.size:
             raise ValueError("A group without rows has no distribution; drop it.")
-        nodes = np.arange(self.grid.n_nodes) / self.grid.n_bins if unit else self.grid.nodes
+        nodes = self.grid.unit_nodes if unit else self.grid.nodes
         return Sample.from_sorted(nodes[occupied], masses[occupied])
 
     def distances(self) -> NDArray[np.float64]:
         """Return the Wasserstein-1 distances between groups, as shares of the range: shape (n_groups, n_groups)."""
         self._require_rows()
-        cdf = self.cdf[:, :-1]
-        distances = np.array([np.abs(cdf - one).sum(axis=1) for one in cdf]) / self.grid.n_bins
+        cdf, widths = self.cdf[:, :-1], self.grid.unit_widths
+        distances = np.array([(np.abs(cdf - one) * widths).sum(axis=1) for one in cdf])
         return (distances + distances.T) / 2
 
     def disparities(self, target: Any = "barycenter") -> dict[str, float]:
@@ -536,10 +541,10 @@ class GroupHistograms:
             ``wasserstein_disparity``, ``strong_demographic_disparity`` and ``strong_pairwise_disparity``.
         """
         self._require_rows()
-        cdf = np.sort(self.cdf[:, :-1], axis=0)
+        cdf, widths = np.sort(self.cdf[:, :-1], axis=0), self.grid.unit_widths
         n_groups, half = len(cdf), len(cdf) // 2
-        spread = (cdf[::-1][:half] - cdf[:half]).sum(axis=1) / self.grid.n_bins
-        to_everyone = float(np.abs(cdf - self.cdf_of_everyone[:-1]).sum()) / self.grid.n_bins
+        spread = ((cdf[::-1][:half] - cdf[:half]) * widths).sum(axis=1)
+        to_everyone = float((np.abs(cdf - self.cdf_of_everyone[:-1]) * widths).sum())
         if isinstance(target, str) and target == "barycenter":
             to_target = float(spread.sum())
         elif isinstance(target, str) and target == "pooled":
@@ -570,8 +575,21 @@ class GroupHistograms:
         return target
 
     def bounds(self) -> dict[str, float]:
-        """Return the largest error of each disparity: the resolution times the number of distances in its sum."""
+        """Return the largest error of each disparity: the resolution times the number of distances in its sum.
+
+        Where nodes are not equally spaced, the error of a distance is at most the mean width of both groups' bins.
+        """
         n_groups, step = len(self.groups), self.grid.resolution
+        if self.grid.positions:
+            widths = np.append(0.0, self.grid.unit_widths)
+            shares = self.by_group / self.weights[:, None]
+            means = np.append(shares @ widths, self.everyone @ widths / self.everyone.sum())
+            to_target = float(means[:-1].sum() + n_groups * means[:-1].max())
+            return {
+                "wasserstein_disparity": to_target,
+                "strong_demographic_disparity": float(means[:-1].sum() + n_groups * means[-1]),
+                "strong_pairwise_disparity": float((n_groups - 1) * means[:-1].sum()),
+            }
         return {
             "wasserstein_disparity": n_groups * step,
             "strong_demographic_disparity": n_groups * step,
@@ -595,7 +613,7 @@ class GroupHistograms:
 
     def _nodes_below(self, thresholds: ArrayLike) -> NDArray[np.int64]:
         cuts = np.atleast_1d(self.grid.check(np.atleast_1d(np.asarray(thresholds, dtype=np.float64)), name="threshold"))
-        return np.floor((cuts - self.grid.low) * self.grid.scale + 1e-9).astype(np.int64)
+        return self.grid.last_node_below(cuts)
 
     def _require_rows(self) -> None:
         empty = int(np.count_nonzero(~(self.weights > 0)))
@@ -634,6 +652,14 @@ def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArra
     filled = np.zeros(size)
     filled[indices] = _weights(values, indices.size)
     return filled
+
+
+def _explicit(grid: Grid, nodes: Any) -> Grid:
+    """Return a grid with these nodes, which must fit its range and its number of bins."""
+    positions = np.asarray(nodes, dtype=np.float64)
+    if positions.shape != (grid.n_nodes,):
+        raise ValueError
+    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
 
 
 def _whole_numbers(values: Any) -> NDArray[np.int64]:

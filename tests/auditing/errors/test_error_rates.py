@@ -229,7 +229,7 @@ def test_thresholds_at_the_ends_of_the_range(thresholds):
 @pytest.mark.parametrize("labels", [[0, 1, 2, 0], ["x", "y", "z", "x"], [0.1, 0.2, 0.3, 0.4]])
 def test_labels_that_are_not_two_valued(labels):
     with pytest.raises(ValueError, match="different labels; two are needed"):
-        ft.audit([0.1, 0.2, 0.3, 0.4], labels, sensitive_features=list("aabb"))
+        ft.audit([0.1, 0.2, 0.3, 0.4], labels, sensitive_features=list("aabb"), task="classification")
 
 
 def test_a_threshold_outside_the_scores():

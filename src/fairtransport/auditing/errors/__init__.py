@@ -1,9 +1,10 @@
-"""Errors by group: rates at thresholds and over all thresholds, calibration, and areas under ROC curves."""
+"""Errors by group: rates at one and at all thresholds, calibration, areas under ROC curves, residuals."""
 
 from fairtransport.auditing.errors._norm_intervals import CorrectedEstimate
 from fairtransport.auditing.errors.calibration import Calibration, GroupCalibration, ReliabilityBin
 from fairtransport.auditing.errors.cross_auc import CrossAuc
 from fairtransport.auditing.errors.rates import ErrorRates, GroupRates, RateGap
+from fairtransport.auditing.errors.regression import GroupResiduals, RegressionErrors, ResidualDecile
 from fairtransport.auditing.errors.separation import LabelSeparation, Separation, ThresholdDifferences
 
 __all__ = [
@@ -13,9 +14,12 @@ __all__ = [
     "ErrorRates",
     "GroupCalibration",
     "GroupRates",
+    "GroupResiduals",
     "LabelSeparation",
     "RateGap",
+    "RegressionErrors",
     "ReliabilityBin",
+    "ResidualDecile",
     "Separation",
     "ThresholdDifferences",
 ]

@@ -140,7 +140,7 @@ def estimate_calibration(
     """
     names = evidence.histograms.groups.names
     grid = evidence.histograms.grid
-    probabilities = (grid.low, grid.high) == (0.0, 1.0)
+    probabilities = (grid.low, grid.high) == (0.0, 1.0) and not grid.positions
     rows = [_LabelledRows.of(evidence, group) for group in range(len(names))]
     noise = [each.noise(rng) for each in rows]
     everyone = _LabelledRows.of(evidence, EVERYONE)
@@ -193,9 +193,10 @@ class _LabelledRows:
             masses, squares = histograms.by_class[:, group], histograms.squares_by_class[:, group]
         samples = evidence.class_sample(0, group), evidence.class_sample(1, group)
         totals, squared = masses.sum(axis=1), squares.sum(axis=1)
-        edges = _quantile_edges(masses.sum(axis=0), float(totals.sum() ** 2 / squared.sum()))
+        grid = histograms.grid
+        edges = grid.unit_nodes[_quantile_edges(masses.sum(axis=0), float(totals.sum() ** 2 / squared.sum()))]
         binned = [
-            _bin(sample, float(total), edges, SLACK * histograms.grid.resolution)
+            _bin(sample, float(total), edges, 0.0 if grid.positions else SLACK * grid.resolution)
             for sample, total in zip(samples, totals, strict=True)
         ]
         weights, sums = (np.array(each) for each in zip(*binned, strict=True))
@@ -265,8 +266,8 @@ class _LabelledRows:
         return calibration_intercept(*classes, confidence), calibration_slope(*classes, confidence)
 
 
-def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.float64]:
-    """Return the edges, on nodes, of bins of about equal weight; bins with few of the effective rows are merged."""
+def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.int64]:
+    """Return the nodes that are edges of bins of about equal weight; bins with few of the effective rows are merged."""
     occupied = np.flatnonzero(masses)
     cumulative = np.cumsum(masses[occupied])
     shares = cumulative / cumulative[-1]
@@ -283,7 +284,7 @@ def _quantile_edges(masses: NDArray[np.float64], size: float) -> NDArray[np.floa
             kept.append(end)
     if len(kept) > 1 and shares[kept[0]] * size < _MIN_ROWS / 2:
         del kept[0]
-    return np.append(occupied[0], occupied[kept]) / (masses.size - 1)
+    return np.append(occupied[0], occupied[kept])
 
 
 def _bin(

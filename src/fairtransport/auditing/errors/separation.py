@@ -62,8 +62,9 @@ class LabelSeparation:
         0 for the negative rows, 1 for the positive rows.
     distances : tuple of tuple of float or None
         Wasserstein-1 distance between every two groups, as a share of the range of scores: the mean difference, over
-        all thresholds, of their false positive rates (label 0) or true positive rates (label 1). None where a group has
-        no such rows.
+        all thresholds, of their false positive rates (label 0) or true positive rates (label 1). Of scores without
+        known bounds, the distance between ranks, an average over all shares of rows selected. None where a group has no
+        such rows.
     disparity : Reading
         Sum of the distances between all pairs of compared groups, with noise floor and p-value.
     differences : ThresholdDifferences
@@ -130,7 +131,11 @@ def estimate_separation(
     -------
     Separation
     """
+    scale = evidence.rank_scale
+    if scale is not None:
+        evidence = evidence.ranked()
     histograms = evidence.histograms
+    thresholds = histograms.grid.nodes if scale is None else scale.to_scores(histograms.grid.nodes)
     weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
     sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)
     compared = [np.flatnonzero(row >= options.min_judged_rows) for row in sizes]
@@ -142,7 +147,7 @@ def estimate_separation(
     labels = [label for label in (0, 1) if compared[label].size >= 2]
     if not labels:
         return Separation(None, None, None, None)
-    curves = _Curves.of(histograms, [(label, compared[label]) for label in labels], options, rng)
+    curves = _Curves.of(histograms, [(label, compared[label]) for label in labels], options, rng, thresholds)
     distances = {label: _distances(evidence, label) for label in labels}
     totals = {label: float(np.triu(distances[label][np.ix_(*[compared[label]] * 2)], 1).sum()) for label in labels}
     readings = {**_disparities(histograms, {label: compared[label] for label in labels}, totals, options, rng)}
@@ -220,7 +225,8 @@ class _Curves:
     places: dict[int, slice]
     observed: NDArray[np.float64]
     noise: NDArray[np.float64]
-    nodes: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+    unit_widths: NDArray[np.float64] | float
     confidence: float
 
     @classmethod
@@ -230,6 +236,7 @@ class _Curves:
         compared: list[tuple[int, NDArray[np.intp]]],
         options: Options,
         rng: np.random.Generator,
+        thresholds: NDArray[np.float64],
     ) -> _Curves:
         full, places, start = {}, {}, 0
         for label, groups in compared:
@@ -244,15 +251,16 @@ class _Curves:
         sizes = np.maximum(coarse.effective_sizes, 4.0)
         noise = noise * np.sqrt(sizes / (sizes - 3))[:, None]
         observed = coarse.curves()[:-1, 0]
-        return cls(full, coarse, places, observed, noise, histograms.grid.nodes, options.confidence)
+        widths = histograms.grid.unit_widths
+        return cls(full, coarse, places, observed, noise, thresholds, widths, options.confidence)
 
     def differences(self, labels: list[int]) -> ThresholdDifferences:
         spreads = np.max([np.ptp(self.full[label], axis=0) for label in labels], axis=0)
         widest = int(np.argmax(spreads))
         return ThresholdDifferences(
             maximum=self.estimate(_maximum, labels, float(spreads[widest])),
-            mean=self.estimate(_mean, labels, float(spreads[:-1].mean())),
-            threshold=float(self.nodes[widest]),
+            mean=self.estimate(_mean, labels, float((spreads[:-1] * self.unit_widths).sum())),
+            threshold=float(self.thresholds[widest]),
         )
 
     def estimate(self, norm: Callable[..., NDArray[np.float64]], labels: list[int], value: float) -> CorrectedEstimate:

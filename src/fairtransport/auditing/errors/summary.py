@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairtransport._text import isolated, percent
+from fairtransport._text import isolated, percent, score_text
+from fairtransport.auditing.units import threshold_text
 
 if TYPE_CHECKING:
+    from fairtransport.auditing.errors.regression import RegressionErrors
+    from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import AuditData
 
 __all__ = ["errors_sentence"]
 
 
 def errors_sentence(audit: AuditData) -> str | None:
-    """Return which groups have the lowest and highest error rates at the first threshold; None without labels.
+    """Return which groups have the lowest and highest errors; None without labels.
+
+    Of classes, the error rates at the first threshold; of real-valued labels, root mean squared errors and mean
+    residuals.
 
     Parameters
     ----------
@@ -36,6 +42,8 @@ def errors_sentence(audit: AuditData) -> str | None:
     >>> errors_sentence(audit) is None  # all positive rows belong to one group
     True
     """
+    if audit.regression is not None:
+        return _residuals_sentence(audit, audit.regression)
     if not audit.error_rates:
         return None
     first = audit.error_rates[0]
@@ -58,6 +66,29 @@ def errors_sentence(audit: AuditData) -> str | None:
     interval = f"{audit.settings.confidence:.0%} interval {100 * odds.low:.1f} to {100 * odds.high:.1f}"
     chance = ", which chance may explain" if odds.low <= 0 else ""
     return (
-        f"Above {first.threshold:g}, {parts[0]}, {parts[1]}: equalized odds are violated by {size} "
+        f"{threshold_text(audit, audit.thresholds[0])}, {parts[0]}, {parts[1]}: equalized odds are violated by {size} "
         f"({interval}){chance}."
+    )
+
+
+def _residuals_sentence(audit: AuditData, errors: RegressionErrors) -> str | None:
+    judged = [group for group, summary in zip(errors.groups, audit.groups, strict=True) if summary.judged]
+    if len(judged) < 2:
+        return None
+    roots: list[tuple[Estimate, str]] = []
+    means: list[tuple[Estimate, str]] = []
+    for group in judged:
+        root, mean = group.figures["rmse"], group.figures["mean_residual"]
+        if root is None or mean is None:
+            return None
+        roots.append((root, isolated(group.name)))
+        means.append((mean, isolated(group.name)))
+    low, high = (choose(roots, key=lambda pair: pair[0].value) for choose in (min, max))
+    under, over = (choose(means, key=lambda pair: pair[0].value) for choose in (max, min))
+    known = [p for group in judged for figure in ("rmse", "mean_residual") if (p := group.p_values[figure]) is not None]
+    chance = ", which chance may explain" if known and min(known) > 1 - audit.settings.confidence else ""
+    return (
+        f"Root mean squared errors lie between {score_text(low[0].value)} ({low[1]}) and {score_text(high[0].value)} "
+        f"({high[1]}), and mean residuals (label minus prediction) between {score_text(over[0].value)} ({over[1]}) and "
+        f"{score_text(under[0].value)} ({under[1]}){chance}."
     )

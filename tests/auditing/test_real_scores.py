@@ -1,0 +1,185 @@
+"""Scores without known bounds: ranks, units, thresholds as shares of the rows, and no dependence on the scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, wasserstein_distance
+
+import fairtransport as ft
+from fairtransport.auditing import audit_histograms
+from fairtransport.metrics import rank_disparity
+
+FEW = {"n_bootstrap": 99, "n_permutations": 99, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "c"], [300, 250, 200])
+    scores = rng.normal(np.select([group == "a", group == "b"], [0.0, 0.6], 0.1), 1.0)
+    return scores, scores + rng.normal(size=group.size), group
+
+
+@pytest.fixture(scope="module")
+def audit(table):
+    scores, _, group = table
+    return ft.audit(scores, sensitive_features=group, **FEW)
+
+
+def test_distances_are_those_of_scipy_in_units_of_the_score(table, audit):
+    scores, _, group = table
+    parts = [scores[group == name] for name in "abc"]
+    for i, one in enumerate(parts):
+        for j, other in enumerate(parts):
+            assert audit.distances[i, j] == pytest.approx(wasserstein_distance(one, other), abs=1e-12)
+    total = sum(audit.distances[i, j] for i in range(3) for j in range(i))
+    assert audit.metrics["strong_pairwise_disparity"] == pytest.approx(total)
+    largest = max(ks_2samp(parts[i], parts[j]).statistic for i in range(3) for j in range(i))
+    assert audit.metrics["kolmogorov_smirnov_disparity"] == pytest.approx(largest)
+    assert audit.metrics["rank_disparity"] == pytest.approx(rank_disparity(scores, sensitive_features=group))
+    assert not audit.settings.bounded
+
+
+@pytest.mark.parametrize("scale", [1000.0, 1e-6, 1e9])
+def test_the_audit_of_scaled_scores_is_the_same_up_to_the_unit(table, audit, scale):
+    scores, _, group = table
+    moved = ft.audit(scale * scores - 5 * scale, sensitive_features=group, **FEW)
+    for name, reading in audit.readings.items():
+        unit = 1.0 if name in {"rank_disparity", "kolmogorov_smirnov_disparity"} else scale
+        other = moved.readings[name]
+        for part in ("value", "low", "high", "corrected", "floor"):
+            assert getattr(other, part) == pytest.approx(unit * getattr(reading, part), rel=1e-6), (name, part)
+        assert other.p_value == reading.p_value
+    assert moved.verdict.status == audit.verdict.status
+    assert moved.verdict.sentence == audit.verdict.sentence
+    for one, other in zip(audit.thresholds, moved.thresholds, strict=True):
+        assert [rate.value for rate in one.rates] == [rate.value for rate in other.rates]
+
+
+def test_an_increasing_map_changes_no_verdict(table, audit):
+    scores, _, group = table
+    moved = ft.audit(np.sinh(2 * scores), sensitive_features=group, **FEW)
+    assert moved.readings["rank_disparity"] == audit.readings["rank_disparity"]
+    assert moved.verdict.sentence == audit.verdict.sentence
+
+
+def test_one_outlier_changes_hardly_anything_but_the_mean(table, audit):
+    scores, _, group = table
+    far = scores.copy()
+    far[0] = 1e9
+    moved = ft.audit(far, sensitive_features=group, **FEW)
+    assert moved.verdict.status == audit.verdict.status
+    rank = "rank_disparity"
+    assert moved.metrics[rank] == pytest.approx(audit.metrics[rank], abs=0.01)
+    assert moved.readings[rank].high == pytest.approx(audit.readings[rank].high, abs=0.02)
+    assert moved.groups[1].quantiles == pytest.approx(audit.groups[1].quantiles)
+    assert moved.display_range[1] < 10
+    assert ft.Audit.from_json(moved.to_json()).to_json() == moved.to_json()
+
+
+def test_a_table_with_an_outlier_is_counted_in_many_bins():
+    rng = np.random.default_rng(1)
+    scores = np.append(rng.standard_t(2, 40_000), 1e9)
+    group = np.arange(scores.size) % 2
+    audit = ft.audit(scores, sensitive_features=group, n_bins=1000, **FEW)
+    assert audit.histograms.grid.n_bins <= 1000
+    assert (audit.histograms.everyone / scores.size).max() < 0.01
+    one, other = (scores[group == value] for value in (0, 1))
+    assert audit.metrics["kolmogorov_smirnov_disparity"] == pytest.approx(ks_2samp(one, other).statistic)
+    # The histograms are coarser than the rows, and say so.
+    coarse = audit_histograms(audit.histograms, **FEW)
+    assert coarse.metrics["rank_disparity"] == pytest.approx(audit.metrics["rank_disparity"], abs=2e-3)
+    distances = abs(coarse.metrics["strong_pairwise_disparity"] - audit.metrics["strong_pairwise_disparity"])
+    assert distances <= coarse.readings["strong_pairwise_disparity"].resolution
+
+
+def test_the_null_hypothesis_is_rejected_as_often_as_promised():
+    rng = np.random.default_rng(2)
+    group = np.repeat([0, 1], 40)
+    p_values = [
+        ft.audit(rng.standard_cauchy(80), sensitive_features=group, n_bootstrap=20, n_permutations=39, random_state=i)
+        .readings["rank_disparity"]
+        .p_value
+        for i in range(60)
+    ]
+    assert 0 <= np.mean(np.array(p_values) <= 0.05) <= 0.15  # binomial: 5% expected, at most 9 of 60
+    assert 0.35 <= np.mean(p_values) <= 0.65
+
+
+def test_decile_scores_are_audited_as_they_are():
+    rng = np.random.default_rng(3)
+    group = np.repeat(["a", "b"], 400)
+    scores = np.clip(np.round(rng.normal(5 + (group == "b"), 2)), 1, 10)
+    labels = rng.random(800) < scores / 11
+    audit = ft.audit(scores, labels, sensitive_features=group, **FEW)
+    assert not audit.settings.bounded
+    assert audit.histograms.grid.nodes.tolist() == sorted(set(scores))
+    shares = [at.overall for at in audit.thresholds]
+    assert [at.top_share for at in audit.thresholds] == [0.5, 0.25, 0.1]
+    for at, share in zip(audit.thresholds, shares, strict=True):
+        assert share == np.mean(scores > at.threshold)
+        assert abs(share - at.top_share) == min(abs(np.mean(scores > cut) - at.top_share) for cut in range(1, 10))
+    assert audit.calibration is not None
+    assert not audit.calibration.probabilities
+    one, other = scores[(group == "a") & labels], scores[(group == "b") & labels]
+    positives = audit.separation.positives
+    assert positives.differences.maximum.value == pytest.approx(ks_2samp(one, other).statistic)
+    assert positives.differences.threshold in set(scores)
+    assert "In the top" in str(audit)
+    given = ft.audit(scores, sensitive_features=group, range=(1, 10), **FEW)
+    assert given.settings.bounded
+    assert given.metrics["strong_pairwise_disparity"] == pytest.approx(audit.distances[0, 1] / 9)
+
+
+def test_thresholds_are_scores_or_shares_of_rows(table):
+    scores, _, group = table
+    audit = ft.audit(scores, sensitive_features=group, thresholds=[0.25, "top 5%", "0.5"], **FEW)
+    assert [at.threshold for at in audit.thresholds][::2] == [0.25, 0.5]
+    assert audit.thresholds[0].overall == np.mean(scores > 0.25)
+    assert audit.thresholds[1].overall == pytest.approx(0.05, abs=1 / scores.size)
+    probabilities = ft.audit(1 / (1 + np.exp(-scores)), sensitive_features=group, thresholds="top 10%", **FEW)
+    assert probabilities.settings.bounded
+    assert probabilities.thresholds[0].overall == pytest.approx(0.1, abs=0.005)
+
+
+def test_strata_are_compared_by_ranks_among_all_people(table):
+    scores, y, group = table
+    audit = ft.audit(scores, sensitive_features=group, strata={"half": y > 0}, **FEW)
+    assert {"rank_disparity", "kolmogorov_smirnov_disparity", "strong_pairwise_disparity"} <= {*audit.conditional}
+    inside = [y <= 0, y > 0]
+    ranks = ft.metrics.pooled_ranks(scores)
+    expected = sum(
+        rows.mean() * ft.metrics.strong_pairwise_disparity(ranks[rows], sensitive_features=group[rows])
+        for rows in inside
+    )
+    assert audit.conditional["rank_disparity"].value == pytest.approx(expected)
+    moved = ft.audit(7 * scores - 3, sensitive_features=group, strata={"half": y > 0}, **FEW)
+    assert moved.verdict.sentence == audit.verdict.sentence
+    assert moved.conditional["strong_pairwise_disparity"].value == pytest.approx(
+        7 * audit.conditional["strong_pairwise_disparity"].value
+    )
+
+
+def test_weights_count_as_copies(table):
+    scores, _, group = table
+    weights = np.random.default_rng(4).integers(1, 4, scores.size)
+    weighted = ft.audit(scores, sensitive_features=group, sample_weight=weights, **FEW)
+    copies = ft.audit(np.repeat(scores, weights), sensitive_features=np.repeat(group, weights), **FEW)
+    for name, value in copies.metrics.items():
+        assert weighted.metrics[name] == pytest.approx(value), name
+    assert [at.threshold for at in weighted.thresholds] == [at.threshold for at in copies.thresholds]
+
+
+def test_the_verdict_of_equal_scores_and_of_tiny_groups():
+    constant = ft.audit(np.full(80, 7.0), sensitive_features=np.arange(80) % 2, **FEW)
+    assert constant.verdict.status == "constant"
+    assert constant.metrics["rank_disparity"] == 0
+    few = ft.audit([3.0, 4.0, 5.0, 6.0], sensitive_features=[0, 0, 1, 1], **FEW)
+    assert few.verdict.status == "too_few_rows"
+    assert few.metrics["kolmogorov_smirnov_disparity"] == 1.0
+
+
+def test_single_precision_probabilities_stay_probabilities():
+    scores = np.linspace(0, 1 + 1e-7, 100)
+    assert ft.audit(scores, sensitive_features=np.arange(100) % 2, **FEW).settings.bounded
