@@ -102,3 +102,15 @@ def test_bad_input():
     model = LinearRegression().fit(table[["m"]], score(table))
     with pytest.raises(TypeError, match="takes a data frame"):
         audit_counterfactual(model, dict(table), transport)
+
+
+def test_the_graph_is_drawn_with_its_effects():
+    table = people(300)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0)
+    display = audit.plot()
+    assert set(display.positions_) == {"sex", "m", "w", "score"}
+    texts = {text.get_text() for text in display.ax_.texts}
+    assert f"{audit.groups[0].effects['through m'].mean:+.3f}" in texts
+    with pytest.raises(ValueError, match="one of the groups of the audit"):
+        audit.plot(group=7)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fairtransport.report._comparison import METRICS, Comparison, MethodOutcome
     from fairtransport.report._what_if import WhatIf
     from fairtransport.report.displays._adjustment import AdjustmentDisplay
+    from fairtransport.report.displays._causal_effects import CausalEffectsDisplay
     from fairtransport.report.displays._cdf import CdfDisplay
     from fairtransport.report.displays._dual import DualDisplay
     from fairtransport.report.displays._error_rates import ErrorRateDisplay
@@ -35,6 +36,7 @@ __all__ = [
     "METRICS",
     "AdjustmentDisplay",
     "AuditSeriesDisplay",
+    "CausalEffectsDisplay",
     "CdfDisplay",
     "Comparison",
     "DualDisplay",
@@ -57,6 +59,7 @@ _MODULES = {
     "METRICS": "_comparison",
     "AdjustmentDisplay": "displays._adjustment",
     "AuditSeriesDisplay": "displays._series",
+    "CausalEffectsDisplay": "displays._causal_effects",
     "CdfDisplay": "displays._cdf",
     "Comparison": "_comparison",
     "DualDisplay": "displays._dual",

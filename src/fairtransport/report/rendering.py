@@ -12,6 +12,7 @@ from fairtransport._validation import check_choice
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries
+    from fairtransport.causal import CounterfactualAudit
     from fairtransport.selection import Frontier
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "comparison_to_html",
     "frontier_repr_html",
     "plot_audit",
+    "plot_effects",
     "plot_frontier",
     "plot_series",
     "series_repr_html",
@@ -42,6 +44,11 @@ def plot_audit(audit: Audit, *, kind: str = "distribution", **options: Any) -> A
     """Draw an audit as one of the displays; see `Audit.plot`."""
     check_choice(kind, tuple(_DISPLAYS), name="kind")
     return getattr(report, _DISPLAYS[kind]).from_audit(audit, **options)
+
+
+def plot_effects(audit: CounterfactualAudit, **options: Any) -> Any:
+    """Draw effects along the paths of a graph; see `CounterfactualAudit.plot`."""
+    return report.CausalEffectsDisplay.from_audit(audit, **options)
 
 
 def plot_frontier(frontier: Frontier, **options: Any) -> Any:
