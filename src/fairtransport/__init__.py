@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
     from fairtransport.persistence import load, save, sign
     from fairtransport.persistence.onnx import to_onnx
-    from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, TableRepair
+    from fairtransport.repair import (
+        BlindRepairClassifier,
+        BlindRepairRegressor,
+        QuantileRepair,
+        QuantileRepairClassifier,
+        TableRepair,
+    )
     from fairtransport.selection import Frontier, fit_many, frontier
     from fairtransport.transport import solve_dual
 
@@ -26,6 +32,8 @@ __all__ = [
     "Audit",
     "AuditComparison",
     "AuditSeries",
+    "BlindRepairClassifier",
+    "BlindRepairRegressor",
     "ContinuousTransportClassifier",
     "DiscreteTransportClassifier",
     "FairnessWarning",
@@ -55,6 +63,8 @@ _HOMES = {
     "Audit": "auditing",
     "AuditComparison": "auditing",
     "AuditSeries": "auditing",
+    "BlindRepairClassifier": "repair",
+    "BlindRepairRegressor": "repair",
     "ContinuousTransportClassifier": "linear",
     "DiscreteTransportClassifier": "linear",
     "FairnessWarning": "_warnings",

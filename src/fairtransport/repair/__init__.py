@@ -2,10 +2,18 @@
 
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.repair._table_repair import TableRepair
+from fairtransport.repair.blind import BlindRepairClassifier, BlindRepairRegressor
 from fairtransport.repair.classifier import QuantileRepairClassifier
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
 
-__all__ = ["OnlineRepairState", "QuantileRepair", "QuantileRepairClassifier", "TableRepair"]
+__all__ = [
+    "BlindRepairClassifier",
+    "BlindRepairRegressor",
+    "OnlineRepairState",
+    "QuantileRepair",
+    "QuantileRepairClassifier",
+    "TableRepair",
+]
 
 redact_public_errors(globals())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.linear.base import LinearTransportClassifier
 from fairtransport.linear.solvers.settings import sgd_settings
-from fairtransport.repair.classifier import QuantileRepairClassifier
+from fairtransport.repair import BlindRepairClassifier, QuantileRepairClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +65,6 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
     prefix, last = last_step(model)
     if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportClassifier):
         return
-    if not first and parameter == "amount" and isinstance(model, QuantileRepairClassifier):
+    if not first and parameter == "amount" and isinstance(model, (BlindRepairClassifier, QuantileRepairClassifier)):
         return
     fit_model(model, rows.X, rows.y, **rows.options())

@@ -1,0 +1,370 @@
+"""The fit of blind repair, in stages: groups, cross-fitted models, cells, potentials, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._sklearn.estimator_calls import n_rows
+from fairtransport._sklearn.folds import make_folds
+from fairtransport._validation import check_choice, check_length, check_real
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels, resolve_criterion
+from fairtransport.groups import make_groups
+from fairtransport.penalties import DiscretePenalty
+from fairtransport.repair.blind._cross_fitting import (
+    check_group_estimator,
+    cross_fit,
+    dense,
+    group_probabilities,
+    predictions,
+)
+from fairtransport.repair.blind.cells import make_cells
+from fairtransport.repair.blind.group_model import (
+    GroupModelReport,
+    calibrate,
+    default_group_estimator,
+    describe_probabilities,
+)
+from fairtransport.repair.blind.potentials import LOSSES, Potentials, score_nodes, solve_potentials
+from fairtransport.strata import count_ranges, make_strata
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.groups import Groups
+    from fairtransport.penalties import Comparisons
+    from fairtransport.repair.blind.cells import Cells
+    from fairtransport.repair.blind.group_model import Calibration
+    from fairtransport.strata import Strata
+
+__all__ = [
+    "BlindFit",
+    "BlindRows",
+    "check_options",
+    "fit_blind_repair",
+    "joint_probabilities",
+    "label_ranges",
+    "read_rows",
+]
+
+MAX_ROWS = 100_000  # rows that potentials are computed from
+_SHUFFLES = 20  # permutations for the noise floor
+_MOST_SOLUTIONS = 7  # of the search for a slack
+_MOST_BINS = 5  # ranges of a real-valued label
+_NO_LIMIT = 0.5  # a slack at which hardly anything is moved
+
+
+@dataclass(frozen=True, eq=False)
+class BlindRows:
+    """Validated arguments of ``fit``.
+
+    Attributes
+    ----------
+    X : table or matrix
+    target : ndarray
+        What the model is trained on.
+    labels : ndarray of int or None
+        Labels within which the criterion compares groups: the class, or the range of a real-valued label.
+    groups : Groups
+    known : ndarray of bool
+        Rows whose group was not dropped.
+    strata : Strata or None
+    weights : ndarray or None
+    """
+
+    X: Any
+    target: NDArray[Any]
+    labels: NDArray[np.int64] | None
+    groups: Groups
+    known: NDArray[np.bool_]
+    strata: Strata | None
+    weights: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class BlindFit:
+    """Everything that a prediction needs, and the report."""
+
+    estimator: Any
+    group_estimator: Any
+    calibration: Calibration
+    cells: Cells
+    potentials: Potentials
+    slack: NDArray[np.float64]
+    report: GroupModelReport
+    reached: bool
+
+
+def check_options(model: Any) -> None:
+    """Raise for parameters that are not valid, before anything is fitted."""
+    check_choice(model.criterion, CRITERIA, name="criterion")
+    if model.stratum_weight is not None:
+        check_choice(model.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
+    check_choice(getattr(model, "loss", "squared"), LOSSES, name="loss")
+    check_real(model.amount, name="amount", most=1.0)
+    if model.max_disparity is not None:
+        check_real(model.max_disparity, name="max_disparity")
+        if model.slack != "auto":
+            raise ValueError("max_disparity chooses the slack: leave slack at 'auto', or max_disparity at None.")
+    if isinstance(model.slack, str):
+        check_choice(model.slack, ("auto",), name="slack")
+    else:
+        check_real(model.slack, name="slack", most=1.0)
+    if model.group_estimator is not None:
+        check_group_estimator(model.group_estimator)
+
+
+def read_rows(
+    model: Any,
+    X: Any,
+    target: NDArray[Any],
+    *,
+    labels: NDArray[np.int64] | None = None,
+    sensitive_features: Any,
+    strata: Any,
+    weights: NDArray[np.float64] | None,
+) -> BlindRows:
+    """Return the rows with their groups, of which at least two must be left."""
+    size = n_rows(X)
+    check_length(target, size=size, name="y")
+    if sensitive_features is None:
+        raise ValueError(
+            f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
+        )
+    groups = make_groups(sensitive_features, grouping=model.grouping, missing=model.missing)
+    check_length(range(groups.n_rows), size=size, name="sensitive_features")
+    if groups.overlapping:
+        raise ValueError(
+            "Blind repair needs groups that do not overlap: with grouping='each' a row belongs to one group of each "
+            f"of {len(groups.columns)} columns. Use grouping='crossed'."
+        )
+    groups = groups.settle(model.small_groups, model.min_group_size)
+    groups.require(min_size=1, at_least=2)
+    known = groups.codes < len(groups)
+    if weights is not None:
+        known &= weights > 0
+        groups.select(np.flatnonzero(known)).require(min_size=1, at_least=2)
+    cells = None if strata is None else make_strata(strata, n_groups=len(groups))
+    if cells is not None:
+        check_length(range(cells.n_rows), size=size, name="strata")
+    return BlindRows(X, target, labels, groups, known, cells, weights)
+
+
+def label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
+    """Return the range of each real-valued label, for equalized odds: at most five, cut at quantiles."""
+    n_ranges = max(min(count_ranges(target.size, n_groups), _MOST_BINS), 2)
+    cuts = np.unique(np.quantile(target, np.linspace(0.0, 1.0, n_ranges + 1)[1:-1]))
+    return np.searchsorted(cuts, target, side="right").astype(np.int64)
+
+
+def joint_probabilities(
+    probabilities: NDArray[np.float64], predicted: NDArray[np.float64] | None, n_labels: int
+) -> NDArray[np.float64]:
+    """Return P(label, group | x) as an array (rows, labels, groups).
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, n_groups * n_labels)
+        Of groups, or of groups crossed with labels.
+    predicted : ndarray of shape (n,) or None
+        The model's probability of label 1, if labels are classes: then only the groups given the label are taken from
+        ``probabilities``.
+    n_labels : int
+    """
+    table = probabilities.reshape(len(probabilities), -1, n_labels).transpose(0, 2, 1)
+    if n_labels == 1 or predicted is None:
+        return table
+    given = table / np.maximum(table.sum(axis=2, keepdims=True), 1e-12)
+    return given * np.column_stack((1.0 - predicted, predicted))[:, :, None]
+
+
+def fit_blind_repair(
+    model: Any, rows: BlindRows, *, bounds: tuple[float, float] | None, predicts_label: bool
+) -> BlindFit:
+    """Fit both models, and the potentials on their out-of-fold predictions.
+
+    Parameters
+    ----------
+    model : BlindRepairClassifier or BlindRepairRegressor
+        Its parameters are used.
+    rows : BlindRows
+    bounds : (low, high) or None
+        Range of the predictions; None: that of most of them.
+    predicts_label : bool
+        Whether predictions are probabilities of the label that the criterion compares within.
+    """
+    rng = np.random.default_rng(model.random_state)
+    n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
+    if predicts_label:
+        positive = np.unique(rows.target, return_inverse=True)[1] == 1
+    else:
+        positive = rows.target > np.median(rows.target)
+    folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights)
+    classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
+    n_classes = len(rows.groups) * n_labels
+    _check_cells(classes[rows.known], folds, n_labels)
+
+    base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
+    default = model.group_estimator is None
+    group_estimator = default_group_estimator(model.estimator, model.random_state) if default else model.group_estimator
+    features = dense(rows.X) if default else rows.X
+    group_model, shown = cross_fit(
+        group_estimator, features, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
+        rows=rows.known, weights=rows.weights,
+    )  # fmt: skip
+
+    used = np.flatnonzero(rows.known & np.isfinite(predicted))
+    if used.size > MAX_ROWS:
+        used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
+    weights = None if rows.weights is None else rows.weights[used]
+    calibration = calibrate(shown[used], classes[used], weights)
+    calibrated = calibration.apply(shown[used])
+    predicted = predicted[used]
+    joint = joint_probabilities(calibrated, predicted if predicts_label else None, n_labels)
+    groups = rows.groups.codes[used].astype(np.int64)
+    labels = None if rows.labels is None else rows.labels[used]
+    codes = None if rows.strata is None else rows.strata.codes[used]
+    compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(model.criterion, (0,))
+    cells, chance = make_cells(
+        joint, groups=groups, labels=labels, compared=compared, codes=codes,
+        n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
+    )  # fmt: skip
+    low, high = np.quantile(predicted, (0.005, 0.995)).tolist() if bounds is None else bounds
+    problem = _Problem(
+        predicted, cells.contrasts(joint, codes), getattr(model, "loss", "squared"), low, high, weights,
+        _comparisons(model, rows, used, labels), clip=bounds is not None,
+    )  # fmt: skip
+    slack, potentials, reached = problem.choose(
+        model.slack, model.max_disparity, chance, _label_weights(model, cells, labels)
+    )
+    information, error = describe_probabilities(
+        calibrated.reshape(used.size, -1, n_labels).sum(axis=2), groups, weights
+    )
+    held_out = problem.repair_held_out(potentials, slack, rng)
+    report = GroupModelReport(
+        n_rows=used.size, n_groups=len(rows.groups), information=information, calibration_error=error,
+        disparity_before=problem.disparity(predicted), disparity=problem.disparity(held_out),
+        noise_floor=problem.noise_floor(held_out, rng),
+    )  # fmt: skip
+    return BlindFit(base, group_model, calibration, cells, potentials, slack, report, reached)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Out-of-fold predictions and contrasts, and the pairs of groups that the criterion compares."""
+
+    predicted: NDArray[np.float64]
+    contrasts: NDArray[np.float64]
+    loss: str
+    low: float
+    high: float
+    weights: NDArray[np.float64] | None
+    pairs: Comparisons
+    clip: bool
+
+    def solve(
+        self, slack: NDArray[np.float64], start: Potentials | None, rows: NDArray[np.int64] | None = None
+    ) -> Potentials:
+        everyone = slice(None) if rows is None else rows
+        nodes = (
+            score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high) if start is None else start.nodes
+        )
+        return solve_potentials(
+            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack, loss=self.loss,
+            weights=None if self.weights is None else self.weights[everyone], start=start,
+        )  # fmt: skip
+
+    def moved(self, potentials: Potentials, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float64]:
+        found = potentials.move(self.predicted[rows], self.contrasts[rows])
+        return np.clip(found, self.low, self.high) if self.clip else found
+
+    def disparity(self, scores: NDArray[np.float64]) -> float:
+        return float(_EXACT.value_and_gradient(scores, self.pairs).value)
+
+    def noise_floor(self, scores: NDArray[np.float64], rng: np.random.Generator) -> float:
+        shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
+        return float(np.mean(shuffled))
+
+    def choose(
+        self, slack: Any, limit: float | None, chance: NDArray[np.float64], label_weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], Potentials, bool]:
+        """Return the slack of each cell, the potentials, and whether a limit on the disparity was reached."""
+        if limit is None:
+            each = chance if slack == "auto" else float(slack) / label_weights
+            return each, self.solve(each, None), True
+        low, high = (0.0, 0.0), (_NO_LIMIT, self.disparity(self.predicted))
+        if high[1] <= limit:
+            each = np.full(chance.size, _NO_LIMIT)
+            return each, _none(self, chance.size), True
+        best, start = None, None
+        # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
+        for number in range(_MOST_SOLUTIONS):
+            share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
+            trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
+            each = trial / label_weights
+            start = self.solve(each, start)
+            reached = self.disparity(self.moved(start))
+            if reached <= limit:
+                low, best = (trial, reached), (each, start)
+                if reached >= 0.97 * limit:
+                    break
+            else:
+                high = (trial, reached)
+        if best is None:
+            each = np.zeros(chance.size)
+            best = each, self.solve(each, start)
+        return *best, self.disparity(self.moved(best[1])) <= limit
+
+    def repair_held_out(
+        self, potentials: Potentials, slack: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Return repaired predictions, each half of the rows with potentials from the other half."""
+        halves = np.array_split(rng.permutation(self.predicted.size), 2)
+        scores = np.empty(self.predicted.size)
+        for rows, others in (halves, halves[::-1]):
+            part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
+            scores[rows] = self.moved(part, rows)
+        return scores
+
+
+_EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
+
+
+def _none(problem: _Problem, n_cells: int) -> Potentials:
+    nodes = score_nodes(problem.predicted, loss=problem.loss, low=problem.low, high=problem.high)
+    return Potentials(nodes, np.zeros((n_cells, nodes.size - 1)), problem.loss)
+
+
+def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) -> None:
+    """Raise where a group, or a group with a label, has too few rows to be in the training rows of every fold."""
+    counts = np.unique(classes, return_counts=True)[1]
+    few = int(np.count_nonzero(counts < 2))
+    if few and len(folds) > 1:
+        what = "groups with one label" if n_labels > 1 else "groups"
+        raise ValueError(
+            f"{few} of {counts.size} {what} have a single row: a model that is fitted without it does not know them. "
+            "Merge small groups with others (small_groups='pool'), or drop them (small_groups='drop')."
+        )
+
+
+def _comparisons(model: Any, rows: BlindRows, used: NDArray[np.int64], labels: NDArray[np.int64] | None) -> Comparisons:
+    """Return the pairs of groups whose disparity is reported; ranges of a real-valued label are strata."""
+    strata = None if rows.strata is None else rows.strata.select(used)
+    criterion, ranges = model.criterion, labels is not None and int(labels.max()) > 1
+    if ranges:
+        columns = {"label": labels} if strata is None else {"label": labels, "stratum": strata.codes}
+        criterion, strata = "demographic_parity", make_strata(columns)
+    return resolve_criterion(
+        criterion, rows.groups.select(used), labels=labels if needs_labels(criterion) else None, strata=strata,
+        row_weights=None if rows.weights is None else rows.weights[used], stratum_weight=model.stratum_weight,
+    ).comparisons()  # fmt: skip
+
+
+def _label_weights(model: Any, cells: Cells, labels: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Return by what the slack of each cell is divided: the label's share, relative to an equal one, or 1."""
+    if labels is None or model.stratum_weight != "share":
+        return np.ones(len(cells))
+    shares = np.bincount(labels, minlength=int(labels.max()) + 1) / labels.size
+    return np.asarray(shares[cells.labels] * shares.size)

@@ -1,0 +1,108 @@
+"""Predictions of a fitted blind repair, and what its fit has to say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport._columns import say_columns
+from fairtransport._sklearn.estimator_calls import n_rows
+from fairtransport._validation import check_length, check_real
+from fairtransport._warnings import FairnessWarning, warn_caller
+from fairtransport.repair.blind._cross_fitting import dense, group_probabilities, predictions
+from fairtransport.repair.blind._fitting import joint_probabilities
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.repair.blind._fitting import BlindFit, BlindRows
+    from fairtransport.strata import Strata
+
+__all__ = ["describe_blind_repair", "repaired_predictions", "store_fit", "warn_of_fit"]
+
+#: Share of the groups' entropy below which features tell nothing, and above which they tell all.
+_UNKNOWN, _KNOWN = 0.01, 0.95
+
+
+def store_fit(model: Any, fitted: BlindFit, rows: BlindRows) -> None:
+    """Set the fitted attributes of an estimator; none of them contains a row."""
+    model.estimator_ = fitted.estimator
+    model.group_estimator_ = fitted.group_estimator
+    model.group_calibration_ = fitted.calibration
+    model.cells_ = fitted.cells
+    model.potentials_ = fitted.potentials
+    model.report_ = fitted.report
+    nobody = np.arange(0)
+    model.groups_ = rows.groups.select(nobody)
+    model.strata_ = None if rows.strata is None else rows.strata.select(nobody)
+
+
+def describe_blind_repair(model: Any) -> list[str]:
+    """Return statements about a fitted blind repair."""
+    report = model.report_
+    return [
+        "groups are not needed at prediction",
+        f"the features tell {report.information:.0%} of the groups' entropy",
+        f"disparity on held-out rows {report.disparity_before:.3g} before, {report.disparity:.3g} after full repair",
+    ]
+
+
+def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: bool) -> NDArray[np.float64]:
+    """Return the mixture of predictions and repaired predictions: two model calls and one evaluation of the map."""
+    amount = check_real(model.amount, name="amount", most=1.0)
+    codes = _stratum_codes(model.strata_, strata, n_rows(X))
+    predicted = predictions(model.estimator_, X)
+    if amount == 0.0:
+        return predicted
+    features = dense(X) if model.group_estimator is None else X
+    probabilities = group_probabilities(model.group_estimator_, features, model.group_calibration_.offsets.size)
+    calibrated = model.group_calibration_.apply(probabilities)
+    n_labels = calibrated.shape[1] // len(model.groups_)
+    joint = joint_probabilities(calibrated, np.clip(predicted, 0.0, 1.0) if predicts_label else None, n_labels)
+    moved = model.potentials_.move(predicted, model.cells_.contrasts(joint, codes))
+    return (1.0 - amount) * predicted + amount * moved
+
+
+def _stratum_codes(known: Strata | None, strata: Any, size: int) -> NDArray[np.int64] | None:
+    if known is None:
+        if strata is not None:
+            raise ValueError("This repair was fitted without strata; leave strata out, or fit it with them.")
+        return None
+    if strata is None:
+        raise ValueError(
+            f"This repair was fitted within strata of {say_columns(known.columns)}; pass strata, with the same columns."
+        )
+    codes = known.encode(strata).codes
+    check_length(codes, size=size, name="strata")
+    n_unseen = int(np.count_nonzero(codes == len(known)))
+    if n_unseen:
+        raise ValueError(
+            f"{n_unseen} of {size} rows belong to a stratum that was not seen in fit, so there is no map for them. "
+            "Fit with rows of every stratum, or assign these rows to one that was seen."
+        )
+    return codes
+
+
+def warn_of_fit(model: Any, fitted: BlindFit) -> None:
+    """Warn where blind repair is not what it seems, or a limit was not reached."""
+    report = fitted.report
+    if report.information < _UNKNOWN and report.disparity_before <= 1.5 * report.noise_floor:
+        warn_caller(
+            "The features tell nothing about the groups, so that predictions from them differ no more than by chance: "
+            "there is nothing to repair.",
+            FairnessWarning,
+        )
+    elif report.information > _KNOWN:
+        warn_caller(
+            f"The features tell {report.information:.0%} of what there is to know about the groups. Repair without "
+            "the group then treats people as if their group were known; leave out columns that tell it if that is not "
+            "intended.",
+            FairnessWarning,
+        )
+    if not fitted.reached:
+        warn_caller(
+            f"max_disparity={model.max_disparity:g} was not reached: the disparity of held-out rows is "
+            f"{report.disparity:.4g}, and chance alone shows {report.noise_floor:.4g}.",
+            FairnessWarning,
+        )

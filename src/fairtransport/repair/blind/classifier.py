@@ -1,0 +1,261 @@
+"""A classifier that is repaired without the group at prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._sklearn.fitted_summary import fitted_summary_html
+from fairtransport._sklearn.labels import two_classes
+from fairtransport._validation import check_weights
+from fairtransport.criteria import needs_labels
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.repair.blind._cross_fitting import check_base_estimator
+from fairtransport.repair.blind._fitting import check_options, fit_blind_repair, read_rows
+from fairtransport.repair.blind._prediction import describe_blind_repair, repaired_predictions, store_fit, warn_of_fit
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["BlindRepairClassifier"]
+
+
+class BlindRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Binary classifier whose probabilities are repaired without the group at prediction.
+
+    A second model estimates the probability of each group from the features, and one function of both models'
+    predictions makes the distributions of the groups alike. The groups of people are needed in ``fit`` only.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``, or a pipeline that ends in one. Clones are fitted; wrap a fitted one in
+        :class:`sklearn.frozen.FrozenEstimator` to keep it, and fit the repair on rows that it has not seen.
+    group_estimator : classifier, optional
+        A classifier with ``predict_proba`` for the groups. Its probabilities are calibrated on out-of-fold rows. By
+        default gradient boosting of scikit-learn, which takes numbers; where ``estimator`` is a pipeline, after the
+        same preprocessing.
+    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Among whom scores should have the same distribution in all groups: everyone, people with the same label, or
+        people with a positive label.
+    stratum_weight : {"equal", "share"}, optional
+        Weight of the two labels for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
+        of the rows, which leaves a larger difference to the rarer ones.
+    loss : {"squared", "log", "zero_one"}, default="squared"
+        What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
+        every threshold; or the error of decisions at one half, with groups alike at that threshold only.
+    slack : "auto" or float, default="auto"
+        Difference that the repair leaves between the share of a group and that of everyone above any score.
+        ``"auto"`` is half of what chance shows for a group of that many rows; 0 is full parity on the training rows.
+    max_disparity : float, optional
+        Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
+        at most this. Leave ``slack`` at ``"auto"``.
+    amount : float, default=1.0
+        How much to repair, from 0 (no change) to 1. It may be set after ``fit``.
+    cv : int, splitter or iterable of splits, default=5
+        Folds by which both models are cross-fitted: the map is learned from predictions of rows that the models were
+        not trained on. Predictions come from models fitted on all rows.
+    grouping : {"crossed", "each"}, default="crossed"
+        Several sensitive columns are crossed; groups that overlap cannot be repaired.
+    missing : {"error", "group"}, default="error"
+        Whether a missing sensitive value raises or forms a group.
+    small_groups : {"keep", "pool", "drop"}, default="keep"
+        Whether groups of fewer than ``min_group_size`` rows are kept, pooled into one, or left out of the comparison.
+        Every group needs at least as many rows as there are folds.
+    min_group_size : int, default=30
+        A group with fewer rows is small.
+    random_state : int or None, default=0
+        Seed of the folds and of the default ``group_estimator``.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The model fitted on all rows.
+    group_estimator_ : classifier
+        The model of the groups fitted on all rows; where groups are compared within labels, of groups crossed with
+        labels, coded as group * n_labels + label.
+    group_calibration_ : Calibration
+        Applied to its probabilities.
+    cells_ : Cells
+        Groups that are compared, and their shares.
+    potentials_ : Potentials
+        The map.
+    report_ : GroupModelReport
+        What the features tell about the groups, whether their probabilities are calibrated, and what disparity the
+        repair leaves on out-of-fold rows; ``print`` it.
+    groups_ : Groups
+        The groups, without rows.
+    strata_ : Strata or None
+        The strata, without rows.
+    classes_ : ndarray of shape (2,)
+        The class labels; scores are probabilities of the second.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    QuantileRepairClassifier : Repairs with the group at prediction, which costs less accuracy.
+
+    Notes
+    -----
+    With the prediction :math:`\eta(x)` of the model and the probabilities of the groups, the repaired prediction is
+
+    .. math:: f(x) = \arg\min_s \; \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
+
+    which has the least expected loss among all functions of x whose distribution is the same in all groups; the dual
+    potentials :math:`\phi_a` are piecewise linear functions and maximise a concave function. For two groups and
+    squared loss this is the optimal map of [1]_; with :math:`P(a, y \mid x)` for equalized odds and decisions instead
+    of scores, it is the rule of [2]_. A partial repair is
+    :math:`(1 - \mathrm{amount})\, \eta(x) + \mathrm{amount}\, f(x)`.
+
+    References
+    ----------
+    .. [1] Divol and Gaucher (2024), "Demographic parity in regression and classification within the unawareness
+           framework", arXiv:2409.02471.
+    .. [2] Xian and Zhao (2024), "A unified post-processing framework for group fairness in classification",
+           arXiv:2405.04025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairtransport import BlindRepairClassifier
+    >>> from fairtransport.metrics import strong_pairwise_disparity
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.5]
+    >>> y = (X @ [1.0, 1.0, 0.5] + rng.logistic(size=2000) > 0.5).astype(int)
+    >>> model = BlindRepairClassifier(LogisticRegression(), LogisticRegression())
+    >>> model = model.fit(X, y, sensitive_features=group)
+    >>> before, after = model.estimator_.predict_proba(X)[:, 1], model.predict_proba(X)[:, 1]
+    >>> [round(strong_pairwise_disparity(scores, sensitive_features=group), 1) for scores in (before, after)]
+    [0.2, 0.0]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        group_estimator: Any = None,
+        *,
+        criterion: str = "demographic_parity",
+        stratum_weight: str | None = None,
+        loss: str = "squared",
+        slack: Any = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        cv: Any = 5,
+        grouping: str = "crossed",
+        missing: str = "error",
+        small_groups: str = "keep",
+        min_group_size: int = MIN_GROUP_SIZE,
+        random_state: int | None = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.group_estimator = group_estimator
+        self.criterion = criterion
+        self.stratum_weight = stratum_weight
+        self.loss = loss
+        self.slack = slack
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.cv = cv
+        self.grouping = grouping
+        self.missing = missing
+        self.small_groups = small_groups
+        self.min_group_size = min_group_size
+        self.random_state = random_state
+
+    def _html_repr(self) -> str:
+        groups = self.groups_ if hasattr(self, "groups_") else None
+        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_blind_repair(self))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in ``fit``."""
+        return int(self.estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features seen in ``fit``."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit both models and the map.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            Whatever both models accept. The sensitive columns need not be, and usually are not, among the features.
+        y : array-like of shape (n,)
+            Two classes; the larger label is class 1.
+        sensitive_features : column, table or Groups
+            At least two groups; several columns are crossed.
+        strata : column or table, optional
+            Groups are compared within these strata only (conditional parity). Predictions need them, too.
+        sample_weight : array-like of shape (n,), optional
+            Weights for both models and the map.
+
+        Returns
+        -------
+        self
+        """
+        check_options(self)
+        check_base_estimator(self.estimator, regression=False)
+        labels, classes = two_classes(y, type(self).__name__)
+        weights = check_weights(sample_weight, size=labels.size)
+        positive = (labels == classes[1]).astype(np.int64) if needs_labels(self.criterion) else None
+        rows = read_rows(
+            self, X, labels, labels=positive, sensitive_features=sensitive_features, strata=strata, weights=weights
+        )
+        fitted = fit_blind_repair(self, rows, bounds=(0.0, 1.0), predicts_label=True)
+        self.classes_ = classes
+        store_fit(self, fitted, rows)
+        warn_of_fit(self, fitted)
+        return self
+
+    def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
+        """Return the repaired probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table or matrix with n rows
+            The features of ``fit``.
+        strata : column or table, optional
+            The stratum of each row; required if strata were given to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        check_is_fitted(self)
+        positive = np.clip(repaired_predictions(self, X, strata, predicts_label=True), 0.0, 1.0)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(self, X: Any, *, strata: Any = None) -> NDArray[Any]:
+        """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
+        above = self.predict_proba(X, strata=strata)[:, 1] > 0.5
+        return np.asarray(self.classes_[above.astype(int)])
+
+    def score(self, X: Any, y: ArrayLike, *, strata: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``."""
+        return float(accuracy_score(y, self.predict(X, strata=strata), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the classifier takes
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

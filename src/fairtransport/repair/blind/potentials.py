@@ -1,0 +1,230 @@
+"""Dual potentials of blind repair: a function of the score for each cell, and the map that they define."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import minimize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["LOSSES", "Potentials", "score_nodes", "solve_potentials"]
+
+#: What a repaired score costs: squared or logarithmic loss, or the error of the decision at one half.
+LOSSES = ("squared", "log", "zero_one")
+
+N_NODES = 65
+_TEMPERATURE = {"squared": 1e-3, "log": 1e-3, "zero_one": 1e-2}  # relative to the loss of a constant
+_SMOOTHING = 0.02  # slopes below it cost quadratically, relative to their unit
+_RIDGE = 1e-6
+_CHUNK = 1024  # rows at a time: their costs stay in the processor's cache
+_EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials:
+    r"""Piecewise linear potentials on a grid of scores, one for each cell.
+
+    Parameters
+    ----------
+    nodes : ndarray of shape (m,)
+        Ascending scores, at least two.
+    slopes : ndarray of shape (n_cells, m - 1)
+        Slope of each potential between two nodes.
+    loss : {"squared", "log", "zero_one"}
+        The loss whose minimiser a repaired score is.
+
+    Notes
+    -----
+    With the contrasts :math:`d_c(x)` of the cells, a prediction is moved to
+
+    .. math:: \arg\min_s \ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s),
+
+    exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
+
+    Examples
+    --------
+    >>> halves = Potentials(np.array([0.0, 1.0]), np.array([[0.2]]), "squared")
+    >>> halves.move(np.array([0.4, 0.6]), np.array([[1.0], [-1.0]])).round(3).tolist()
+    [0.3, 0.7]
+    """
+
+    nodes: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    loss: str
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Potentials at the nodes, 0 at the first."""
+        return _integrate(self.slopes, np.diff(self.nodes))
+
+    def move(self, predictions: NDArray[np.float64], contrasts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the repaired predictions.
+
+        Parameters
+        ----------
+        predictions : ndarray of shape (n,)
+        contrasts : ndarray of shape (n, n_cells)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions beyond the nodes keep their distance to the nearest one; probabilities have none.
+        """
+        moved = np.empty(predictions.size)
+        left, right = self.nodes[:-1], self.nodes[1:]
+        for part in _chunks(predictions.size):
+            score = np.clip(predictions[part], self.nodes[0], self.nodes[-1])[:, None]
+            slope = contrasts[part] @ self.slopes
+            best = np.clip(_minimizer(score, slope, self.loss), left, right)
+            total = _loss(score, best, self.loss) + contrasts[part] @ self.values[:, :-1] + slope * (best - left)
+            chosen = total.argmin(axis=1)[:, None]
+            moved[part] = np.take_along_axis(best, chosen, axis=1)[:, 0] + predictions[part] - score[:, 0]
+        return moved
+
+
+def score_nodes(
+    predictions: NDArray[np.float64], *, loss: str = "squared", low: float, high: float
+) -> NDArray[np.float64]:
+    """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are.
+
+    Parameters
+    ----------
+    predictions : ndarray
+    loss : {"squared", "log", "zero_one"}
+    low, high : float
+        First and last node.
+
+    Returns
+    -------
+    ndarray
+        For ``loss="zero_one"`` the range alone: then only decisions at its centre are compared.
+    """
+    if loss == "zero_one":
+        return np.array([low, high])
+    if loss == "log":
+        low, high = low + _EDGE, high - _EDGE
+    # A histogram in between, so that no node is the score of a person.
+    counts, edges = np.histogram(np.clip(predictions, low, high), bins=512, range=(low, high))
+    shares = 0.5 * counts / max(predictions.size, 1) + 0.5 / counts.size
+    n_nodes = int(np.clip(predictions.size // 10, 9, N_NODES))
+    return np.interp(np.linspace(0.0, 1.0, n_nodes), np.append(0.0, np.cumsum(shares) / shares.sum()), edges)
+
+
+def solve_potentials(
+    predictions: NDArray[np.float64],
+    contrasts: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    *,
+    slack: NDArray[np.float64],
+    loss: str = "squared",
+    weights: NDArray[np.float64] | None = None,
+    start: Potentials | None = None,
+    max_iter: int = 300,
+) -> Potentials:
+    r"""Return the potentials at which the loss is least and cells are alike up to a slack.
+
+    Parameters
+    ----------
+    predictions : ndarray of shape (n,)
+        Predictions of rows that the model was not trained on.
+    contrasts : ndarray of shape (n, n_cells)
+        With mean 0: what each row adds to the difference between a cell and what it is compared with.
+    nodes : ndarray of shape (m,)
+    slack : ndarray of shape (n_cells,)
+        Difference between the shares above any score that is left to each cell.
+    loss : {"squared", "log", "zero_one"}
+    weights : ndarray of shape (n,), optional
+    start : Potentials, optional
+        With the same nodes; a solution nearby.
+    max_iter : int, default=300
+
+    Returns
+    -------
+    Potentials
+
+    Notes
+    -----
+    The dual problem is
+
+    .. math:: \max_\phi \; E \min_s \big[\ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s)\big]
+              - \sum_c \epsilon_c \int |\phi_c'(s)| ds
+
+    and concave. Its optimum is the least expected loss subject to
+    :math:`|E[d_c(x) 1(f(x) > s)]| \le \epsilon_c` for all cells and scores s. The minimum and the absolute value are
+    smoothed, and L-BFGS maximises over the slopes.
+    """
+    masses = np.full(predictions.size, 1.0 / predictions.size) if weights is None else weights / weights.sum()
+    score = np.clip(predictions, nodes[0], nodes[-1])
+    widths = np.diff(nodes)
+    center = float(masses @ score)
+    spread = max(float(np.sqrt(masses @ (score - center) ** 2)), 1e-12)
+    unit = spread**2 if loss != "log" else max(float(masses @ _loss(score, np.full(1, center), loss)), 1e-12)
+    costs = _loss(score[:, None], nodes[None, :], loss) / unit
+    temperature = _TEMPERATURE[loss]
+    if nodes.size > 2:  # nodes count by the range that they stand for
+        stands_for = 0.5 * (np.append(widths, 0.0) + np.append(0.0, widths))
+        costs -= temperature * np.log(stands_for / stands_for.mean())
+    lengths = widths / spread
+    shape = (contrasts.shape[1], widths.size)
+    step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
+
+    def negative_dual(unknowns: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        slopes = step * unknowns.reshape(shape)
+        potentials = _integrate(slopes, lengths)
+        value, gradient = 0.0, np.zeros_like(potentials)
+        for part in _chunks(score.size):
+            total = costs[part] + contrasts[part] @ potentials
+            least = total.min(axis=1)
+            total -= least[:, None]
+            total *= -1.0 / temperature
+            np.exp(total, out=total)
+            sums = total.sum(axis=1)
+            value += float(masses[part] @ (least - temperature * np.log(sums)))
+            total *= (masses[part] / sums)[:, None]
+            gradient += contrasts[part].T @ total
+        above = np.cumsum(gradient[:, ::-1], axis=1)[:, -2::-1]  # differences between shares above each node
+        rounded = np.sqrt(slopes**2 + _SMOOTHING**2)
+        left = slack[:, None] * lengths
+        value -= float((left * (rounded - _SMOOTHING)).sum() + 0.5 * _RIDGE * (lengths * slopes**2).sum())
+        uphill = lengths * above - left * slopes / rounded - _RIDGE * lengths * slopes
+        return -value, -step * uphill.ravel()
+
+    first = np.zeros(shape) if start is None else start.slopes * (spread / unit)
+    found = minimize(
+        negative_dual, first.ravel() / step, jac=True, method="L-BFGS-B",
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 3e-9, "gtol": 1e-6},
+    )  # fmt: skip
+    return Potentials(nodes, step * found.x.reshape(shape) * (unit / spread), loss)
+
+
+def _integrate(slopes: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack((np.zeros((len(slopes), 1)), np.cumsum(slopes * widths, axis=1)))
+
+
+def _loss(prediction: NDArray[np.float64], score: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+    """Return the expected loss of a score where the label has this expectation, up to a constant."""
+    if loss != "log":
+        return (prediction - score) ** 2
+    return -prediction * np.log(score) - (1.0 - prediction) * np.log1p(-score)
+
+
+def _minimizer(prediction: NDArray[np.float64], slope: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+    """Return the score at which the loss plus a linear function is least."""
+    if loss != "log":
+        return prediction - 0.5 * slope
+    # The root of slope * s^2 - (1 + slope) * s + prediction = 0 between 0 and 1, without cancellation.
+    middle = 1.0 + slope
+    root = np.sqrt(np.maximum(middle**2 - 4.0 * slope * prediction, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(middle >= 0.0, 2.0 * prediction / (middle + root), (middle - root) / (2.0 * slope))
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    return (slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))

@@ -1,0 +1,336 @@
+"""Blind repair of classifiers and regressors: parity of the true groups on new rows, without their groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import fairtransport as ft
+from fairtransport.metrics import conditional_disparity, separation_disparity, strong_pairwise_disparity
+
+LOGISTIC = LogisticRegression()
+
+
+def people(n=3000, seed=0, n_groups=2, shift=0.8):
+    """Features that differ by group, and labels that depend on them only."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(n_groups, size=n)
+    X = rng.normal(size=(n, 3)) + group[:, None] * np.array([shift, 0.0, shift / 2])
+    logits = X @ [1.0, 1.0, 0.5] - 0.5
+    return X, (logits + rng.logistic(size=n) > 0).astype(int), group
+
+
+def numbers(n=3000, seed=0):
+    X, _, group = people(n, seed)
+    return X, 10 * (X @ [1.0, 1.0, 0.5]) + np.random.default_rng(seed).normal(size=n), group
+
+
+def blind(estimator=LOGISTIC, group_estimator=LOGISTIC, **options):
+    return ft.BlindRepairClassifier(estimator, group_estimator, **options)
+
+
+def spdd(scores, group):
+    return strong_pairwise_disparity(scores, sensitive_features=group)
+
+
+# ------------------------------------------------------------------------------------------------------ classifier
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_new_rows_are_alike_without_their_groups(n_groups):
+    X, y, group = people(n_groups=n_groups)
+    model = blind(slack=0.0).fit(X, y, sensitive_features=group)
+    new, labels, new_group = people(seed=1, n_groups=n_groups)
+    before, after = model.estimator_.predict_proba(new)[:, 1], model.predict_proba(new)[:, 1]
+    assert spdd(after, new_group) < 0.25 * spdd(before, new_group)
+    assert model.score(new, labels) > 0.62  # 0.7 before; a constant has about 0.5
+    np.testing.assert_array_equal(model.predict(new), (after > 0.5).astype(int))
+
+
+@pytest.mark.trust
+def test_equalized_odds_and_equal_opportunity():
+    X, y, group = people(4000, shift=1.2)
+    new, labels, new_group = people(4000, seed=1, shift=1.2)
+    for criterion, within in (("equalized_odds", (0, 1)), ("equal_opportunity", (1,))):
+        model = blind(criterion=criterion, slack=0.0).fit(X, y, sensitive_features=group)
+        ends = [
+            sum(spdd(scores[labels == label], new_group[labels == label]) for label in within)
+            for scores in (model.estimator_.predict_proba(new)[:, 1], model.predict_proba(new)[:, 1])
+        ]
+        assert ends[1] < 0.35 * ends[0]
+        assert model.report_.disparity < model.report_.disparity_before
+
+
+def test_decisions_alone_with_zero_one_loss():
+    """Rates at one half are alike; the scores are the probabilities, shifted by a multiple of the contrast."""
+    X, y, group = people(shift=1.2)
+    model = blind(loss="zero_one", slack=0.0).fit(X, y, sensitive_features=group)
+    new, _, new_group = people(seed=1, shift=1.2)
+    rates = [
+        np.ptp([scores[new_group == one].mean() for one in (0, 1)])
+        for scores in (model.estimator_.predict(new), model.predict(new))
+    ]
+    assert rates[1] < 0.2 * rates[0]
+    assert model.potentials_.nodes.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.trust
+def test_conditional_parity_within_strata():
+    rng = np.random.default_rng(0)
+    X, y, group = people(4000)
+    level = np.where(rng.random(4000) < 0.3 + 0.4 * group, "high", "low")
+    X = np.column_stack((X, level == "high"))
+    model = blind(slack=0.0).fit(X, y, sensitive_features=group, strata=level)
+    before, after = model.estimator_.predict_proba(X)[:, 1], model.predict_proba(X, strata=level)[:, 1]
+    ends = [conditional_disparity(s, sensitive_features=group, strata=level) for s in (before, after)]
+    assert ends[1] < 0.3 * ends[0]
+    with pytest.raises(ValueError, match="fitted within strata"):
+        model.predict_proba(X)
+    with pytest.raises(ValueError, match="not seen in fit"):
+        model.predict_proba(X[:2], strata=["low", "medium"])
+    with pytest.raises(ValueError, match="fitted without strata"):
+        blind().fit(X, y, sensitive_features=group).predict(X, strata=level)
+
+
+@pytest.mark.trust
+def test_a_small_stratum_does_with_the_potentials_of_all():
+    """Ten rows do not decide: with the slack of chance, the potentials of a tiny stratum stay near 0."""
+    X, y, group = people()
+    level = np.where(np.arange(3000) < 10, "tiny", "rest")
+    model = blind().fit(X, y, sensitive_features=group, strata=level)
+    sizes = {
+        stratum: np.abs(model.potentials_.slopes[model.cells_.strata == stratum]).max()
+        for stratum in np.unique(model.cells_.strata)
+    }
+    tiny = model.strata_.cells.labels.index("tiny")
+    assert sizes[tiny] < 0.1 * sizes[-1]
+
+
+def test_amount_after_fit_is_a_mixture():
+    X, y, group = people(1000)
+    model = blind().fit(X, y, sensitive_features=group)
+    full, base = model.predict_proba(X), model.estimator_.predict_proba(X)
+    np.testing.assert_allclose(model.set_params(amount=0.3).predict_proba(X), 0.3 * full + 0.7 * base, atol=1e-12)
+    np.testing.assert_array_equal(model.set_params(amount=0.0).predict_proba(X), base)
+    with pytest.raises(ValueError, match="amount"):
+        model.set_params(amount=1.5).predict_proba(X)
+
+
+@pytest.mark.trust
+def test_max_disparity_is_reached_and_no_more():
+    X, y, group = people(shift=1.2)
+    limits, errors = (0.2, 0.07), []
+    for limit in limits:
+        model = blind(max_disparity=limit).fit(X, y, sensitive_features=group)
+        new, labels, new_group = people(6000, seed=1, shift=1.2)
+        assert spdd(model.predict_proba(new)[:, 1], new_group) == pytest.approx(limit, abs=0.03)
+        errors.append(1 - model.score(new, labels))
+    assert errors == sorted(errors)
+    free = blind(max_disparity=0.9).fit(X, y, sensitive_features=group)
+    np.testing.assert_allclose(free.predict_proba(X), free.estimator_.predict_proba(X), atol=1e-12)
+    with pytest.warns(ft.FairnessWarning, match="max_disparity=0 was not reached"):
+        blind(max_disparity=0.0).fit(X[:600], y[:600], sensitive_features=group[:600])
+
+
+def test_report_of_the_group_model():
+    X, y, group = people()
+    report = blind().fit(X, y, sensitive_features=group).report_
+    assert 0.05 < report.information < 0.3
+    assert report.calibration_error < 0.03
+    assert report.disparity < 0.4 * report.disparity_before
+    assert report.disparity < 2 * report.noise_floor
+    assert "tell" in str(report)
+    assert "by chance" in str(report)
+
+
+def test_warns_where_features_tell_nothing_or_everything():
+    X, y, _ = people()
+    rng = np.random.default_rng(5)
+    by_chance = rng.integers(2, size=3000)
+    with pytest.warns(ft.FairnessWarning, match="tell nothing about the groups"):
+        model = blind().fit(X, y, sensitive_features=by_chance)
+    assert np.abs(model.predict_proba(X) - model.estimator_.predict_proba(X)).max() < 0.1
+    told = np.column_stack((X, by_chance + 0.01 * rng.normal(size=3000)))
+    with pytest.warns(ft.FairnessWarning, match="as if their group were known"):
+        blind(group_estimator=LogisticRegression(C=1e4)).fit(told, y, sensitive_features=by_chance)
+
+
+@pytest.mark.trust
+def test_an_overconfident_group_model_is_calibrated():
+    class Sure(LogisticRegression):
+        def predict_proba(self, X):
+            odds = np.exp(4 * self.decision_function(X))
+            return np.column_stack((1 / (1 + odds), odds / (1 + odds)))
+
+    X, y, group = people()
+    ends = [blind(group_estimator=kind()).fit(X, y, sensitive_features=group) for kind in (Sure, LogisticRegression)]
+    assert ends[0].group_calibration_.factor == pytest.approx(0.25, abs=0.08)
+    one, other = (model.predict_proba(X)[:, 1] for model in ends)
+    assert np.abs(one - other).mean() < 0.01
+
+
+@pytest.mark.trust
+def test_tables_pipelines_sparse_features_and_names():
+    X, y, group = people(600)
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "city": np.where(X[:, 2] > 0, "x", "y")})
+    encoder = make_pipeline(OneHotEncoder(sparse_output=False, min_frequency=10), LOGISTIC)
+    model = ft.BlindRepairClassifier(encoder).fit(table[["city"]], y, sensitive_features=group)  # the same steps
+    assert model.group_estimator_.steps[0][0] == "onehotencoder"
+    assert model.feature_names_in_.tolist() == ["city"]
+    assert model.n_features_in_ == 1
+    assert set(model.predict(table[["city"]])) <= {0, 1}
+    matrix = sparse.csr_array(X)
+    scores = ft.BlindRepairClassifier(LOGISTIC, cv=3).fit(matrix, y, sensitive_features=group).predict_proba(matrix)
+    assert np.isfinite(scores).all()
+    words = np.where(y == 1, "yes", "no")
+    assert set(blind().fit(X, words, sensitive_features=group).predict(X)) == {"no", "yes"}
+
+
+def test_a_frozen_model_is_kept():
+    X, y, group = people(1000)
+    fitted = make_pipeline(StandardScaler(), LOGISTIC).fit(X, y)
+    model = blind(FrozenEstimator(fitted)).fit(X, y, sensitive_features=group)
+    assert model.estimator_ is fitted
+
+
+@pytest.mark.trust
+def test_weights_splitters_and_seeds():
+    X, y, group = people(800)
+    model = blind(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, sensitive_features=group)
+    again = clone(model).fit(X, y, sensitive_features=group)
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+    weights = np.where(np.arange(800) < 400, 1.0, 0.0)
+    weighted = blind().fit(X, y, sensitive_features=group, sample_weight=weights)
+    half = blind().fit(X[:400], y[:400], sensitive_features=group[:400])
+    assert np.abs(weighted.predict_proba(X) - half.predict_proba(X)).mean() < 0.03
+
+
+def test_small_groups_are_pooled_or_left_out():
+    X, y, group = people(1000)
+    group = np.where(np.arange(1000) < 3, "tiny", group.astype(str))
+    with pytest.raises(ValueError, match="fewer than the 5 folds"):
+        blind().fit(X, y, sensitive_features=group)
+    model = blind(small_groups="drop").fit(X, y, sensitive_features=group)
+    assert len(model.groups_) == 2
+    assert model.predict_proba(X).shape == (1000, 2)
+
+
+# ------------------------------------------------------------------------------------------------------- regressor
+
+
+def test_regressor_on_new_rows():
+    X, y, group = numbers()
+    model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, slack=0.0).fit(X, y, sensitive_features=group)
+    new, _, new_group = numbers(seed=1)
+    before, after = model.estimator_.predict(new), model.predict(new)
+    ends = [abs(p[new_group == 1].mean() - p[new_group == 0].mean()) for p in (before, after)]
+    assert ends[1] < 0.15 * ends[0]
+    assert model.report_.disparity < 0.15 * model.report_.disparity_before  # in units of y
+    np.testing.assert_allclose(model.set_params(amount=0.5).predict(new), (before + after) / 2)
+    assert 0.5 < model.score(X, y) < 1.0
+    far = model.set_params(amount=1.0).predict(X[:1] * 100)
+    assert np.isfinite(far).all()
+
+
+def test_units_of_y_do_not_matter():
+    X, y, group = numbers(1000)
+    one, other = (
+        ft.BlindRepairRegressor(LinearRegression(), LOGISTIC).fit(X, unit * y - 7, sensitive_features=group).predict(X)
+        for unit in (1.0, 1000.0)
+    )
+    np.testing.assert_allclose((other + 7) / 1000, one + 7, atol=1e-3 * np.ptp(one))
+
+
+@pytest.mark.trust
+def test_regressor_with_equalized_odds_and_limit():
+    X, y, group = numbers(2500)
+    y = y + 10 * np.random.default_rng(3).normal(size=2500)
+    model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, criterion="equalized_odds", slack=0.0)
+    model.fit(X, y, sensitive_features=group)
+    assert model.report_.disparity < 0.5 * model.report_.disparity_before
+    with pytest.raises(ValueError, match="equal_opportunity"):
+        clone(model).set_params(criterion="equal_opportunity").fit(X, y, sensitive_features=group)
+    model = ft.BlindRepairRegressor(LinearRegression(), LOGISTIC, max_disparity=3.0)
+    assert model.fit(X, y, sensitive_features=group).report_.disparity == pytest.approx(3.0, abs=0.6)
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+
+
+def test_bad_input_is_refused_in_plain_words():
+    X, y, group = people(200)
+    fit = {"sensitive_features": group}
+    with pytest.raises(
+        TypeError, match="group_estimator must be a classifier with predict_proba; got a RidgeClassifier"
+    ):
+        blind(group_estimator=RidgeClassifier()).fit(X, y, **fit)
+    with pytest.raises(TypeError, match="estimator must be a classifier with fit and predict_proba"):
+        blind(RidgeClassifier()).fit(X, y, **fit)
+    with pytest.raises(TypeError, match="estimator must be a regressor"):
+        ft.BlindRepairRegressor(LOGISTIC).fit(X, y, **fit)
+    with pytest.raises(TypeError, match="features alone, and QuantileRepairClassifier needs sensitive_features"):
+        blind(ft.QuantileRepairClassifier(LOGISTIC)).fit(X, y, **fit)
+    with pytest.raises(ValueError, match="needs sensitive_features in fit"):
+        blind().fit(X, y, sensitive_features=None)
+    with pytest.raises(ValueError, match="max_disparity chooses the slack"):
+        blind(slack=0.1, max_disparity=0.1).fit(X, y, **fit)
+    for options in ({"slack": -1.0}, {"slack": "none"}, {"loss": "hinge"}, {"amount": 2.0}, {"criterion": "parity"}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            blind(**options).fit(X, y, **fit)
+    with pytest.raises(ValueError, match="do not overlap"):
+        blind(grouping="each").fit(X, y, sensitive_features={"a": group, "b": group[::-1]})
+    with pytest.raises(ValueError, match="rows"):
+        blind().fit(X, y, sensitive_features=group[:-1])
+    with pytest.raises(ValueError, match="NaN"):
+        blind().fit(np.where(X > 2, np.nan, X), y, **fit)
+    with pytest.raises(ValueError, match="sample_weight"):
+        blind(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(200), **fit)
+
+
+def test_a_model_that_predicts_nan_is_refused():
+    class Broken(DummyClassifier):
+        def predict_proba(self, X):
+            return np.full((len(X), 2), np.nan)
+
+    X, y, group = people(200)
+    with pytest.raises(ValueError, match="group_estimator gives probabilities that are NaN"):
+        blind(group_estimator=Broken()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="estimator predicts"):
+        blind(Broken()).fit(X, y, sensitive_features=group)
+
+
+def test_frontier_along_amount():
+    X, y, group = people(800)
+    curve = ft.frontier(blind(cv=3), X, y, sensitive_features=group, amounts=[0.0, 1.0], cv=2, random_state=0)
+    assert curve.situation == "blind"
+    first, *_, last = curve.table()["strong_pairwise_disparity"]
+    assert last < 0.5 * first
+
+
+@pytest.mark.trust
+def test_no_row_is_kept():
+    """Fitted attributes have as many numbers for 3,000 rows as for 1,500."""
+    sizes = []
+    for n in (1500, 3000):
+        X, y, group = people(n)
+        model = blind(slack=0.0).fit(X, y, sensitive_features=group)
+        arrays = [model.potentials_.nodes, model.potentials_.slopes, model.cells_.shares, model.cells_.priors]
+        sizes.append([array.size for array in arrays])
+        assert model.groups_.n_rows == 0
+    assert sizes[0] == sizes[1]
+
+
+def test_separation_is_what_the_report_measures():
+    X, y, group = people(2000)
+    model = blind(criterion="equalized_odds").fit(X, y, sensitive_features=group)
+    scores = model.estimator_.predict_proba(X)[:, 1]
+    expected = separation_disparity(y, scores, sensitive_features=group)
+    assert model.report_.disparity_before == pytest.approx(expected, rel=0.1)  # out of fold
