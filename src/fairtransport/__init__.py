@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         BlindRepairRegressor,
         QuantileRepair,
         QuantileRepairClassifier,
+        QuantileRepairRegressor,
         TableRepair,
     )
     from fairtransport.selection import Frontier, fit_many, frontier
@@ -41,6 +42,7 @@ __all__ = [
     "Groups",
     "QuantileRepair",
     "QuantileRepairClassifier",
+    "QuantileRepairRegressor",
     "TableRepair",
     "__version__",
     "audit",
@@ -72,6 +74,7 @@ _HOMES = {
     "Groups": "groups",
     "QuantileRepair": "repair",
     "QuantileRepairClassifier": "repair",
+    "QuantileRepairRegressor": "repair",
     "TableRepair": "repair",
     "audit": "auditing",
     "audit_by": "auditing",
@@ -90,6 +93,7 @@ _PACKAGES = frozenset(
     {
         "auditing",
         "boosting",
+        "causal",
         "checks",
         "criteria",
         "datasets",

@@ -48,7 +48,9 @@ def _with_groups(method):
 
     @functools.wraps(method)
     def call(self, X, *args, **options):
-        aware = isinstance(self, ft.QuantileRepairClassifier) or getattr(self, "group_specific", False)
+        aware = isinstance(self, (ft.QuantileRepairClassifier, ft.QuantileRepairRegressor)) or getattr(
+            self, "group_specific", False
+        )
         if "sensitive_features" not in options and (trains or aware):
             options["sensitive_features"] = row_groups(X)
         return method(self, X, *args, **options)

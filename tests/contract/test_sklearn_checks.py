@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -25,7 +25,12 @@ from .grouped import MatrixRepair, groups_from_rows
 # The checks train on a handful of random rows, whose groups are read from their digits: parity is not to be had.
 pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")]
 
-CLASSES = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier, ft.QuantileRepairClassifier)
+CLASSES = (
+    ft.ContinuousTransportClassifier,
+    ft.DiscreteTransportClassifier,
+    ft.QuantileRepairClassifier,
+    ft.QuantileRepairRegressor,
+)
 ESTIMATORS = [
     ft.ContinuousTransportClassifier(parity_weight=1.0),
     ft.ContinuousTransportClassifier(),
@@ -33,6 +38,7 @@ ESTIMATORS = [
     ft.DiscreteTransportClassifier(parity_weight=1.0),
     ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=60, random_state=0)),
     ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1),
+    ft.QuantileRepairRegressor(Ridge(), cv=None, min_group_size=1),
     MatrixRepair(min_group_size=1),
 ]
 ELSEWHERE = "check_array_api_input"  # needs a setting from before SciPy is loaded; see below
@@ -64,6 +70,7 @@ def test_no_check_is_missed(estimator):
     names = [name_of(check) for _, check in estimator_checks_generator(estimator)]
     assert len(names) > 40
     wanted = "check_transformer_general" if hasattr(estimator, "transform") else "check_classifiers_train"
+    wanted = "check_regressors_train" if is_regressor(estimator) else wanted
     assert {"check_sample_weight_equivalence_on_dense_data", wanted} <= set(names)
 
 
@@ -97,6 +104,7 @@ PUBLIC = [
     ft.ContinuousTransportClassifier(),
     ft.DiscreteTransportClassifier(),
     ft.QuantileRepairClassifier(LogisticRegression()),
+    ft.QuantileRepairRegressor(Ridge()),
     ft.QuantileRepair(),
 ]
 WITHOUT_DATA = [

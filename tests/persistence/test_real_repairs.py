@@ -3,6 +3,10 @@
 import numpy as np
 import onnxruntime
 import pytest
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, describe
@@ -81,3 +85,42 @@ def test_a_file_whose_maps_are_beyond_its_range_is_not_loaded(tmp_path):
     path.write_bytes(pack_model(repair, 1)[0])
     with pytest.raises(ModelFileError):
         ft.load(path)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearRegression(), Ridge(2.0, solver="svd"), make_pipeline(StandardScaler(), Ridge(0.5))],
+    ids=str,
+)
+def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
+    rng = np.random.default_rng(0)
+    group = rng.choice(["F", "M"], 1000)
+    X = rng.normal(size=(1000, 3)) + (group == "M")[:, None]
+    y = 50 * (X @ [1.0, 2.0, 3.0]) + rng.normal(size=1000)
+    model = ft.QuantileRepairRegressor(estimator).fit(X, y, sensitive_features=group)
+    model.amount = 0.8
+    far = np.concatenate((X, 50 * X[:5]))
+    groups = np.append(group, group[:5])
+    exact = ft.load(ft.save(model, tmp_path / "exact.ft", people_per_point=1))
+    np.testing.assert_array_equal(
+        exact.predict(far, sensitive_features=groups), model.predict(far, sensitive_features=groups)
+    )
+    again = ft.load(ft.save(model, tmp_path / "model.ft"))
+    assert (again.cv, again.amount) == (5, 0.8)
+    expected = again.predict(far, sensitive_features=groups)
+    session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
+    found = session.run(["prediction"], {"X": far, "sensitive_feature_0": groups})[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)  # skl2onnx may work in single precision
+
+
+def test_onnx_of_a_forest():
+    rng = np.random.default_rng(0)
+    group, X = rng.choice(["F", "M"], 500), rng.normal(size=(500, 3)).astype(np.float32).astype(np.float64)
+    y = X[:, 0] + (group == "M")
+    forest = RandomForestRegressor(5, max_depth=4, random_state=0)
+    model = ft.QuantileRepairRegressor(forest).fit(X, y, sensitive_features=group)
+    session = onnxruntime.InferenceSession(ft.to_onnx(model, people_per_point=1).SerializeToString())
+    found = session.run(["prediction"], {"X": X, "sensitive_feature_0": group})[0]
+    np.testing.assert_allclose(found, model.predict(X, sensitive_features=group), atol=1e-4)
+    with pytest.raises(TypeError, match="RandomForestRegressor"):
+        pack_model(model)

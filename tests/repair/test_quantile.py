@@ -369,7 +369,7 @@ def test_inputs_are_left_alone():
 def test_parameters_clone_repr_and_pickle():
     repair = QuantileRepair("pooled", 0.5, min_group_size=3)
     assert repair.get_params() == {
-        "target": "pooled", "amount": 0.5, "grouping": "crossed", "missing": "error",
+        "target": "pooled", "amount": 0.5, "range": (0.0, 1.0), "grouping": "crossed", "missing": "error",
         "small_groups": "keep", "min_group_size": 3, "stream_half_life": 10_000.0, "new_groups": "error",
         "criterion": "demographic_parity", "stratum_weight": None, "randomize": False, "random_state": 0,
     }  # fmt: skip

@@ -65,11 +65,11 @@ def save(model: Any, path: str | os.PathLike[str], *, people_per_point: int = PE
     ----------
     model : estimator
         `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair`, or `QuantileRepairClassifier`
-        around one of these or of scikit-learn's `LogisticRegression`, alone or in a `Pipeline` with
-        `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`, `OrdinalEncoder` and `SimpleImputer`. These can be saved
-        by themselves, too. `TransportBoostingClassifier`, and `LGBMClassifier` or `XGBClassifier` inside a
-        `QuantileRepairClassifier`, are stored as parameters and the arrays of their trees. Or
-        `fairtransport.tabular.TableModel`, a classifier of raw tables.
+        and `QuantileRepairRegressor` around one of these or of scikit-learn's `LogisticRegression`, `LinearRegression`
+        and `Ridge`, alone or in a `Pipeline` with `ColumnTransformer`, `StandardScaler`, `OneHotEncoder`,
+        `OrdinalEncoder` and `SimpleImputer`. These can be saved by themselves, too. `TransportBoostingClassifier`, and
+        `LGBMClassifier` or `XGBClassifier` inside a `QuantileRepairClassifier`, are stored as parameters and the arrays
+        of their trees. Or `fairtransport.tabular.TableModel`, a classifier of raw tables.
     path : path
         The file, for instance ``"model.ft"``. An existing file is replaced atomically: after a crash, a kill or on a
         full disk, either the old or the new file is complete.

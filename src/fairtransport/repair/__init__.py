@@ -1,4 +1,4 @@
-"""Quantile repair of scores: of arrays, tables, files and streams, and around a classifier."""
+"""Quantile repair of scores: of arrays, tables, files and streams, and around a classifier or a regressor."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.repair._table_repair import TableRepair
@@ -6,6 +6,7 @@ from fairtransport.repair.blind import BlindRepairClassifier, BlindRepairRegress
 from fairtransport.repair.classifier import QuantileRepairClassifier
 from fairtransport.repair.online import OnlineRepairState
 from fairtransport.repair.quantile import QuantileRepair
+from fairtransport.repair.regressor import QuantileRepairRegressor
 
 __all__ = [
     "BlindRepairClassifier",
@@ -13,6 +14,7 @@ __all__ = [
     "OnlineRepairState",
     "QuantileRepair",
     "QuantileRepairClassifier",
+    "QuantileRepairRegressor",
     "TableRepair",
 ]
 

@@ -5,33 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows, positive_scores
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
+from fairtransport._sklearn.estimator_calls import last_step, model_scores, n_rows
 from fairtransport._sklearn.labels import two_classes
 from fairtransport._sklearn.streaming import check_classes
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair._criterion_checks import TrainingLabels, strata_to_repair
+from fairtransport.repair._out_of_fold import fit_and_score, is_fitted
+from fairtransport.repair._repaired_model import RepairedModel
 from fairtransport.repair.group_checks import groups_to_repair
-from fairtransport.repair.quantile import QuantileRepair
-from fairtransport.repair.summary import describe_repair
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.repair.quantile import QuantileRepair
+
 __all__ = ["QuantileRepairClassifier"]
 
 
-class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
     r"""Binary classifier whose probabilities are repaired by one quantile map for each group.
 
     This is demographic parity by postprocessing (DPP); see :class:`QuantileRepair`.
@@ -93,6 +89,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     See Also
     --------
     QuantileRepair : Repairs scores of any origin.
+    QuantileRepairRegressor : Repairs the predictions of a regressor.
 
     Notes
     -----
@@ -158,38 +155,6 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self.stream_half_life = stream_half_life
         self.new_groups = new_groups
 
-    @property
-    def amount(self) -> float:
-        """How much to repair; setting it also changes a fitted repair."""
-        return self.__dict__["amount"]
-
-    @amount.setter
-    def amount(self, amount: float) -> None:
-        repair = vars(self).get("repair_")
-        if repair is not None:
-            repair.amount = check_real(amount, name="amount", most=1.0)
-        self.__dict__["amount"] = amount
-
-    @property
-    def small_groups_(self) -> tuple[Any, ...]:
-        """Labels of the groups without a map of their own."""
-        check_is_fitted(self)
-        return self.repair_.small_groups_
-
-    def _html_repr(self) -> str:
-        groups = self.repair_.groups_ if hasattr(self, "repair_") else None
-        return str(super()._html_repr()) + fitted_summary_html(groups, lambda: describe_repair(self.repair_))
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen in ``fit``."""
-        return int(self.estimator_.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features seen in ``fit``."""
-        return np.asarray(self.estimator_.feature_names_in_)
-
     def fit(
         self,
         X: Any,
@@ -240,8 +205,9 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             randomize=self.randomize,
         )
         self._check_estimator()
-        with config_context(enable_metadata_routing=False):  # weights are passed by step name
-            model, scores = self._model_and_scores(X, labels, classes, weights)
+        if is_fitted(self.estimator) and not np.array_equal(getattr(self.estimator, "classes_", classes), classes):
+            raise ValueError("estimator was fitted on other class labels than those of y.")
+        model, scores = fit_and_score(self.estimator, X, labels, cv=self.cv, weights=weights, classifies=True)
         self.repair_ = self._new_repair().fit(
             scores, positive, sensitive_features=groups, strata=cells, sample_weight=weights
         )
@@ -249,28 +215,20 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         self.classes_ = classes
         return self
 
+    def _new_repair(self) -> QuantileRepair:
+        return self._make_repair(randomize=self.randomize, random_state=self.random_state)
+
     def _check_estimator(self) -> None:
+        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type) and is_regressor(self.estimator):
+            raise TypeError(
+                f"{type(last_step(self.estimator)[1]).__name__} is a regressor; repair its predictions with "
+                "QuantileRepairRegressor."
+            )
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator must have predict_proba; {type(self.estimator).__name__} has none. Wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV, which adds it."
             )
-
-    def _new_repair(self) -> QuantileRepair:
-        return QuantileRepair(
-            self.target,
-            self.amount,
-            criterion=self.criterion,
-            stratum_weight=self.stratum_weight,
-            randomize=self.randomize,
-            random_state=self.random_state,
-            grouping=self.grouping,
-            missing=self.missing,
-            small_groups=self.small_groups,
-            min_group_size=self.min_group_size,
-            stream_half_life=self.stream_half_life,
-            new_groups=self.new_groups,
-        )
 
     def partial_fit(
         self,
@@ -308,7 +266,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         """
         if not hasattr(self, "repair_"):
             self._check_estimator()
-            if not _is_fitted(self.estimator):
+            if not is_fitted(self.estimator):
                 if y is None:
                     raise ValueError(
                         f"{type(self).__name__} has no model yet: pass y, with both classes, in the first call of "
@@ -324,10 +282,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             self.classes_ = np.asarray(self.estimator.classes_)
             return self
         check_classes(classes, self.classes_)
-        scores = model_scores(self.estimator_, X)
-        self.repair_.set_params(stream_half_life=self.stream_half_life, new_groups=self.new_groups)
-        labels = self._batch_labels(y, self.classes_)
-        self.repair_.partial_fit(scores, labels, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        self._learn(X, self._batch_labels(y, self.classes_), sensitive_features, sample_weight)
         return self
 
     def _batch_labels(self, y: Any, classes: ArrayLike) -> NDArray[np.int64] | None:
@@ -338,31 +293,6 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         if not np.isin(labels, known).all():
             raise ValueError("y has labels that the classifier was not fitted with.")
         return (labels == known[1]).astype(np.int64)
-
-    def _model_and_scores(
-        self, X: Any, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """Return the fitted classifier and the scores to compute the maps from."""
-        if _is_fitted(self.estimator):
-            if self.cv is not None:
-                raise ValueError(
-                    "cv needs an estimator that is not fitted, to fit it without the rows it scores. Pass an unfitted "
-                    "one, or set cv=None and fit the repair on rows that the fitted estimator has not seen."
-                )
-            model = self.estimator
-            if not np.array_equal(getattr(model, "classes_", classes), classes):
-                raise ValueError("estimator was fitted on other class labels than those of y.")
-            return model, model_scores(model, X)
-        splits = None if self.cv is None else check_cv(self.cv, labels, classifier=True)
-        model = clone(self.estimator)
-        options = {} if weights is None else {_weight_option(model): weights}
-        model.fit(X, labels, **options)
-        if splits is None:
-            return model, model_scores(model, X)
-        out_of_fold = cross_val_predict(
-            self.estimator, X, labels, cv=splits, method="predict_proba", params=options or None
-        )
-        return model, positive_scores(out_of_fold)
 
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None, expected: bool = False
@@ -384,17 +314,7 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         -------
         ndarray of shape (n, 2)
         """
-        check_is_fitted(self)
-        if sensitive_features is None:
-            raise ValueError(
-                "QuantileRepairClassifier needs sensitive_features at prediction, too: the repair of a score "
-                "depends on the group. Pass sensitive_features=, with the columns used in fit."
-            )
-        scores = model_scores(self.estimator_, X)
-        repaired = self.repair_.transform(
-            scores, sensitive_features=sensitive_features, strata=strata, keys=keys, expected=expected
-        )
-        positive = np.asarray(repaired).ravel()
+        positive = self._repaired(X, sensitive_features, strata, keys=keys, expected=expected)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None) -> NDArray[Any]:
@@ -418,25 +338,4 @@ class QuantileRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        if hasattr(self.estimator, "__sklearn_tags__"):  # it takes what the classifier takes
-            tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _weight_option(model: Any) -> str:
-    """Return the name under which ``fit`` takes weights; a pipeline takes them for its last step."""
-    prefix, last = last_step(model)
-    if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(
-            f"{type(last).__name__} cannot be fitted with sample_weight. Fit it first, and pass it fitted: then "
-            "the weights are used for the repair only."
-        )
-    return f"{prefix}sample_weight"

@@ -21,10 +21,11 @@ from fairtransport.persistence.onnx._operators import (
     add_linear,
     add_mixture,
     add_repair,
+    as_vector,
     require_range,
 )
 from fairtransport.persistence.onnx._sklearn_models import Front, front_of
-from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.storage import unpack_container
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     ----------
     model : estimator
         `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, a `Pipeline` that ends in one of them,
-        `QuantileRepair`, or `QuantileRepairClassifier` around any classifier or pipeline that skl2onnx converts.
+        `QuantileRepair`, or `QuantileRepairClassifier` and `QuantileRepairRegressor` around any model or pipeline that
+        skl2onnx converts.
     X : table, optional
         Some rows of the features, for pipelines that begin with the columns of a table: the graph then has an input for
         each column, of text or of doubles. Only names and types are read. Matrices need none.
@@ -55,8 +57,8 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
         ``onnx.save(made, "model.onnx")`` writes it. Inputs: ``X``, doubles, of shape (n, n_features), or one of
         shape (n, 1) for each column of a table, or ``scores`` for a `QuantileRepair`, doubles of shape (n,). Where the
         group is needed, one more for each sensitive column, under its name, of shape (n,): text if the column was
-        text in ``fit``, int64 if it had integers or booleans. Outputs: ``label`` and ``probabilities``, or
-        ``repaired``.
+        text in ``fit``, int64 if it had integers or booleans. Outputs: ``label`` and ``probabilities``, ``prediction``
+        of a regressor, or ``repaired``.
 
     Raises
     ------
@@ -105,12 +107,19 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
             scores = front.begin(graph)
         add_classes(graph, _repaired(graph, scores, repair), model.classes_)
         return _finished(graph, front, repair.groups_)
+    if isinstance(model, QuantileRepairRegressor):
+        repair = _summed_up(model.repair_, people_per_point)
+        front = front_of(model.estimator_, X, classifier=False)
+        repaired = _repaired(graph, as_vector(graph, front.begin(graph)), repair)
+        graph.output(graph.add("Identity", repaired, output="prediction"), "DOUBLE", None)
+        return _finished(graph, front, repair.groups_)
     if not _is_linear(model):
         last = model[-1] if isinstance(model, Pipeline) else model
         raise TypeError(
             f"A {type(last).__name__}{' behind other steps' if last is not model else ''} cannot be exported by "
-            "to_onnx. The transport classifiers can, alone or at the end of a Pipeline, and so can QuantileRepair and "
-            "QuantileRepairClassifier, with the pipeline inside. For models of scikit-learn use skl2onnx."
+            "to_onnx. The transport classifiers can, alone or at the end of a Pipeline, and so can QuantileRepair, "
+            "QuantileRepairClassifier and QuantileRepairRegressor, with the pipeline inside. For models of "
+            "scikit-learn use skl2onnx."
         )
     front, scores = _linear_scores(graph, model, X)
     last = model[-1] if isinstance(model, Pipeline) else model

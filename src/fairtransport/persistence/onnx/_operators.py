@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.transport.line import QuantileMap
 
-__all__ = ["add_classes", "add_group_codes", "add_linear", "add_mixture", "add_repair", "require_range"]
+__all__ = ["add_classes", "add_group_codes", "add_linear", "add_mixture", "add_repair", "as_vector", "require_range"]
 
 _MOST_COMBINATIONS = 1 << 20
 
@@ -80,9 +80,9 @@ def add_linear(graph: Graph, features: str, coef: NDArray[Any], intercept: NDArr
     weights, shift = (np.asarray(one, dtype=np.float64) for one in (coef, intercept))
     logits = graph.add("Add", graph.add("MatMul", features, graph.constant(weights.T.copy())), graph.constant(shift))
     if codes is None:
-        return _vector(graph, graph.add("Sigmoid", logits))
+        return as_vector(graph, graph.add("Sigmoid", logits))
     column = graph.add("Unsqueeze", codes, graph.constant(np.array([1], dtype=np.int64)))
-    return _vector(graph, graph.add("Sigmoid", graph.add("GatherElements", logits, column, axis=1)))
+    return as_vector(graph, graph.add("Sigmoid", graph.add("GatherElements", logits, column, axis=1)))
 
 
 def add_mixture(graph: Graph, first: str, second: str, amount: float) -> str:
@@ -170,5 +170,6 @@ def _class_table(classes: NDArray[Any]) -> tuple[NDArray[Any], str]:
     raise ValueError("The two classes cannot be exported: ONNX has numbers and text, and these labels are neither.")
 
 
-def _vector(graph: Graph, column: str) -> str:
+def as_vector(graph: Graph, column: str) -> str:
+    """Return a matrix of one column as a vector."""
     return graph.add("Reshape", column, graph.constant(np.array([-1], dtype=np.int64)))

@@ -66,7 +66,7 @@ class Front:
 
 
 def front_of(part: Any, X: Any, *, classifier: bool) -> Front:
-    """Convert a transformer or a classifier of scikit-learn."""
+    """Convert a transformer, a classifier or a regressor of scikit-learn."""
     skl2onnx = load_extra("skl2onnx")
     options = {id(part): {"zipmap": False}} if classifier else None
     types = _types_of(part, X)
@@ -85,9 +85,19 @@ def front_of(part: Any, X: Any, *, classifier: bool) -> Front:
     for domain in OPSETS.keys() - declared:
         made.opset_import.add(domain=domain, version=OPSETS[domain])
     made.ir_version = 8
+    _declare_singles(made)
     made = load_extra("onnx.compose").add_prefix(made, "sk_", rename_inputs=False)
     names = [one.name for one in made.graph.output]
     return Front(made, (), names[1] if classifier else names[0], classifier)
+
+
+def _declare_singles(made: Any) -> None:
+    """Declare the output of regression trees as what it is, floats of 32 bits; skl2onnx declares that of the input."""
+    single = load_extra("onnx").TensorProto.FLOAT
+    trees = {name for node in made.graph.node if node.op_type == "TreeEnsembleRegressor" for name in node.output}
+    for output in made.graph.output:
+        if output.name in trees:
+            output.type.tensor_type.elem_type = single
 
 
 def _refusals() -> tuple[type[Exception], ...]:
@@ -97,6 +107,7 @@ def _refusals() -> tuple[type[Exception], ...]:
         errors.MissingConverter,
         RuntimeError,
         NotImplementedError,
+        AttributeError,
         TypeError,
         ValueError,
     )

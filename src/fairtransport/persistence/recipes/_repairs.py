@@ -126,6 +126,10 @@ def _is_consistent_classifier(model: Any) -> bool:
     return hasattr(model.repair_, "maps_") and hasattr(model.estimator_, "predict_proba") and model.classes_.size == 2
 
 
+def _is_consistent_regressor(model: Any) -> bool:
+    return hasattr(model.repair_, "maps_") and model.repair_.extrapolates and hasattr(model.estimator_, "predict")
+
+
 def _is_rows_of_map(value: Any) -> bool:
     return bool(number_array(1)(value) and value.dtype.kind == "i" and (value >= 0).all() and value.any())
 
@@ -254,6 +258,21 @@ RECIPES = (
             "estimator": is_estimator,
         },
         is_consistent=_is_consistent_classifier,
+        summarize=summarize_target,
+    ),
+    Recipe(
+        "fairtransport.QuantileRepairRegressor",
+        attributes={
+            "estimator_": lambda value: hasattr(value, "predict"),
+            "repair_": lambda value: type(value).__name__ == "QuantileRepair",
+        },
+        required=("estimator_", "repair_"),
+        params={
+            **{name: check for name, check in _PARAMS.items() if name not in {"randomize", "random_state"}},
+            "cv": any_of(is_none, count_up_to(1000), _is_splitter),
+            "estimator": is_estimator,
+        },
+        is_consistent=_is_consistent_regressor,
         summarize=summarize_target,
     ),
 )

@@ -1,4 +1,4 @@
-"""Recipes of scikit-learn's logistic regression and preprocessing.
+"""Recipes of scikit-learn's linear models and preprocessing.
 
 Every attribute is listed by name. An estimator with another one, of a later version of scikit-learn for instance, is
 refused when it is saved, not when it is needed.
@@ -19,6 +19,7 @@ from fairtransport.persistence.recipes._checks import (
     is_bool,
     is_count,
     is_estimator,
+    is_finite,
     is_none,
     is_number,
     is_plain,
@@ -61,6 +62,10 @@ def _is_consistent_logistic(made: Any) -> bool:
     return made.coef_.shape == (n_rows, made.n_features_in_) and made.intercept_.shape in {(n_rows,), (1,)}
 
 
+def _is_consistent_regression(made: Any) -> bool:
+    return made.coef_.shape == (made.n_features_in_,) and np.ndim(made.intercept_) == 0
+
+
 def _is_cell_type(value: Any) -> bool:
     return isinstance(value, np.dtype) and value.kind in "biufOU"
 
@@ -76,6 +81,11 @@ _ENCODER = {
     "categories_": list_of(label_array(1)),
 }
 
+_REGRESSION = {
+    **FEATURE_NAMES,
+    "coef_": number_array(1),
+    "intercept_": any_of(is_finite, one_of(0), number_array(0)),
+}
 _SPLITTER = {"n_splits": count_up_to(1000), "random_state": is_seed, "shuffle": is_bool}
 _OF_ORDINALS = {"encoded_missing_value", "unknown_value"}
 
@@ -109,6 +119,30 @@ RECIPES = (
         },
         not_stored=("n_jobs", "verbose"),
         is_consistent=_is_consistent_logistic,
+    ),
+    Recipe(
+        "sklearn.linear_model.LinearRegression",
+        attributes={**_REGRESSION, "rank_": is_count, "singular_": number_array(1)},
+        required=("coef_", "intercept_", "n_features_in_"),
+        params={"copy_X": is_bool, "fit_intercept": is_bool, "positive": is_bool, "tol": _AMOUNT},
+        not_stored=("n_jobs",),
+        is_consistent=_is_consistent_regression,
+    ),
+    Recipe(
+        "sklearn.linear_model.Ridge",
+        attributes={**_REGRESSION, "n_iter_": _REALS_OR_NONE, "solver_": is_word},
+        required=("coef_", "intercept_", "n_features_in_"),
+        params={
+            "alpha": _AMOUNT,
+            "copy_X": is_bool,
+            "fit_intercept": is_bool,
+            "max_iter": any_of(is_none, count_up_to(1_000_000_000)),
+            "positive": is_bool,
+            "random_state": is_seed,
+            "solver": is_word,
+            "tol": _AMOUNT,
+        },
+        is_consistent=_is_consistent_regression,
     ),
     Recipe(
         "sklearn.preprocessing.StandardScaler",

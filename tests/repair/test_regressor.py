@@ -1,0 +1,220 @@
+"""The regressor with a repair: any base model, out-of-fold maps, units of y, and what it refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ks_2samp
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import fairtransport as ft
+from fairtransport.metrics import kolmogorov_smirnov_disparity
+
+
+def people(seed=0, n=1200):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 3)) * (1 + 0.5 * group[:, None]) + group[:, None] * [1.0, 0.0, 0.0]
+    y = X @ [1.0, 1.0, 0.5] + rng.normal(size=n)
+    return X, y, np.array(["a", "b"])[group]
+
+
+def test_linear_predictions_are_the_aware_optimum_of_their_groups():
+    """Predictions of two Gaussian groups: the repaired ones have the mean of the means and of the deviations."""
+    X, y, group = people(n=20_000)
+    model = ft.QuantileRepairRegressor(LinearRegression(), cv=None).fit(X, y, sensitive_features=group)
+    raw, repaired = model.estimator_.predict(X), model.predict(X, sensitive_features=group)
+    shares = np.array([np.mean(group == g) for g in "ab"])
+    means, deviations = (np.array([f(raw[group == g]) for g in "ab"]) for f in (np.mean, np.std))
+    for g, mean, deviation in zip("ab", means, deviations, strict=True):
+        rows = (group == g) & (np.abs(raw - raw.mean()) < 2 * raw.std())
+        expected = shares @ means + shares @ deviations * (raw[rows] - mean) / deviation
+        assert np.abs(repaired[rows] - expected).mean() < 0.02 * raw.std()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Ridge(),
+        make_pipeline(StandardScaler(), LinearRegression()),
+        KNeighborsRegressor(),
+        DecisionTreeRegressor(min_samples_leaf=5, random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_new_rows_are_as_close_as_chance_allows(estimator):
+    X, y, group = people()
+    new, _, new_group = people(1)
+    model = ft.QuantileRepairRegressor(estimator).fit(X, y, sensitive_features=group)
+    raw, repaired = model.estimator_.predict(new), model.predict(new, sensitive_features=new_group)
+    before, after = (ks_2samp(*(x[new_group == g] for g in "ab")).statistic for x in (raw, repaired))
+    assert before > 0.2
+    assert after < 0.11  # the 95 % quantile of two samples of 600 rows is .08, and the maps have noise, too
+
+
+def test_maps_are_those_of_out_of_fold_predictions_whatever_the_order_of_rows():
+    X, y, group = people()
+    order = np.argsort(y)  # sorted rows would make folds that extrapolate
+    X, y, group = X[order], y[order], group[order]
+    forest = RandomForestRegressor(20, random_state=0)
+    model = ft.QuantileRepairRegressor(forest, cv=4).fit(X, y, sensitive_features=group)
+    scores = cross_val_predict(forest, X, y, cv=KFold(4, shuffle=True, random_state=0))
+    repair = ft.QuantileRepair(range="learned").fit(scores, sensitive_features=group)
+    expected = repair.transform(forest.fit(X, y).predict(X), sensitive_features=group)
+    np.testing.assert_allclose(model.predict(X, sensitive_features=group), expected)
+    splits = list(KFold(3).split(X))
+    by_hand = ft.QuantileRepairRegressor(Ridge(), cv=splits).fit(X, y, sensitive_features=group)
+    own = ft.QuantileRepairRegressor(Ridge(), cv=KFold(3)).fit(X, y, sensitive_features=group)
+    np.testing.assert_array_equal(*(one.predict(X, sensitive_features=group) for one in (by_hand, own)))
+
+
+def test_the_model_follows_the_units_of_y():
+    X, y, group = people()
+    before = ft.QuantileRepairRegressor(LinearRegression()).fit(X, y, sensitive_features=group)
+    after = ft.QuantileRepairRegressor(LinearRegression()).fit(X, 1000 * y + 5, sensitive_features=group)
+    far = np.concatenate((X, 100 * X[:10]))
+    groups = np.append(group, group[:10])
+    expected = 1000 * before.predict(far, sensitive_features=groups) + 5
+    np.testing.assert_allclose(after.predict(far, sensitive_features=groups), expected, rtol=1e-9)
+
+
+def test_amount_may_be_set_after_fit_and_leads_from_the_model_to_parity():
+    X, y, group = people()
+    model = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group)
+    raw, full = model.estimator_.predict(X), model.predict(X, sensitive_features=group)
+    for amount in (0.0, 0.3):
+        model.amount = amount
+        np.testing.assert_allclose(
+            model.predict(X, sensitive_features=group), (1 - amount) * raw + amount * full, atol=1e-12
+        )
+    with pytest.raises(ValueError, match="amount"):
+        model.amount = 2.0
+    assert clone(model).amount == 0.3
+
+
+def test_a_fitted_regressor_is_used_as_it_is():
+    X, y, group = people()
+    fitted = Ridge().fit(X[:600], y[:600])
+    with pytest.raises(ValueError, match="cv needs an estimator that is not fitted"):
+        ft.QuantileRepairRegressor(fitted).fit(X[600:], y[600:], sensitive_features=group[600:])
+    model = ft.QuantileRepairRegressor(fitted, cv=None).fit(X[600:], y[600:], sensitive_features=group[600:])
+    assert model.estimator_ is fitted
+    disparity = kolmogorov_smirnov_disparity(
+        model.predict(X[600:], sensitive_features=group[600:]), sensitive_features=group[600:]
+    )
+    assert disparity < 0.02
+
+
+def test_weights_serve_the_regressor_and_the_repair():
+    X, y, group = people(n=300)
+    weights = np.random.default_rng(2).integers(0, 3, 300)
+    copies = np.repeat(np.arange(300), weights)
+    weighted = ft.QuantileRepairRegressor(make_pipeline(StandardScaler(), Ridge()), cv=None)
+    weighted.set_params(estimator=Ridge()).fit(X, y, sensitive_features=group, sample_weight=weights)
+    copied = ft.QuantileRepairRegressor(Ridge(), cv=None).fit(X[copies], y[copies], sensitive_features=group[copies])
+    np.testing.assert_allclose(
+        weighted.predict(X, sensitive_features=group), copied.predict(X, sensitive_features=group), rtol=1e-9
+    )
+    with pytest.raises(ValueError, match="cannot be fitted with sample_weight"):
+        ft.QuantileRepairRegressor(KNeighborsRegressor()).fit(X, y, sensitive_features=group, sample_weight=weights)
+
+
+def test_criteria_and_strata():
+    X, y, group = people()
+    region = np.random.default_rng(3).choice(["north", "south"], y.size)
+    odds = ft.QuantileRepairRegressor(Ridge(), criterion="equalized_odds").fit(X, y, sensitive_features=group)
+    assert odds.score(X, y, sensitive_features=group) > 0.5
+    within = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group, strata=region)
+    moved = within.predict(X, sensitive_features=group, strata=region)
+    for name in ("north", "south"):
+        inside = region == name
+        assert kolmogorov_smirnov_disparity(moved[inside], sensitive_features=group[inside]) < 0.06
+    with pytest.raises(ValueError, match="pass strata"):
+        within.predict(X, sensitive_features=group)
+
+
+def test_tables_keep_their_columns():
+    X, y, group = people(n=400)
+    table = pd.DataFrame(X, columns=["age", "hours", "debt"])
+    model = ft.QuantileRepairRegressor(Ridge()).fit(table, y, sensitive_features=pd.Series(group, name="sex"))
+    assert list(model.feature_names_in_) == ["age", "hours", "debt"]
+    assert model.n_features_in_ == 3
+    moved = model.predict(table, sensitive_features={"sex": group})
+    np.testing.assert_array_equal(moved, model.predict(table, sensitive_features=group))
+
+
+def test_a_stream_moves_the_maps_and_not_the_model():
+    X, y, group = people(n=2000)
+    model = ft.QuantileRepairRegressor(Ridge(), stream_half_life=300).fit(X, y, sensitive_features=group)
+    drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
+    before = model.predict(drifted, sensitive_features=group)
+    coef = model.estimator_.coef_.copy()
+    for rows in np.array_split(np.arange(2000), 10):
+        model.partial_fit(drifted[rows], sensitive_features=group[rows])
+    after = model.predict(drifted, sensitive_features=group)
+    np.testing.assert_array_equal(model.estimator_.coef_, coef)
+    distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
+    assert distances[1] < 0.25 * distances[0]
+    begun = ft.QuantileRepairRegressor(Ridge().fit(X, y), cv=None).partial_fit(X, sensitive_features=group)
+    assert begun.repair_.grid_.n_bins == 4096
+    first = ft.QuantileRepairRegressor(Ridge()).partial_fit(X, y, sensitive_features=group)
+    assert first.repair_.grid_ is None
+    with pytest.raises(ValueError, match="has no model yet: pass y"):
+        ft.QuantileRepairRegressor(Ridge()).partial_fit(X, sensitive_features=group)
+    with pytest.raises(ValueError, match="for demographic parity"):
+        ft.QuantileRepairRegressor(Ridge(), criterion="equalized_odds").partial_fit(X, y, sensitive_features=group)
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+
+
+def test_the_other_kind_of_model_is_named():
+    X, y, group = people(n=100)
+    for wrong in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
+        with pytest.raises(TypeError, match=r"LogisticRegression is a classifier.*QuantileRepairClassifier"):
+            ft.QuantileRepairRegressor(wrong).fit(X, y, sensitive_features=group)
+    for wrong in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        with pytest.raises(TypeError, match=r"Ridge is a regressor.*QuantileRepairRegressor"):
+            ft.QuantileRepairClassifier(wrong).fit(X, y > 0, sensitive_features=group)
+    with pytest.raises(TypeError, match="StandardScaler has none"):
+        ft.QuantileRepairRegressor(StandardScaler()).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: np.append(y[1:], np.nan), "y has 1 missing"),
+        (lambda y: np.append(y[1:], np.inf), "y has 1 infinite"),
+        (lambda y: np.full(y.size, 3.0), "the same value in every row"),
+        (lambda y: np.where(y > 0, "yes", "no"), "not numbers"),
+        (lambda y: y[:-1], "y has 99 rows"),
+        (lambda y: np.column_stack((y, y)), "shape"),
+    ],
+)
+def test_y_that_cannot_be_used_raises(change, message):
+    X, y, group = people(n=100)
+    with pytest.raises(ValueError, match=message):
+        ft.QuantileRepairRegressor(Ridge()).fit(X, change(y), sensitive_features=group)
+
+
+def test_other_input_that_cannot_be_used_raises():
+    X, y, group = people(n=200)
+    with pytest.raises(ValueError, match="which a regression does not have"):
+        ft.QuantileRepairRegressor(Ridge(), criterion="equal_opportunity").fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="scores are equal, so there is nothing to repair"):
+        ft.QuantileRepairRegressor(DummyRegressor(), cv=None).fit(X, y, sensitive_features=group)
+    with pytest.raises(NotFittedError):
+        ft.QuantileRepairRegressor(Ridge()).predict(X, sensitive_features=group)
+    model = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="needs sensitive_features at prediction"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="none of the 2 known groups"):
+        model.predict(X[:1], sensitive_features=["c"])
