@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
     from fairtransport.groups import Groups, make_groups
-    from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+    from fairtransport.linear import (
+        ContinuousTransportClassifier,
+        ContinuousTransportRegressor,
+        DiscreteTransportClassifier,
+        DiscreteTransportRegressor,
+    )
     from fairtransport.persistence import load, save, sign
     from fairtransport.persistence.onnx import to_onnx
     from fairtransport.repair import (
@@ -36,7 +41,9 @@ __all__ = [
     "BlindRepairClassifier",
     "BlindRepairRegressor",
     "ContinuousTransportClassifier",
+    "ContinuousTransportRegressor",
     "DiscreteTransportClassifier",
+    "DiscreteTransportRegressor",
     "FairnessWarning",
     "Frontier",
     "Groups",
@@ -68,7 +75,9 @@ _HOMES = {
     "BlindRepairClassifier": "repair",
     "BlindRepairRegressor": "repair",
     "ContinuousTransportClassifier": "linear",
+    "ContinuousTransportRegressor": "linear",
     "DiscreteTransportClassifier": "linear",
+    "DiscreteTransportRegressor": "linear",
     "FairnessWarning": "_warnings",
     "Frontier": "selection",
     "Groups": "groups",

@@ -30,6 +30,7 @@ __all__ = [
     "STRATUM_WEIGHTS",
     "Strata",
     "count_ranges",
+    "cross_strata",
     "make_strata",
     "stratum_weights",
 ]
@@ -194,6 +195,22 @@ def make_strata(strata: Any, *, n_groups: int = 2, max_strata: int = 1000) -> St
     return Strata(_crossed(_cut(columns, cuts), max_strata), cuts)
 
 
+def cross_strata(first: Strata, second: Strata) -> Strata:
+    """Return the combinations of two strata that occur; the columns of the first come first.
+
+    Examples
+    --------
+    >>> both = cross_strata(make_strata({"job": ["a", "b", "a"]}), make_strata({"children": [0, 1, 0]}))
+    >>> both.names, both.codes.tolist()
+    (('a, 0', 'b, 1'), [0, 1, 0])
+    """
+    shared = sorted(set(first.columns) & set(second.columns))
+    if shared:
+        raise ValueError(f"strata must not have a column named {shared[0]!r}: there is one already.")
+    columns = {**_value_columns(first), **_value_columns(second)}
+    return Strata(_crossed(columns, max(1, first.n_rows)), (*first.cuts, *second.cuts))
+
+
 def count_ranges(n_rows: int, n_groups: int, *, n_cut: int = 1, n_others: int = 1) -> int:
     """Return the number of ranges into which each of several columns of numbers is cut.
 
@@ -253,6 +270,17 @@ def stratum_weights(
         of_label = np.array([-1 if label is None else label for label in labels])
         weights = mass / np.array([mass[of_label == label].sum() for label in of_label])
     return np.asarray(weights / weights.sum())
+
+
+def _value_columns(strata: Strata) -> dict[str, Any]:
+    """Return the value of each row in each column, or the number of its range."""
+    labels = strata.cells.labels if len(strata.columns) > 1 else [(label,) for label in strata.cells.labels]
+    columns = {}
+    for number, name in enumerate(strata.columns):
+        values = np.empty(len(labels), dtype=object)
+        values[:] = [label[number] for label in labels]  # type: ignore[index]
+        columns[name] = values[strata.codes]
+    return columns
 
 
 def _crossed(columns: dict[str, Any], max_strata: int) -> Groups:

@@ -8,6 +8,7 @@ import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
 from fairtransport.linear import SgdSettings
 from fairtransport.linear.solvers._lbfgs import LbfgsResult
+from fairtransport.linear.responses import BinaryResponse
 from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
 from fairtransport.linear.training._outcome import Notice, notices_of_losses
 from fairtransport.linear.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
@@ -366,7 +367,7 @@ def test_standardized_scores_are_not_squeezed():
 
 def test_a_constant_model_is_called_constant():
     figures = {"spread": (0.2, 0.0001), "auc": (0.8, 0.5), "disparity": (0.4, 0.0), "rank_disparity": (0.4, 0.3)}
-    notice = notices_of_losses(0.9, figures, 5.0)
+    notice = notices_of_losses(0.9, figures, 5.0, BinaryResponse(np.array([0, 1])))
     assert notice.text == "the scores are nearly constant"
     ((message, category),) = notice.warnings
     assert category is FairnessWarning
@@ -375,7 +376,7 @@ def test_a_constant_model_is_called_constant():
 
 def test_a_gain_in_order_is_no_reason_to_warn():
     figures = {"spread": (0.2, 0.1), "auc": (0.8, 0.7), "disparity": (0.4, 0.1), "rank_disparity": (0.4, 0.1)}
-    assert notices_of_losses(0.9, figures, 5.0) == Notice()
+    assert notices_of_losses(0.9, figures, 5.0, BinaryResponse(np.array([0, 1]))) == Notice()
 
 
 # ------------------------------------------------------------------------------ bad input
@@ -427,7 +428,7 @@ def test_auc_is_that_of_scikit_learn():
     scores, weights = np.round(rng.random(500) + 0.3 * labels, 2), rng.random(500)
     shares = weights / weights.sum()
     pairs = Comparisons.of_cells(500, [np.arange(250), np.arange(250, 500)], [(0, 1)], row_weights=weights)
-    auc = ScoreEvaluator(labels, shares, pairs, scores).auc(scores)
+    auc = ScoreEvaluator(BinaryResponse(np.array([0, 1])), labels, shares, pairs, scores).quality(scores)
     assert auc == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-12)
 
 

@@ -13,6 +13,7 @@ from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassi
 from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
+from fairtransport.linear.responses import BinaryResponse
 from fairtransport.linear.training._data import TrainingData
 from fairtransport.linear.training._problem import build_problem
 from fairtransport.penalties import ChanceTerm
@@ -157,7 +158,7 @@ def test_the_gradient_is_that_of_finite_differences(cls, criterion, target, scal
     """With equalized odds, and with sixty strata, of which what chance adds is left out."""
     strata = None if criterion == "equalized_odds" else make_strata(np.arange(600) % 60)
     model = cls(criterion=criterion, target=target, scale=scale)
-    data = TrainingData(X[:600], Y[:600], np.array([0, 1]), make_groups(G[:600]), strata=strata)
+    data = TrainingData(X[:600], Y[:600], BinaryResponse(np.array([0, 1])), make_groups(G[:600]), strata=strata)
     problem = build_problem(data, model._options())
     solver = problem.solver()
     assert (solver.chance is None) == (criterion == "equalized_odds")

@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.solvers._lbfgs import LbfgsSolver
-from fairtransport.linear.solvers._logistic_problem import LogisticProblem, canonical_order
+from fairtransport.linear.solvers._linear_problem import LinearProblem, canonical_order
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.penalties import Comparisons, DiscretePenalty
 
@@ -232,14 +233,18 @@ def test_groups_may_overlap(cls):
         fitted(cls, features, groups=frame, grouping="each", group_specific=True)
 
 
-def test_the_gradient_of_the_whole_objective():
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_gradient_of_the_whole_objective(loss):
     rng = np.random.default_rng(0)
-    rows, labels = rng.normal(size=(60, 3)), rng.integers(2, size=60).astype(float)
+    rows = rng.normal(size=(60, 3))
+    outcomes = rng.integers(2, size=60).astype(float) if loss.name == "logistic" else rng.normal(size=60)
     cells = [np.arange(20), np.arange(20, 50)]
     comparisons = Comparisons.of_cells(60, cells, [(0, 1)])
     own = {"n_groups": 2, "center": rng.normal(size=4)}
     for parts, how in (((rows,), {}), ((rows[:20], rows[20:50], rows[50:]), own)):
-        problem = LogisticProblem(parts, labels, np.full(60, 1 / 60), np.full(3, 0.1), has_intercept=True, **how)
+        problem = LinearProblem(
+            parts, loss, outcomes, np.full(60, 1 / 60), np.full(3, 0.1), has_intercept=True, **how
+        )
         theta = rng.normal(size=problem.shape)
         solver = LbfgsSolver(
             problem, DiscretePenalty(n_slices=20), comparisons, initial=theta, unit=0.7, tol=1e-4, max_iter=10

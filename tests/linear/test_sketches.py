@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from fairtransport import make_groups
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.online.sketches import POINTS, Sketches
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.logistic import sigmoid
+
+LOGISTIC = LOSSES["logistic"]
 
 
 def rows(n=4000, seed=0):
@@ -18,7 +21,7 @@ def rows(n=4000, seed=0):
 
 def sketched(X, groups, theta, half_life=np.inf):
     mass = np.ones(len(X))
-    return Sketches.empty(2, 3).seen(X, X @ theta[:-1] + theta[-1], groups.rows, mass, half_life)
+    return Sketches.empty(2, 3).seen(X, X @ theta[:-1] + theta[-1], groups.rows, mass, half_life, LOGISTIC)
 
 
 def distance(points, values):
@@ -32,15 +35,15 @@ def test_moments_and_quantiles_are_those_of_the_rows():
     whole = sketched(X, groups, theta)
     parts = Sketches.empty(2, 3)
     for some in np.array_split(np.arange(4000), [1, 2, 50, 51, 700]):
-        parts = parts.seen(X[some], logits[some], groups.select(some).rows, np.ones(len(some)), np.inf)
+        parts = parts.seen(X[some], logits[some], groups.select(some).rows, np.ones(len(some)), np.inf, LOGISTIC)
     for sketches in (whole, parts):
         for a, own in enumerate(groups.rows):
             np.testing.assert_allclose(sketches.means[a], X[own].mean(axis=0))
-            np.testing.assert_allclose(sketches.logits[a], logits[own].mean())
+            np.testing.assert_allclose(sketches.centers[a], logits[own].mean())
             np.testing.assert_allclose(sketches.variances[a], logits[own].var())
             covariance = np.cov(np.column_stack((X[own], logits[own])).T, bias=True)[-1, :-1]
             np.testing.assert_allclose(sketches.slants[a], covariance, atol=1e-12)
-            assert distance(sketches.scores()[a], sigmoid(logits[own])) < 0.005  # 64 points
+            assert distance(sigmoid(sketches.points())[a], sigmoid(logits[own])) < 0.005  # 64 points
             assert sketches.masses[a].sum() == pytest.approx(own.size)
 
 
@@ -56,10 +59,10 @@ def test_sketches_follow_theta_as_the_rows_do(kind, left):
     again, stale = sketched(X, groups, theta), sketched(X, groups, first)
     for a, own in enumerate(groups.rows):
         true = sigmoid(X[own] @ theta[:-1] + theta[-1])
-        far = distance(stale.scores()[a], true)
+        far = distance(sigmoid(stale.points())[a], true)
         assert far > 0.05
-        assert distance(sketches.scores()[a], true) < left * far
-    np.testing.assert_allclose(sketches.logits, again.logits)
+        assert distance(sigmoid(sketches.points())[a], true) < left * far
+    np.testing.assert_allclose(sketches.centers, again.centers)
 
 
 def test_gradients_are_those_of_the_rows():
@@ -85,12 +88,12 @@ def test_a_change_of_the_world_ends_the_memory_and_chance_does_not():
     for _ in range(200):  # nothing changes
         X, groups = rng.normal(size=(10, 3)), make_groups(["a"] * 5 + ["b"] * 5)
         before = sketches.masses.sum(axis=1)
-        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0)
+        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, LOGISTIC)
         dropped += np.count_nonzero(sketches.masses.sum(axis=1) < 0.8 * before)
     assert dropped <= 2
     for _ in range(15):  # group a does
         X, groups = rng.normal(size=(10, 3)) + np.repeat([[1.5], [0.0]], 5, axis=0), make_groups(["a"] * 5 + ["b"] * 5)
-        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0)
+        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, LOGISTIC)
     weight = sketches.masses.sum(axis=1)
     assert weight[0] < 0.2 * start[0]
     assert weight[1] > 0.5 * start[1]

@@ -38,6 +38,8 @@ def resolve_group_target(
     groups: Groups,
     weights: NDArray[np.float64] | None,
     stratum: ComparedStratum | None = None,
+    *,
+    score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> Sample:
     """Return the distribution that a ``target`` names, for groups with these scores.
 
@@ -50,6 +52,8 @@ def resolve_group_target(
     weights : ndarray of shape (n_rows,) or None
     stratum : ComparedStratum, optional
         Use only the rows of this stratum.
+    score_range : pair of float or None, default (0, 1)
+        Range within which scores that are the target must lie; None for any.
 
     Returns
     -------
@@ -76,4 +80,5 @@ def resolve_group_target(
         labels=[groups.labels[group] for group in members],
         names=[groups.names[group] for group in members],
         everyone=sample(everyone),
+        score_range=score_range,
     )

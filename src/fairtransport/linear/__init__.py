@@ -1,12 +1,22 @@
 """Linear models trained towards demographic parity: continuous (COT) and discrete (DOT) optimal transport."""
 
 from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.linear._continuous_regressor import ContinuousTransportRegressor
 from fairtransport.linear._discrete import DiscreteTransportClassifier
+from fairtransport.linear._discrete_regressor import DiscreteTransportRegressor
 from fairtransport.linear.continuous import ContinuousTransportClassifier
 from fairtransport.linear.duals import Duals
 from fairtransport.linear.solvers._sgd import Trainer
 from fairtransport.linear.solvers.settings import SgdSettings
 
-__all__ = ["ContinuousTransportClassifier", "DiscreteTransportClassifier", "Duals", "SgdSettings", "Trainer"]
+__all__ = [
+    "ContinuousTransportClassifier",
+    "ContinuousTransportRegressor",
+    "DiscreteTransportClassifier",
+    "DiscreteTransportRegressor",
+    "Duals",
+    "SgdSettings",
+    "Trainer",
+]
 
 redact_public_errors(globals())

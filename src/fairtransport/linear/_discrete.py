@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairtransport.linear._distances import DiscreteDistance
-from fairtransport.linear.base import LinearTransportClassifier
+from fairtransport.linear.classifier import LinearTransportClassifier
 
 if TYPE_CHECKING:
     from fairtransport.linear.solvers.settings import SgdSettings

@@ -57,9 +57,12 @@ class ChanceTerm:
             strata[comparisons.pairs[:, 0]], factors * comparisons.weights, minlength=int(strata.max()) + 1
         )
         rows, masses, kept = [], [], []
-        for number in np.flatnonzero(by_stratum > 0.0):
-            cells = [comparisons.cells[cell] for cell in np.flatnonzero(strata == number)]
-            members = np.unique(np.concatenate(cells))
+        members_of = {
+            number: np.unique(np.concatenate([comparisons.cells[cell] for cell in np.flatnonzero(strata == number)]))
+            for number in np.flatnonzero(by_stratum > 0.0)
+        }
+        # Sums of floating-point numbers depend on their order, which must not depend on the names of strata.
+        for number, members in sorted(members_of.items(), key=lambda item: (item[1].size, int(item[1][0]))):
             weights = np.ones(members.size) if comparisons.row_weights is None else comparisons.row_weights[members]
             if members.size > 1:
                 rows.append(members)

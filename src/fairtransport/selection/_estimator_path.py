@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
-from fairtransport.linear.base import LinearTransportClassifier
+from fairtransport.linear.base import LinearTransportModel
 from fairtransport.linear.solvers.settings import sgd_settings
 from fairtransport.repair import BlindRepairClassifier, QuantileRepairClassifier
 
@@ -35,7 +35,7 @@ class TrainingRows:
 def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
     """Return further parameters of an estimator along the path: a seed, where it takes one and has none."""
     (prefix, last), known = last_step(estimator), estimator.get_params()
-    if seed is not None and isinstance(last, LinearTransportClassifier):
+    if seed is not None and isinstance(last, LinearTransportModel):
         settings = sgd_settings(last.solver)
         if settings is None or settings.random_state is not None:
             return {}
@@ -50,7 +50,7 @@ def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRow
 
     Transport classifiers are trained along one warm-started path of weights, on rows that are prepared once.
     """
-    has_path = isinstance(model, LinearTransportClassifier) and sgd_settings(model.solver) is None
+    has_path = isinstance(model, LinearTransportModel) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):
         yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return
@@ -63,7 +63,7 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
     """Set the next value of the parameter, and refit the model unless the value matters only at prediction."""
     model.set_params(**{parameter: value})
     prefix, last = last_step(model)
-    if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportClassifier):
+    if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportModel):
         return
     if not first and parameter == "amount" and isinstance(model, (BlindRepairClassifier, QuantileRepairClassifier)):
         return

@@ -10,7 +10,7 @@ Continuous optimal transport (COT) minimises, over the parameters :math:`\theta`
           \Big\rangle
 
 (Eq. 7) by alternating steps of the dual variables and of :math:`\theta`. Discrete optimal transport (DOT) takes the
-optimal coupling of the two batches in place of the dual variables. Beyond the paper, the logistic loss may be part of
+optimal coupling of the two batches in place of the dual variables. Beyond the paper, the loss may be part of
 the objective (``anchor``), and steps may differ by column and decrease.
 
 References
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.transport.dual import DualState
-from fairtransport.transport.logistic import sigmoid
+from fairtransport.transport.links import AFFINE, LOGISTIC, score_and_slope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +74,8 @@ class Problem:
     dual_step, parameter_step : float
         Step sizes of the dual variables and of theta.
     seed : int
-    labels : ndarray of shape (n_rows,), optional
-        0 or 1; needed where ``anchor`` is positive.
+    outcomes : ndarray of shape (n_rows,), optional
+        0 or 1, or a standardised y; needed where ``anchor`` is positive.
     cell_share : ndarray of shape (n_cells,), optional
         How the loss weighs the cells; likewise.
     target_of_cell : sequence of int, optional
@@ -86,6 +86,9 @@ class Problem:
         The row of theta that scores each cell, where there are several; by default that of its number.
     parity, anchor, ridge : float
         The objective is anchor * (loss + ridge / 2 * squared weights) + parity * weighted sum of distances.
+    link : int
+        The map of linear predictors to scores: the logistic function, with the logistic loss, or an affine map of
+        real-valued predictions, with the squared loss.
     decay : float
         What the parameters' step loses in each update, as a share of the first.
     scale : float or ndarray of shape (n_columns + 1,)
@@ -100,7 +103,7 @@ class Problem:
     dual_step: float
     parameter_step: float
     seed: int = 0
-    labels: NDArray[Any] | None = None
+    outcomes: NDArray[Any] | None = None
     cell_share: NDArray[np.float64] | None = None
     target_of_cell: Sequence[int] | None = None
     cell_weight: Sequence[float] | None = None
@@ -108,6 +111,7 @@ class Problem:
     parity: float = 1.0
     anchor: float = 0.0
     ridge: float = 0.0
+    link: int = LOGISTIC
     decay: float = 0.0
     scale: float | NDArray[np.float64] = 1.0
 
@@ -162,7 +166,8 @@ def step(problem: Problem, state: State) -> State:
         weight = 1.0 if problem.cell_weight is None else problem.cell_weight[a]
         drawn = rows[draw_indices(problem.seed, position + a * n, n, rows.size)]
         x = np.column_stack((problem.X[drawn], np.ones(n)))
-        scores = sigmoid(x @ state.theta[model])
+        predictors = x @ state.theta[model]
+        scores, slopes = score_and_slope(problem.link, predictors)
         if target < 0:
             score_gradient = np.zeros(n)
         elif problem.dual is None:
@@ -171,10 +176,11 @@ def step(problem: Problem, state: State) -> State:
             duals[a], score_gradient = continuous_step(
                 problem.dual, duals[a], scores, target_scores[target], step=problem.dual_step
             )
-        logit_gradient = problem.parity * weight * score_gradient * scores * (1.0 - scores)
-        if problem.anchor and problem.labels is not None and problem.cell_share is not None:
-            logit_gradient += problem.anchor * problem.cell_share[a] * (scores - problem.labels[drawn])
-        gradient[model] += logit_gradient @ x / n
+        slope = problem.parity * weight * score_gradient * slopes
+        if problem.anchor and problem.outcomes is not None and problem.cell_share is not None:
+            predictions = predictors if problem.link == AFFINE else scores
+            slope += problem.anchor * problem.cell_share[a] * (predictions - problem.outcomes[drawn])
+        gradient[model] += slope @ x / n
     gradient[:, :-1] += problem.anchor * problem.ridge * state.theta[:, :-1]
     size = problem.parameter_step * max(1.0 - problem.decay * state.n_updates, LEAST_DECAY)
     return State(state.theta - size * problem.scale * gradient, tuple(duals), state.n_updates + 1)
@@ -207,6 +213,7 @@ def run(
     The scores of two groups, whose feature differs in mean, approach a common target.
 
     >>> from fairtransport.transport import wasserstein
+    >>> from fairtransport.transport.logistic import sigmoid
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate((rng.normal(-1.0, 1.0, (500, 1)), rng.normal(1.0, 1.0, (500, 1))))
     >>> X = np.column_stack((X, np.repeat([-1.0, 1.0], 500)))

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.solvers._sgd import Objective, Trainer
 from fairtransport.linear.solvers._step_sizes import ParameterSteps
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
@@ -22,7 +23,7 @@ from .tables import TABLES
 
 def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", anchor=1.0, group_specific=False,
                  dtype="f8", batch=7, n=120, table="mixed", overlap=False, weights=None, criterion=None,
-                 strata=None):  # fmt: skip
+                 strata=None, loss="logistic"):  # fmt: skip
     rng = np.random.default_rng(5)
     X = TABLES[table](rng, n).astype(dtype)
     d = X.shape[1]
@@ -36,7 +37,8 @@ def make_trainer(*, kind="l2", opposite=True, pairs="matched", storage="dense", 
         strata = None if strata is None else make_strata(np.arange(n) % strata)
         compared = resolve_criterion(criterion, groups, labels=labels, strata=strata)
         target = np.sort(rng.beta(2, 3, (len(compared.compared), 64)))
-    problem = TrainingProblem.build(matrix, labels, groups, target, weights, strata=compared)
+    outcomes = labels if loss == "logistic" else 3.0 * rng.normal(size=n)
+    problem = TrainingProblem.build(matrix, outcomes, groups, target, weights, strata=compared, loss=LOSSES[loss])
     dual = None
     if kind != "discrete":
         dual = DualProblem(draw_features(20, 0.1, rng), get_regularizer(kind), 0.2, opposite, pairs)
@@ -58,7 +60,7 @@ def as_reference(trainer):
         dual_step=objective.dual_step,
         parameter_step=steps.size,
         seed=trainer.seed,
-        labels=problem.labels,
+        outcomes=problem.outcomes,
         cell_share=problem.share,
         target_of_cell=problem.cells.targets,
         cell_weight=problem.cells.weights,
@@ -66,6 +68,7 @@ def as_reference(trainer):
         parity=objective.parity,
         anchor=objective.anchor,
         ridge=objective.ridge,
+        link=problem.loss.link,
         decay=steps.decay,
         scale=steps.scale,
     )
@@ -86,6 +89,8 @@ CASES = [
     *({"criterion": "equal_opportunity", "kind": kind, "storage": storage}
       for kind, storage in (("discrete", "dense"), ("entropy", "csr"))),
     {"criterion": "demographic_parity", "strata": 5},
+    *({"loss": "squared", **other}
+      for other in ({}, {"kind": "discrete"}, {"kind": "entropy", "opposite": False, "storage": "csr"})),
     {"batch": 1},
     {"batch": 150},
     {"batch": 150, "opposite": False, "kind": "entropy"},

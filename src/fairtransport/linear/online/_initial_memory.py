@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.criteria import needs_labels, resolve_criterion, resolve_group_target
+from fairtransport.criteria import needs_labels, resolve_criterion
 from fairtransport.linear.online.memory import Batch, OnlineMemory
 from fairtransport.linear.online.sketches import POINTS, Sketches
 from fairtransport.linear.solvers._step_sizes import ParameterSteps, automatic_steps, plain_steps, whitened_steps
+from fairtransport.linear.training._comparisons import stored_target
 from fairtransport.linear.training._scaling import Scaling
-from fairtransport.transport.logistic import sigmoid
-from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.criteria import ComparedStrata
     from fairtransport.groups import Groups
+    from fairtransport.linear.losses import Loss
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._data import TrainingData
     from fairtransport.linear.training._options import TrainingOptions
     from fairtransport.strata import Strata
@@ -60,33 +61,30 @@ def memory_from_batch(
     group_sizes: NDArray[np.int64],
     has_intercept: bool,
     options: TrainingOptions,
+    response: Response,
     strata: Strata | None = None,
 ) -> OnlineMemory:
     """Return the memory of a model without one, from the rows of a batch and their scores by the initial model."""
     compared, targets = None, target[None]
-    if strata is not None or needs_labels(options.criterion):
+    criterion = response.criterion_within_strata(options.criterion)
+    if strata is not None or needs_labels(criterion):
         compared = resolve_criterion(
-            options.criterion,
+            criterion,
             batch.groups,
             labels=batch.labels,
             strata=strata,
             row_weights=batch.mass,
             stratum_weight=options.stratum_weight,
         )
-        word = "barycenter_w2" if options.each_other else options.target
         targets = np.array(
             [
-                resolve_group_target(word, initial_scores, batch.groups, batch.mass, part).equal_mass(TARGET_SIZE)
+                stored_target(options, initial_scores, batch.groups, batch.mass, response, part)
                 for part in compared.compared
             ]
         )
     weight = default_parity_weight(options)
-    inside = np.clip(initial_scores, 1e-12, 1.0 - 1e-12)
-    rate = np.clip(np.average(initial_scores, weights=batch.mass), 1e-12, 1 - 1e-12)
-    # The information that the initial model expects to have: the entropy of a constant less that of the scores.
-    information = float(_entropy(rate) - np.average(_entropy(inside), weights=batch.mass))
-    floor = 0.01 * float(_entropy(rate))
-    unit = max(information, floor) / (_TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
+    information, constant = response.loss.expected_gain(initial_scores, batch.mass / batch.mass.sum())
+    unit = max(information, 0.01 * constant) / (_TYPICAL_DISPARITY * options.n_pairs(len(group_sizes)))
     return _memory(
         batch, theta,
         targets=targets,
@@ -96,6 +94,7 @@ def memory_from_batch(
         anchor=0.0 if np.isinf(weight) else 1.0,
         has_intercept=has_intercept,
         options=options,
+        loss=response.loss,
     )  # fmt: skip
 
 
@@ -113,7 +112,7 @@ def memory_from_rows(
     """Return the memory after a ``fit``, from its rows and its weights of parity and anchor."""
     codes = None if data.strata is None else data.strata.codes
     return _memory(
-        Batch(data.X, data.groups, row_masses(data.weights, data.X.shape[0]), data.positive, codes), theta,
+        Batch(data.X, data.groups, row_masses(data.weights, data.X.shape[0]), data.outcomes, codes), theta,
         targets=targets,
         compared=compared,
         smallest_group=int(np.min(data.groups.counts)),
@@ -121,6 +120,7 @@ def memory_from_rows(
         anchor=anchor,
         has_intercept=has_intercept,
         options=options,
+        loss=data.response.loss,
     )  # fmt: skip
 
 
@@ -135,6 +135,7 @@ def _memory(
     anchor: float,
     has_intercept: bool,
     options: TrainingOptions,
+    loss: Loss,
 ) -> OnlineMemory:
     blocks, smallest = np.array([[-1.0, -1.0, 1.0]]), [smallest_group]
     if compared is not None and not compared.is_everywhere:
@@ -147,17 +148,17 @@ def _memory(
         smallest = [min(rows.size for rows in part.rows) for part in compared.compared]
     parameter_step = None if options.sgd is None else options.sgd.parameter_step
     scaling, steps, trace = _units_and_steps(batch.X, batch.groups, parameter_step, has_intercept=has_intercept)
-    logits = batch.logits(theta)
-    scores = sigmoid(logits)
+    predictors = batch.predictors(theta)
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
     cells = batch.cells(blocks)
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
-    sketches = sketches.seen(batch.X, logits, cells, batch.mass, np.inf).shortened(options.half_life)
+    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss).shortened(options.half_life)
     parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
+        loss_name=loss.name,
         parity=parity,
         anchor=anchor,
-        curvature=float(np.average(scores * (1.0 - scores), weights=batch.mass)),
+        curvature=float(np.average(loss.curvature(loss.scores(predictors)), weights=batch.mass)),
         size=steps.size if parameter_step is not None else 0.0,
         trace=trace,
         origin=scaling.origin,
@@ -167,7 +168,7 @@ def _memory(
         centre=theta,
         blocks=blocks,
         target=points,
-        sketches=Sketches.joined([part.filled(like) for part, like in parts]),
+        sketches=Sketches.joined([part.filled(loss.predictors(like)) for part, like in parts]),
     )
 
 
@@ -203,10 +204,6 @@ def _units_and_steps(
         steps = ParameterSteps(0.0, all_rows.scale * 2.0 * all_rows.size)
         trace = all_rows.size / one_row.size - 1.0
     return scaling, steps if has_intercept else steps.without_intercept(), trace
-
-
-def _entropy(p: Any) -> Any:
-    return -(p * np.log(p) + (1.0 - p) * np.log1p(-p))
 
 
 def _condensed(target: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ import numpy as np
 from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
 from fairtransport.linear.online.sketches import POINTS
 from fairtransport.penalties import Comparisons, TransportPenalty
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["UpdateStep", "update_weights"]
 
 _FRACTION = 0.5  # of the step that is stable, as in `fairtransport.linear.solvers._step_sizes`
-_MAX_SHIFT = 0.5  # logits that the mean row of a group may move in one update
+_MAX_SHIFT = 0.5  # logits, or standard deviations of y, that the mean row of a group may move in one update
 _MAX_TRIALS = 8  # of step sizes for one update
 _ROUNDING = 1e-6
-_MAX_CURVATURE = 0.25  # of the logistic loss in a logit
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +101,9 @@ def update_weights(
     cells = batch.cells(memory.blocks)
     memory = replace(
         memory,
-        sketches=memory.sketches.seen(batch.X, batch.logits(theta), cells, batch.mass, step.half_life),
+        sketches=memory.sketches.seen(
+            batch.X, batch.predictors(theta), cells, batch.mass, step.half_life, memory.loss
+        ),
         n_batches=memory.n_batches + 1,
         n_rows=memory.n_rows + batch.X.shape[0],
     )
@@ -142,15 +142,17 @@ def _penalty_at(
     memory: OnlineMemory, theta: NDArray[np.float64], comparisons: Comparisons, step: UpdateStep
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the weighted penalty of the sketches, and its gradient with respect to theta."""
-    logits = memory.sketches.points()
-    scores = sigmoid(logits)
+    predictors = memory.sketches.points()
+    scores = memory.loss.scores(predictors)
     if comparisons.n_rows == scores.size:
         penalty = step.penalty.value_and_gradient(scores.ravel(), comparisons)
         value, slopes = penalty.value, penalty.gradient.reshape(scores.shape) * scores.shape[1]
     else:
         terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
         value, slopes = terms.value, np.array(terms.slopes)
-    gradients = memory.sketches.mean_gradients(logits, memory.parity * slopes * scores * (1.0 - scores))
+    gradients = memory.sketches.mean_gradients(
+        predictors, memory.parity * slopes * memory.loss.score_slopes(scores)
+    )
     if len(theta) == 1:
         return memory.parity * value, gradients.sum(axis=0, keepdims=True)
     return memory.parity * value, gradients.reshape(len(memory.blocks), *theta.shape).sum(axis=0)
@@ -191,17 +193,18 @@ def _shrinkage(
 def _learn_labels(
     memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
-    """Let labels move the centre by a step of online logistic regression; theta and the sketches go along."""
+    """Let labels move the centre by a step of online regression; theta and the sketches go along."""
     if batch.labels is None or batch.size <= 0.0:
         return memory, theta
-    residuals = batch.mass / batch.size * (sigmoid(batch.logits(memory.centre)) - batch.labels)
+    residuals = memory.loss.residuals(batch.predictors(memory.centre), batch.labels)
+    residuals *= batch.mass / batch.size
     if len(theta) == 1:
         gradients = np.append(np.asarray(batch.X.T @ residuals, dtype=np.float64), residuals.sum())[None]
     else:
         gradients = np.array([np.append(batch.X[r].T @ residuals[r], residuals[r].sum()) for r in batch.groups.rows])
     # As if the centre had been learned from so many rows, however many there were, so that it can still change.
     prior_rows = max(memory.sketches.memory, 10.0 * memory.trace)
-    change = -(batch.size / (batch.size + prior_rows) / _MAX_CURVATURE) * memory.step_for(gradients)
+    change = -(batch.size / (batch.size + prior_rows) / memory.loss.max_curvature) * memory.step_for(gradients)
     if not np.isfinite(change).all():
         return memory, theta
     return replace(memory.moved(change), centre=memory.centre + change), theta + change

@@ -1,11 +1,11 @@
 r"""What ``partial_fit`` remembers between two batches: a sketch of each group, and step sizes.
 
-Of each group, or of its rows with one label or in one stratum, a sketch is kept: a histogram of its logits, its mean
-features and their covariance with the logit. A step of theta moves a logit by :math:`\delta \cdot x`, in the mean over
-rows of logit l by :math:`\delta \cdot (\mu + c (l - m))`, c the regression of the features on the logit. So a sketch
-can follow theta without a row, and the gradient of the transport term,
+Of each group, or of its rows with one label or in one stratum, a sketch is kept: a histogram of its linear
+predictors (logits, for a classifier), its mean features and their covariance with the predictor. A step of theta moves a
+predictor by :math:`\delta \cdot x`, in the mean over rows of predictor l by :math:`\delta \cdot (\mu + c (l - m))`, c
+the regression of the features on the predictor. So a sketch can follow theta without a row, and the gradient of the transport term,
 
-.. math:: E[\,\mathrm{slope}(s)\, s (1 - s)\, x\,] = E[\,\mathrm{slope}(s)\, s (1 - s)\, E[x \mid l]\,],
+.. math:: E[\,\mathrm{slope}(s)\, s'(l)\, x\,] = E[\,\mathrm{slope}(s)\, s'(l)\, E[x \mid l]\,],
 
 needs none either. Its noise is that of all rows remembered, not that of a batch, which may be a single row.
 """
@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.criteria import MAX_PAIRED_GROUPS
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.online.sketches import Sketches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.linear.losses import Loss
 
 __all__ = ["Batch", "OnlineMemory", "widened_weights"]
 
@@ -36,10 +38,12 @@ class OnlineMemory:
 
     Attributes
     ----------
+    loss_name : str
+        Name of the loss of the model.
     parity, anchor : float
         Weights of the transport term and of the anchor.
     curvature : float
-        Mean slope of the logistic function at the scores of training.
+        Mean curvature of the loss at the scores of training.
     size, trace : float
         A step size of theta that the user has set, or 0 where it is chosen; and what drawing one row adds to the
         curvature.
@@ -60,6 +64,7 @@ class OnlineMemory:
         Seen so far.
     """
 
+    loss_name: str
     parity: float
     anchor: float
     curvature: float
@@ -77,6 +82,11 @@ class OnlineMemory:
     n_rows: int = 0
 
     @property
+    def loss(self) -> Loss:
+        """The loss of the model."""
+        return LOSSES[self.loss_name]
+
+    @property
     def n_groups(self) -> int:
         """Number of groups."""
         return len(self.sketches) // len(self.blocks)
@@ -87,8 +97,9 @@ class OnlineMemory:
             return self
         parity, parts = self.parity, []
         for sketches, target in zip(self.sketches.split(len(self.blocks)), self.target, strict=True):
-            scores = sketches.scores()
-            parts.append(sketches.widened(n_groups, np.mean(scores, axis=0) if each_other else target))
+            scores = self.loss.scores(sketches.points())
+            like = self.loss.predictors(np.mean(scores, axis=0) if each_other else target)
+            parts.append(sketches.widened(n_groups, like))
             if each_other and len(scores) <= MAX_PAIRED_GROUPS < n_groups:
                 parity += self.parity * (_pairs_per_group(scores) - 1.0) / len(self.blocks)
         centre = widened_weights(self.centre, n_groups)
@@ -137,7 +148,7 @@ class Batch:
     mass : ndarray
         Weight of each row, 1 without weights.
     labels : ndarray or None
-        0 or 1, if known.
+        0 or 1, or a standardised y, if known.
     strata : ndarray or None
         Number of each row's stratum; those of no known stratum are in no block.
     """
@@ -164,14 +175,14 @@ class Batch:
         """Number of rows, or the sum of their weights."""
         return float(self.mass.sum())
 
-    def logits(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the logit of each row, by the weights of its group where each has its own."""
+    def predictors(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the linear predictor of each row, by the weights of its group where each has its own."""
         if len(theta) == 1:
             return np.asarray(self.X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
-        logits = np.zeros(self.X.shape[0])
+        predictors = np.zeros(self.X.shape[0])
         for group, rows in enumerate(self.groups.rows):
-            logits[rows] = self.X[rows] @ theta[group, :-1] + theta[group, -1]
-        return logits
+            predictors[rows] = self.X[rows] @ theta[group, :-1] + theta[group, -1]
+        return predictors
 
 
 def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.float64]:

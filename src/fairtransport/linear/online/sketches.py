@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._sklearn.streaming import NEW_GROUP_ROWS
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from fairtransport.linear.losses import Loss
 
 __all__ = ["POINTS", "Sketches"]
 
@@ -21,10 +22,10 @@ __all__ = ["POINTS", "Sketches"]
 POINTS = 64
 
 _LEVELS = (np.arange(POINTS) + 0.5) / POINTS
-_NODES = np.linspace(-16.0, 16.0, 513)  # of the histograms of logits
+_NODES = np.linspace(-16.0, 16.0, 513)  # of the histograms of predictors
 _SPACING = _NODES[1] - _NODES[0]
 _EDGES = np.append(_NODES, _NODES[-1] + _SPACING) - 0.5 * _SPACING
-_MAX_OFFSET = 4.0  # logits that a histogram may have moved before it is binned again
+_MAX_OFFSET = 4.0  # that a histogram may have moved before it is binned again
 _MAX_STRETCH = 1.5  # factor by which it may have been stretched
 _SHORT_HALF_LIFE = 50.0  # rows of a group, of the short memory
 _SIGNIFICANT = 2.5  # times the mean distance of the two memories under chance
@@ -33,21 +34,21 @@ _MIN_VARIANCE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Sketches:
-    """Histograms of logits and moments of features, one of each for every group; old rows count less.
+    """Histograms of linear predictors and moments of features, one of each for every group; old rows count less.
 
     Attributes
     ----------
     masses : ndarray of shape (n_groups, 513)
-        Mass at each node of [-16, 16]; a node u represents the logit offset + stretch * u.
+        Mass at each node of [-16, 16]; a node u represents the predictor offset + stretch * u.
     recent : ndarray of shape (n_groups, 513)
         The same with a short memory. Where the two differ by more than chance, the distribution has changed, and older
         rows are dropped.
     offsets, stretches : ndarray of shape (n_groups,)
-        How theta has moved the logits since they were binned.
-    weights, logits, variances : ndarray of shape (n_groups,)
-        Effective number of rows of the moments, mean and variance of the logit.
+        How theta has moved the predictors since they were binned.
+    weights, centers, variances : ndarray of shape (n_groups,)
+        Effective number of rows of the moments, mean and variance of the predictor.
     means, slants : ndarray of shape (n_groups, n_features)
-        Mean of the features, and their covariance with the logit.
+        Mean of the features, and their covariance with the predictor.
     """
 
     masses: NDArray[np.float64]
@@ -55,7 +56,7 @@ class Sketches:
     offsets: NDArray[np.float64]
     stretches: NDArray[np.float64]
     weights: NDArray[np.float64]
-    logits: NDArray[np.float64]
+    centers: NDArray[np.float64]
     variances: NDArray[np.float64]
     means: NDArray[np.float64]
     slants: NDArray[np.float64]
@@ -80,10 +81,11 @@ class Sketches:
     def seen(
         self,
         X: Any,
-        logits: NDArray[np.float64],
+        predictors: NDArray[np.float64],
         cells: Sequence[NDArray[np.int64]],
         mass: NDArray[np.float64],
         half_life: float,
+        loss: Loss,
     ) -> Sketches:
         """Return the sketches after a batch; the memory of a group decays only with rows of that group.
 
@@ -91,28 +93,30 @@ class Sketches:
         ----------
         X : ndarray or csr_matrix
             Features of the batch.
-        logits : ndarray
-            Logits of the rows by the current model.
+        predictors : ndarray
+            Linear predictors of the rows by the current model.
         cells : sequence of ndarray
             Rows of each sketch; there may be none.
         mass : ndarray
             Weight of each row.
         half_life : float
             After so many rows of its group a row counts half.
+        loss : Loss
+            Whose scores are compared to detect a change.
         """
         masses, recent, weights, centres, variances = (
-            part.copy() for part in (self.masses, self.recent, self.weights, self.logits, self.variances)
+            part.copy() for part in (self.masses, self.recent, self.weights, self.centers, self.variances)
         )
         means, slants = self.means.copy(), self.slants.copy()
         for a, rows in enumerate(cells):
             new = float(mass[rows].sum())
             if new <= 0.0:
                 continue
-            share_of_rows, level, part = mass[rows] / new, logits[rows], X[rows]
+            share_of_rows, level, part = mass[rows] / new, predictors[rows], X[rows]
             counted = new * _bin((level - self.offsets[a]) / self.stretches[a], share_of_rows)
             masses[a] = 0.5 ** (new / half_life) * masses[a] + counted
             recent[a] = 0.5 ** (new / min(half_life, _SHORT_HALF_LIFE)) * recent[a] + counted
-            if _differ_significantly(masses[a], recent[a], sigmoid(self.offsets[a] + self.stretches[a] * _NODES)):
+            if _differ_significantly(masses[a], recent[a], loss.scores(self.offsets[a] + self.stretches[a] * _NODES)):
                 masses[a], weights[a] = recent[a], min(weights[a], recent[a].sum())
             before = 0.5 ** (new / half_life) * weights[a]
             weights[a] = before + new
@@ -131,7 +135,7 @@ class Sketches:
             masses=masses,
             recent=recent,
             weights=weights,
-            logits=centres,
+            centers=centres,
             variances=variances,
             means=means,
             slants=slants,
@@ -155,19 +159,17 @@ class Sketches:
         return Sketches(**parts).filled(like)
 
     def filled(self, like: NDArray[np.float64]) -> Sketches:
-        """Return sketches in which groups without rows have a prior: a few rows of these scores, and mean moments."""
+        """Return sketches in which groups without rows have a prior: a few rows of these predictors, and mean moments."""
         unseen, known = self.weights <= 0.0, self.weights > 0.0
         if not unseen.any():
             return self
-        inside = np.clip(like, 1e-6, 1.0 - 1e-6)
-        logits = np.log(inside) - np.log1p(-inside)
-        counted = NEW_GROUP_ROWS * _bin(logits, np.full(len(logits), 1.0 / len(logits)))
+        counted = NEW_GROUP_ROWS * _bin(like, np.full(len(like), 1.0 / len(like)))
         prior = {
             "masses": counted,
             "recent": counted,
             "weights": NEW_GROUP_ROWS,
-            "logits": logits.mean(),
-            "variances": logits.var(),
+            "centers": like.mean(),
+            "variances": like.var(),
             "means": self.means[known].mean(axis=0),
             "slants": self.slants[known].mean(axis=0),
         }
@@ -190,22 +192,18 @@ class Sketches:
     # ---------------------------------------------------------------- reading
 
     def points(self) -> NDArray[np.float64]:
-        """Return the quantiles of each group's logits under the current model: shape (n_groups, 64)."""
+        """Return the quantiles of each group's predictors under the current model: shape (n_groups, 64)."""
         quantiles = np.array([_quantiles(masses) for masses in self.masses])
         return self.offsets[:, None] + self.stretches[:, None] * quantiles
 
-    def scores(self) -> NDArray[np.float64]:
-        """Return the quantiles of each group's scores."""
-        return np.asarray(sigmoid(self.points()))
-
-    def mean_gradients(self, logits: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean of slope times features (and a one) for slopes at these logits, for each group."""
+    def mean_gradients(self, predictors: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean of slope times features (and a one) for slopes at these predictors, for each group."""
         flat = slopes.mean(axis=1)
-        tilted = (slopes * (logits - self.logits[:, None])).mean(axis=1)
+        tilted = (slopes * (predictors - self.centers[:, None])).mean(axis=1)
         return np.column_stack((flat[:, None] * self.means + tilted[:, None] * self._regression(), flat))
 
     def mean_moves(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far a step of theta moves the mean logit of each group."""
+        """Return how far a step of theta moves the mean predictor of each group."""
         return np.asarray((self.means * step[:, :-1]).sum(axis=1) + step[:, -1])
 
     def _regression(self) -> NDArray[np.float64]:
@@ -217,7 +215,7 @@ class Sketches:
         """Return the sketches after a step of theta."""
         shift = self.mean_moves(step)
         grow = np.clip(1.0 + (self._regression() * step[:, :-1]).sum(axis=1), 0.5, 2.0)
-        offsets = grow * (self.offsets - self.logits) + self.logits + shift
+        offsets = grow * (self.offsets - self.centers) + self.centers + shift
         stretches, masses, recent = grow * self.stretches, self.masses, self.recent
         far = (np.abs(offsets) > _MAX_OFFSET) | (np.abs(np.log(stretches)) > np.log(_MAX_STRETCH))
         if far.any():
@@ -232,15 +230,15 @@ class Sketches:
             recent=recent,
             offsets=offsets,
             stretches=stretches,
-            logits=self.logits + shift,
+            centers=self.centers + shift,
             variances=grow**2 * self.variances,
             slants=grow[:, None] * self.slants,
         )
 
 
-def _bin(logits: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide each logit's mass between the two nodes next to it, which preserves the mean."""
-    position = np.clip((logits - _NODES[0]) / _SPACING, 0.0, len(_NODES) - 1.0)
+def _bin(predictors: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide each predictor's mass between the two nodes next to it, which preserves the mean."""
+    position = np.clip((predictors - _NODES[0]) / _SPACING, 0.0, len(_NODES) - 1.0)
     cell = np.minimum(position.astype(np.int64), len(_NODES) - 2)
     above, size = mass * (position - cell), len(_NODES)
     return np.asarray(np.bincount(cell, mass - above, size) + np.bincount(cell + 1, above, size))

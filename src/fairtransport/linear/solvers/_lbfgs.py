@@ -1,4 +1,4 @@
-"""The default solver, L-BFGS on all rows, of logistic loss + ridge + weight * penalty."""
+"""The default solver, L-BFGS on all rows, of loss + ridge + weight * penalty."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize
 
-from fairtransport.linear.solvers._logistic_problem import unwhiten, whiten_gradient
+from fairtransport.linear.solvers._linear_problem import unwhiten, whiten_gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from fairtransport.linear.solvers._logistic_problem import LogisticProblem
+    from fairtransport.linear.solvers._linear_problem import LinearProblem
     from fairtransport.penalties import ChanceTerm, Comparisons, TransportPenalty
 
 __all__ = ["LbfgsResult", "LbfgsSolver", "penalty_net_of_chance"]
@@ -52,7 +52,7 @@ class LbfgsSolver:
 
     Parameters
     ----------
-    problem : LogisticProblem
+    problem : LinearProblem
     penalty : TransportPenalty
     comparisons : Comparisons
     chance : ChanceTerm or None
@@ -70,7 +70,7 @@ class LbfgsSolver:
 
     def __init__(
         self,
-        problem: LogisticProblem,
+        problem: LinearProblem,
         penalty: TransportPenalty,
         comparisons: Comparisons,
         *,
@@ -127,12 +127,12 @@ class LbfgsSolver:
     def value_and_gradient(self, parameters: NDArray[np.float64], weight: float) -> tuple[float, NDArray[np.float64]]:
         """Return the objective and its gradient with respect to the parameters."""
         problem = self.problem
-        loss, scores, slopes = problem.loss_terms(problem.logits(parameters))
+        loss, scores, slopes = problem.loss_terms(parameters)
         ridge, gradient = problem.ridge_terms(parameters)
         penalty = 0.0
         if weight > 0.0 and self.unit > 0.0:
             penalty, score_gradient = penalty_net_of_chance(self.penalty, self.comparisons, self.chance, scores)
-            slopes += weight * self.unit * score_gradient * scores * (1.0 - scores)
+            slopes += weight * self.unit * score_gradient * problem.loss.score_slopes(scores)
         self._last = penalty, loss
         return loss + ridge + weight * self.unit * penalty, gradient + problem.gradient(slopes)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.transport.line import Sample, wasserstein
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ _ROWS_PER_CELL = 1000
 
 
 class Monitor:
-    """Disparity and log-loss of a model on up to 1,000 training rows of each cell.
+    """Disparity and loss of a model on up to 1,000 training rows of each cell.
 
     Parameters
     ----------
@@ -48,28 +47,28 @@ class Monitor:
         return self.problem.weights[rows]
 
     def measure(self, theta: NDArray[Any]) -> tuple[float, float]:
-        """Return the weighted sum of the Wasserstein-1 distances to the targets, and the log-loss."""
-        logits = self._logits(theta)
-        samples = [Sample.from_values(sigmoid(z), weights) for z, weights in zip(logits, self.weights, strict=True)]
+        """Return the weighted sum of the Wasserstein-1 distances to the targets, and the loss."""
+        predictors, loss = self._predictors(theta), self.problem.loss
+        scores = map(loss.scores, predictors)
+        samples = [Sample.from_values(s, weights) for s, weights in zip(scores, self.weights, strict=True)]
         cells = self.problem.cells
         disparity = sum(
             float(weight) * wasserstein(sample, self.targets[target])
             for sample, target, weight in zip(samples, cells.targets, cells.weights, strict=True)
             if target >= 0
         )
-        losses = zip(self.problem.share, self._losses(logits), self.weights, strict=True)
-        return disparity, float(sum(share * np.average(loss, weights=weights) for share, loss, weights in losses))
+        each = [
+            loss.losses(eta, self.problem.outcomes[rows]) for eta, rows in zip(predictors, self.rows, strict=True)
+        ]
+        parts = zip(self.problem.share, each, self.weights, strict=True)
+        return disparity, float(sum(share * np.average(losses, weights=weights) for share, losses, weights in parts))
 
-    def _logits(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
+    def _predictors(self, theta: NDArray[Any]) -> list[NDArray[np.float64]]:
         models = [theta[group if len(theta) > 1 else 0].astype(np.float64) for group in self.problem.cells.groups]
         return [
             np.asarray(X @ model[:-1], dtype=np.float64) + model[-1]
             for X, model in zip(self.features, models, strict=True)
         ]
-
-    def _losses(self, logits: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        labels = self.problem.labels
-        return [np.logaddexp(0.0, z) - labels[rows] * z for z, rows in zip(logits, self.rows, strict=True)]
 
 
 @dataclass(eq=False)
@@ -80,7 +79,7 @@ class History:
     ----------
     monitor : Monitor
     objective : callable
-        Maps disparity and log-loss to the value that is minimised.
+        Maps disparity and loss to the value that is minimised.
     records : list of (update, disparity, loss)
     best : float
         The lowest value so far.

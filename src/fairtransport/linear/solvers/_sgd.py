@@ -177,6 +177,7 @@ class Trainer:
                 float(objective.parity),
                 float(objective.anchor),
                 float(objective.ridge),
+                self.problem.loss.link,
                 self.problem.share,
                 self.problem.cells.weights,
                 self._transport,

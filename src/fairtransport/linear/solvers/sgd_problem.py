@@ -1,4 +1,4 @@
-"""The training problem of the stochastic solver: features, labels, cells and targets for its compiled loop."""
+"""The training problem of the stochastic solver: features, outcomes, cells and targets for its compiled loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.solvers._packed_rows import PackedRows
 from fairtransport.transport.kernels.random_numbers import Population, fill_alias
 from fairtransport.transport.kernels.updates import Batches
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from fairtransport.criteria import ComparedStrata
     from fairtransport.groups import Groups
+    from fairtransport.linear.losses import Loss
 
 __all__ = ["Cells", "TrainingProblem", "as_copies"]
 
@@ -86,7 +88,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """Rows, labels and groups, laid out for the compiled loop.
+    """Rows, outcomes and groups, laid out for the compiled loop.
 
     Attributes
     ----------
@@ -94,8 +96,9 @@ class TrainingProblem:
         The features as validated.
     rows : PackedRows
         The same, packed, in the order of ``numbers``.
-    labels : ndarray
-        0 or 1 for each row.
+    loss : Loss
+    outcomes : ndarray
+        What the loss compares each row's linear predictor with: 0 or 1, or a standardised y.
     groups : Groups
         Groups may overlap.
     cells : Cells
@@ -114,7 +117,8 @@ class TrainingProblem:
 
     X: Any
     rows: PackedRows
-    labels: NDArray[Any]
+    loss: Loss
+    outcomes: NDArray[Any]
     groups: Groups
     cells: Cells
     share: NDArray[np.float64]
@@ -128,12 +132,13 @@ class TrainingProblem:
     def build(
         cls,
         X: Any,
-        labels: NDArray[Any],
+        outcomes: NDArray[Any],
         groups: Groups,
         target: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
         *,
         strata: ComparedStrata | None = None,
+        loss: Loss = LOSSES["logistic"],
     ) -> TrainingProblem:
         """Pack the rows and, where they have weights, make the tables for drawing them.
 
@@ -153,12 +158,14 @@ class TrainingProblem:
         return cls(
             X=X,
             rows=PackedRows.pack(X, numbers),
-            labels=labels.astype(X.dtype),
+            loss=loss,
+            outcomes=outcomes.astype(X.dtype),
             groups=groups,
             cells=cells,
             share=mass / mass.sum(),
             weights=weights,
-            targets=np.atleast_2d(target).astype(X.dtype),
+            # Dual potentials are defined on [0, 1], and the loop takes scores beyond it as at its ends.
+            targets=np.clip(np.atleast_2d(target), 0.0, 1.0).astype(X.dtype),
             accept=accept,
             alias=alias,
             numbers=numbers,
@@ -176,13 +183,15 @@ class TrainingProblem:
 
     def batches(self, seed: int, size: int) -> Batches:
         """Return what the compiled loop draws its batches from."""
-        labels, cells = self.labels.astype(np.uint8), self.cells
+        outcomes, cells = self.outcomes, self.cells
         if self.numbers is None:
             rows = np.concatenate(cells.rows).astype(np.int64)
         else:
-            labels, rows = labels[self.numbers], np.zeros(0, np.int64)  # packed cell by cell
+            outcomes, rows = outcomes[self.numbers], np.zeros(0, np.int64)  # packed cell by cell
         population = Population(_cell_starts(cells), rows, self.accept, self.alias)
-        return Batches(seed, size, self.rows.arrays(), labels, population, cells.groups, self.targets, cells.targets)
+        return Batches(
+            seed, size, self.rows.arrays(), outcomes, population, cells.groups, self.targets, cells.targets
+        )
 
 
 def _cell_starts(cells: Cells) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from fairtransport.transport.targets import TARGET_SIZE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairtransport.criteria import ComparedStrata
+    from fairtransport.criteria import ComparedStrata, ComparedStratum
     from fairtransport.groups import Groups
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._data import TrainingData
     from fairtransport.linear.training._options import TrainingOptions
     from fairtransport.penalties import Comparisons
@@ -61,40 +62,57 @@ def compare_groups(data: TrainingData, scores: NDArray[np.float64], options: Tra
     pairwise = weigh_by_reliability(criterion, scores)
     if options.each_other:
         return GroupComparisons(strata, criterion, pairwise, pairwise)
-    to_target = strata.comparisons(tuple(stratum_targets(options.target, scores, data, strata)))
+    to_target = strata.comparisons(tuple(stratum_targets(options, scores, data, strata)))
     return GroupComparisons(strata, criterion, pairwise, weigh_by_reliability(to_target, scores))
 
 
 def stored_target(
-    target: Any, scores: NDArray[np.float64], groups: Groups, weights: NDArray[np.float64] | None
+    options: TrainingOptions,
+    scores: NDArray[np.float64],
+    groups: Groups,
+    weights: NDArray[np.float64] | None,
+    response: Response,
+    stratum: ComparedStratum | None = None,
 ) -> NDArray[np.float64]:
-    """Return a target as scores of equal mass.
+    """Return the target as scores of equal mass.
 
     Parameters
     ----------
-    target : str, label, array or None
-        As the parameter ``target``; None where groups are compared with each other: then the Wasserstein-2 barycenter
-        of the groups, which displays and streams show beside them.
+    options : TrainingOptions
+        Where groups are compared with each other, the target is the Wasserstein-2 barycenter of the groups, which
+        displays and streams show beside them.
     scores : ndarray of shape (n_rows,)
         Scores of the initial model.
     groups : Groups
     weights : ndarray of shape (n_rows,) or None
+    response : Response
+        An array that is the target has the units of y.
+    stratum : ComparedStratum, optional
+        Use only the rows of this stratum.
 
     Returns
     -------
     ndarray of shape (4096,)
     """
-    word = "barycenter_w2" if target is None else target
-    return resolve_group_target(word, scores, groups, weights).equal_mass(TARGET_SIZE)
+    sample = resolve_group_target(
+        options.target_word,
+        response.scores_as_given(scores),
+        groups,
+        weights,
+        stratum,
+        score_range=response.loss.bounds,
+    )
+    return response.scores_of_given(sample.equal_mass(TARGET_SIZE))
 
 
 def stratum_targets(
-    target: Any, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
+    options: TrainingOptions, scores: NDArray[np.float64], data: TrainingData, strata: ComparedStrata
 ) -> NDArray[np.float64]:
     """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
     try:
         samples = [
-            resolve_group_target(target, scores, data.groups, data.weights, stratum) for stratum in strata.compared
+            stored_target(options, scores, data.groups, data.weights, data.response, stratum)
+            for stratum in strata.compared
         ]
     except ValueError:
         if len(strata.compared) == 1:
@@ -103,4 +121,4 @@ def stratum_targets(
             f"target must name a distribution in each of the {len(strata.compared)} strata that are compared, and "
             "the group that it names has no rows in some of them; use 'barycenter'."
         ) from None
-    return np.array([sample.equal_mass(TARGET_SIZE) for sample in samples])
+    return np.array(samples)

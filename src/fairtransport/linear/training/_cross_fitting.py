@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairtransport.linear.training._initial_model import minimise_loss
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +26,7 @@ class CrossFit:
 
     def __init__(self, problem: ParityProblem) -> None:
         fold_of_row = _fold_positions(problem.rows) % _FOLDS
-        self._n_rows = len(problem.loss.labels)
+        self._n_rows = len(problem.loss.outcomes)
         self._folds = [_Fold(problem, fold_of_row == fold) for fold in range(_FOLDS)]
 
     @cached_property
@@ -59,7 +58,7 @@ class _Fold:
         if problem.loss.center is not None:
             loss, self._held_out_loss = (replace(one, center=theta[0]) for one in (loss, self._held_out_loss))
         self._start = np.tile(theta, (problem.loss.shape[0], 1))
-        self.initial_scores = sigmoid(self._held_out_loss.logits(self._start))
+        self.initial_scores = self._held_out_loss.scores(self._start)
         comparisons = problem.comparisons.penalised.restricted(picked, shares * picked.size)
         self._solver = problem.coarse_solver(loss, comparisons, self._start)
         self._parameters: dict[float, NDArray[np.float64]] = {}
@@ -69,12 +68,12 @@ class _Fold:
         smaller = [known for known in self._parameters if known <= weight]
         start = self._parameters[max(smaller)] if smaller else self._start
         self._parameters[weight] = self._solver.run(weight, start).parameters
-        return sigmoid(self._held_out_loss.logits(self._parameters[weight]))
+        return self._held_out_loss.scores(self._parameters[weight])
 
 
 def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
     """Return the position of each row within its group, label and stratum, whose remainders make stratified folds."""
-    columns = [*rows.groups.memberships, rows.positive, *(() if rows.strata is None else (rows.strata.codes,))]
+    columns = [*rows.groups.memberships, *(rows.response.fold_columns(rows.outcomes)), *(() if rows.strata is None else (rows.strata.codes,))]
     strata = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(strata, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(strata))))[:-1]

@@ -17,9 +17,12 @@ from fairtransport.transport.line import Sample
 from fairtransport.transport.targets import resolve_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.criteria import ComparedStrata
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._options import TrainingOptions
     from fairtransport.strata import Strata
 
@@ -34,32 +37,33 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Features, labels, groups and weights of the rows that a model is trained on.
+    """Features, y, groups and weights of the rows that a model is trained on.
 
     Attributes
     ----------
     X : ndarray or csr_matrix
     y : ndarray
-        Labels as given.
-    classes : ndarray of shape (2,)
+        As given.
+    response : Response
     groups : Groups
     weights : ndarray or None
     feature_names : ndarray or None
     strata : Strata or None
+        With equalized odds of a real y, its ranges are among them.
     """
 
     X: Any
     y: NDArray[Any]
-    classes: NDArray[Any]
+    response: Response
     groups: Groups
     weights: NDArray[np.float64] | None = None
     feature_names: NDArray[Any] | None = None
     strata: Strata | None = None
 
     @cached_property
-    def positive(self) -> NDArray[np.float64]:
-        """1 for rows of the second class, 0 for the others."""
-        return (self.y == self.classes[1]).astype(np.float64)
+    def outcomes(self) -> NDArray[np.float64]:
+        """What the loss compares predictions with: 1 for rows of the second class and 0 for others, or standardised y."""
+        return self.response.outcomes(self.y)
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -81,9 +85,9 @@ class TrainingData:
     def resolve(self, options: TrainingOptions) -> ComparedStrata:
         """Return where the criterion compares groups."""
         return resolve_criterion(
-            options.criterion,
+            self.response.criterion_within_strata(options.criterion),
             self.groups,
-            labels=self.positive,
+            labels=self.outcomes,
             strata=self.strata,
             row_weights=self.weights,
             stratum_weight=options.stratum_weight,
@@ -94,7 +98,7 @@ def validate_training_data(
     X: Any,
     y: NDArray[Any],
     *,
-    classes: NDArray[Any],
+    make_response: Callable[[NDArray[Any], NDArray[np.float64] | None], Response],
     sensitive_features: Any,
     strata: Any,
     sample_weight: ArrayLike | None,
@@ -106,8 +110,9 @@ def validate_training_data(
     Parameters
     ----------
     X, y
-        Features and labels that scikit-learn has validated.
-    classes : ndarray of shape (2,)
+        Features and y that scikit-learn has validated.
+    make_response : callable
+        Returns the response of y and row weights, which may be None; raises where it cannot be learned.
     sensitive_features, strata, sample_weight
         As for ``fit``.
     options : TrainingOptions
@@ -119,13 +124,12 @@ def validate_training_data(
         Rows with small integer weights are repeated instead, so that weight k equals k copies exactly.
     """
     weights = check_weights(sample_weight, size=X.shape[0])
-    if weights is not None and not all(weights[y == label].any() for label in classes):
-        raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
+    response = make_response(y, weights)
     groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
-    check_target(groups, weights, options)
+    check_target(groups, weights, options, response)
     groups.to_spec()  # raises for labels that a model file cannot store
-    parts = make_training_strata(strata, groups)
-    data = TrainingData(X, y, classes, groups, weights, feature_names, parts)
+    parts = response.compared_strata(y, make_training_strata(strata, groups), options.criterion, len(groups))
+    data = TrainingData(X, y, response, groups, weights, feature_names, parts)
     data.resolve(options)  # raises where there is nothing to compare
     copies = as_copies(weights)
     return data if copies is None else replace(data.select(copies), weights=None)
@@ -159,10 +163,18 @@ def make_training_groups(
     return groups
 
 
-def check_target(groups: Groups, weights: NDArray[np.float64] | None, options: TrainingOptions) -> None:
+def check_target(
+    groups: Groups, weights: NDArray[np.float64] | None, options: TrainingOptions, response: Response
+) -> None:
     """Raise for a target or weights that cannot work, before anything is trained."""
     if weights is not None and not all(weights[rows].sum() > 0 for rows in groups.rows):
         raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
     if not options.each_other:
-        stand_ins = [Sample.from_values([0.5])] * len(groups)
-        resolve_target(options.target, stand_ins, groups.counts, labels=groups.labels, names=groups.names)
+        resolve_target(
+            options.target,
+            [Sample.from_values([0.5])] * len(groups),  # any scores
+            groups.counts,
+            labels=groups.labels,
+            names=groups.names,
+            score_range=response.loss.bounds,
+        )

@@ -13,8 +13,11 @@ from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.penalties.discrete import DiscretePenalty
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._comparisons import GroupComparisons
     from fairtransport.penalties import Comparisons
 
@@ -34,7 +37,7 @@ class ScoreMetrics:
     ----------
     disparity : float
         Sum of the Wasserstein-1 distances of the criterion's pairs, weighted as it says; for demographic parity the
-        strong pairwise demographic disparity (SPDD).
+        strong pairwise demographic disparity (SPDD). In units of y, where it is real.
     rank_disparity : float
         The same of pooled ranks.
     excess : float
@@ -42,16 +45,17 @@ class ScoreMetrics:
         strata, weighted by reliability and precision; of the label where it is largest.
     rank_distance : float
         Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
-    log_loss : float
+    loss : float
+        Log-loss, or the mean squared error in units of y.
     information_kept : float
-        Share of the initial model's gain in log-loss over a constant.
+        Share of the initial model's gain in loss over a constant.
     """
 
     disparity: float
     rank_disparity: float
     excess: float
     rank_distance: float
-    log_loss: float
+    loss: float
     information_kept: float
 
 
@@ -61,65 +65,60 @@ class ScoreEvaluator:
 
     Attributes
     ----------
-    labels, shares : ndarray of shape (n_rows,)
-        0 or 1, and weights that sum to 1.
+    response : Response
+    outcomes, shares : ndarray of shape (n_rows,)
+        What the loss compares predictions with, and weights that sum to 1.
     comparisons : GroupComparisons
         The criterion's pairs of groups, and their reliability.
     initial_scores : ndarray of shape (n_rows,)
         Scores of the initial model.
     """
 
-    labels: NDArray[np.float64]
+    response: Response
+    outcomes: NDArray[np.float64]
     shares: NDArray[np.float64]
     comparisons: GroupComparisons
     initial_scores: NDArray[np.float64]
 
     @cached_property
-    def rate(self) -> float:
-        """Weighted share of positive labels."""
-        return float(self.shares @ self.labels)
-
-    @cached_property
     def constant_loss(self) -> float:
-        """Log-loss of the best constant."""
-        return float(-(self.rate * np.log(self.rate) + (1.0 - self.rate) * np.log1p(-self.rate)))
+        """Loss of the best constant."""
+        return self.response.loss.best_constant(self.outcomes, self.shares)[1]
 
     @cached_property
     def information(self) -> float:
-        """Gain of the initial model over a constant, in log-loss; at least 1 % of the constant's loss."""
-        return max(self.constant_loss - self.log_loss(self.initial_scores), 0.01 * self.constant_loss)
+        """Gain of the initial model over a constant; at least 1 % of the constant's loss."""
+        return max(self.constant_loss - self.loss(self.initial_scores), 0.01 * self.constant_loss)
 
     @cached_property
     def _exact(self) -> DiscretePenalty:
         return DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
 
-    def log_loss(self, scores: NDArray[np.float64]) -> float:
-        """Return the mean log-loss."""
-        inside = np.clip(scores, 1e-15, 1.0 - 1e-15)
-        return float(-self.shares @ np.where(self.labels > 0.0, np.log(inside), np.log1p(-inside)))
+    def loss(self, scores: NDArray[np.float64]) -> float:
+        """Return the mean loss."""
+        return self.response.loss.mean(scores, self.outcomes, self.shares)
 
-    def auc(self, scores: NDArray[np.float64]) -> float:
-        """Return the area under the ROC curve, from the mean rank of the positive rows."""
-        mean = float((self.shares * self.labels) @ pooled_ranks(scores, self.shares)) / self.rate
-        return (mean - 0.5 * self.rate) / (1.0 - self.rate)
+    def quality(self, scores: NDArray[np.float64]) -> float:
+        """Return the area under the ROC curve, or the coefficient of determination."""
+        return self.response.quality(scores, self.outcomes, self.shares)
 
     def spread(self, scores: NDArray[np.float64]) -> float:
-        """Return the standard deviation of the scores."""
+        """Return the standard deviation of the scores, in units of y."""
         mean = float(self.shares @ scores)
-        return float(np.sqrt(self.shares @ (scores - mean) ** 2))
+        return self.response.score_unit * float(np.sqrt(self.shares @ (scores - mean) ** 2))
 
     def evaluate(self, scores: NDArray[np.float64]) -> ScoreMetrics:
         """Return the metrics of scores of these rows."""
         criterion = self.comparisons.criterion
         ranks = pooled_ranks(scores, criterion.row_weights)
         distances, weights = self._distances(ranks), criterion.weights
-        loss = self.log_loss(scores)
+        loss = self.loss(scores)
         return ScoreMetrics(
-            disparity=float((weights * self._distances(scores)).sum()),
+            disparity=self.response.score_unit * float((weights * self._distances(scores)).sum()),
             rank_disparity=float((weights * distances).sum()),
             excess=self._excess(distances, ranks),
             rank_distance=float(np.average(distances, weights=self._reliable.weights / criterion.sampling_errors())),
-            log_loss=loss,
+            loss=self.response.loss_unit * loss,
             information_kept=float((self.constant_loss - loss) / self.information),
         )
 
@@ -154,10 +153,17 @@ class ScoreEvaluator:
 
 def metrics_before_and_after(evaluator: ScoreEvaluator, trained: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
     """Return each metric of the initial and of the trained model."""
-    both = (evaluator.initial_scores, trained)
+    response, both = evaluator.response, (evaluator.initial_scores, trained)
     before, after = (evaluator.evaluate(scores) for scores in both)
-    pairs = {
-        name: (getattr(before, name), getattr(after, name)) for name in ("log_loss", "disparity", "rank_disparity")
+
+    def pair(measure: Callable[[NDArray[np.float64]], float]) -> tuple[float, float]:
+        return measure(both[0]), measure(both[1])
+
+    return {
+        response.loss_name: (before.loss, after.loss),
+        "disparity": (before.disparity, after.disparity),
+        **response.further_disparities((before.disparity, after.disparity)),
+        "rank_disparity": (before.rank_disparity, after.rank_disparity),
+        response.quality_name: pair(evaluator.quality),
+        "spread": pair(evaluator.spread),
     }
-    aucs, spreads = [evaluator.auc(scores) for scores in both], [evaluator.spread(scores) for scores in both]
-    return {**pairs, "auc": (aucs[0], aucs[1]), "spread": (spreads[0], spreads[1])}

@@ -17,11 +17,10 @@ from fairtransport.linear.training._cross_fitting import CrossFit
 from fairtransport.linear.training._evaluation import metrics_before_and_after
 from fairtransport.linear.training._outcome import Notice, describe_criterion, describe_lbfgs, within_chance
 from fairtransport.linear.training._problem import ParityProblem, build_problem
-from fairtransport.linear.training._result import FitResult, group_logits
+from fairtransport.linear.training._result import FitResult, group_predictors
 from fairtransport.linear.training._spread_map import spread_points
 from fairtransport.linear.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
 from fairtransport.strata import Strata
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +86,7 @@ class _PathRun:
     def _coarse_solver(self) -> LbfgsSolver:
         """A solver that stops early and uses some rows of large groups, for fits that others start from."""
         problem = self._problem
-        n_rows = len(problem.loss.labels)
+        n_rows = len(problem.loss.outcomes)
         picked, shares = problem.subsample(np.arange(n_rows))
         loss, comparisons = problem.loss, problem.comparisons.penalised
         if picked.size < n_rows:
@@ -165,14 +164,14 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
-    target = stored_target(None if options.each_other else options.target, initial_scores, data.groups, data.weights)
+    target = stored_target(options, initial_scores, data.groups, data.weights, data.response)
     compared = data.resolve(options)
-    word = "barycenter_w2" if options.each_other else options.target
-    targets = target[None] if compared.is_everywhere else stratum_targets(word, initial_scores, data, compared)
+    targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
     groups = Groups.from_spec(data.groups.to_spec())
     problem.penalty.value_and_gradient(ordered_scores, comparisons)  # whose duals are read below
     records = np.array(run.records, dtype=np.float64).reshape(-1, 2)
     return FitResult(
+        response=data.response,
         initial=problem.initial,
         groups=groups,
         group_sizes=data.groups.counts,
@@ -189,7 +188,8 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
             "update": np.arange(1.0, len(records) + 1.0), "disparity": records[:, 0], "loss": records[:, 1],
         },
         spread=spread_points(
-            problem.in_given_order(ordered_scores), initial_scores, data.groups.rows, data.weights
+            problem.in_given_order(ordered_scores), initial_scores, data.groups.rows, data.weights,
+            data.response.loss.bounds,
         ),
         path=_path_table(trained.path, problem, initial_scores, data),
         duals=options.distance.duals(problem.penalty, comparisons, groups),
@@ -222,8 +222,8 @@ def _path_table(
     table, thetas, spreads = path.table(), [], []
     for point in path.points:
         theta, common = problem.weights(point.result.parameters)
-        scores = sigmoid(group_logits(data.X, theta, common, data.groups))
-        points = spread_points(scores, initial_scores, data.groups.rows, data.weights)
+        scores = data.response.loss.scores(group_predictors(data.X, theta, common, data.groups))
+        points = spread_points(scores, initial_scores, data.groups.rows, data.weights, data.response.loss.bounds)
         levels = np.linspace(0.0, 1.0, _PATH_KNOTS)
         knots = np.interp(levels, np.linspace(0.0, 1.0, points.shape[1]), points[0])
         thetas.append(np.vstack((theta, common)))
@@ -246,4 +246,5 @@ def _outcome(trained: _Trained, problem: ParityProblem, figures: dict[str, tuple
         reached=trained.reached,
         max_disparity=options.max_disparity,
         group_specific=options.group_specific,
+        response=problem.rows.response,
     )

@@ -1,4 +1,4 @@
-"""The parameters of a transport classifier, validated: what all later stages of ``fit`` read."""
+"""The parameters of a transport model, validated: what all later stages of ``fit`` read."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SPREADS = ("trained", "initial")
 
 @dataclass(frozen=True, eq=False)
 class TrainingOptions:
-    """Validated parameters of a transport classifier.
+    """Validated parameters of a transport classifier or regressor.
 
     Attributes
     ----------
     estimator : estimator or None
-        The initial model, fitted or not; None: logistic regression on standardized columns.
+        The initial model, fitted or not; None: logistic or ridge regression on standardized columns.
     distance : TransportDistance
         The distance that is penalised.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
@@ -129,6 +129,11 @@ class TrainingOptions:
     def each_other(self) -> bool:
         """Whether groups are compared with each other, not with a fixed target."""
         return compares_each_other(self.target)
+
+    @property
+    def target_word(self) -> Any:
+        """The target; where groups are compared with each other, the barycenter that is shown beside them."""
+        return "barycenter_w2" if self.each_other else self.target
 
     @property
     def sgd_weight(self) -> float:

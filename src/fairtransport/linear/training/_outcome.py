@@ -13,6 +13,7 @@ from fairtransport.linear.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
     from fairtransport.criteria import ComparedStrata
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._evaluation import ScoreMetrics
 
 __all__ = ["Notice", "criterion_text", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
@@ -79,6 +80,7 @@ def describe_lbfgs(
     reached: bool,
     max_disparity: float | None,
     group_specific: bool,
+    response: Response,
 ) -> Notice:
     """Describe a run of L-BFGS.
 
@@ -98,6 +100,7 @@ def describe_lbfgs(
         Whether the goal of an automatic weight was reached.
     max_disparity, group_specific
         The parameters.
+    response : Response
     """
     warnings: list[tuple[str, type[Warning]]] = []
     text = f"converged after {n_iter} iterations"
@@ -105,18 +108,20 @@ def describe_lbfgs(
         text = f"stopped after max_iter={max_iter} iterations, before convergence"
         warnings.append((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning))
     if parity_weight > 0.0:
-        losses = notices_of_losses(metrics.information_kept, figures, metrics.excess)
+        losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
     else:
-        losses = _notice_of_group_weights(metrics.information_kept)
+        losses = _notice_of_group_weights(metrics.information_kept, response)
     warnings += losses.warnings
     if reason:
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
         if not reached:
-            warnings += _warnings_of_disparity(metrics, reason, max_disparity, group_specific=group_specific)
+            warnings += _warnings_of_disparity(
+                metrics, reason, max_disparity, group_specific=group_specific, response=response
+            )
     return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
 
 
-def notices_of_losses(information_kept: float, figures: Figures, excess: float) -> Notice:
+def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: Response) -> Notice:
     """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
     spread = figures["spread"]
     if spread[1] < _CONSTANT * spread[0]:
@@ -125,11 +130,11 @@ def notices_of_losses(information_kept: float, figures: Figures, excess: float) 
         remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
     else:
         return _notice_of_shrinkage(figures, excess)
-    before, after = figures["auc"]
+    before, after = figures[response.quality_name]
     message = (
-        f"Parity cost most of the model: {remark}; the AUC fell from {before:.3f} to {after:.3f}. These features "
+        f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. These features "
         "allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', repair with "
-        "the group at hand (QuantileRepairClassifier, group_specific=True), or another criterion."
+        f"the group at hand ({response.repair}, group_specific=True), or another criterion."
     )
     return Notice(remark, ((message, FairnessWarning),))
 
@@ -149,7 +154,7 @@ def _notice_of_shrinkage(figures: Figures, excess: float) -> Notice:
     return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
 
 
-def _notice_of_group_weights(information_kept: float) -> Notice:
+def _notice_of_group_weights(information_kept: float, response: Response) -> Notice:
     """Describe weights for each group that lose the information without any parity: there are too few rows."""
     if information_kept >= MIN_INFORMATION:
         return Notice()
@@ -157,13 +162,18 @@ def _notice_of_group_weights(information_kept: float) -> Notice:
     remark = f"weights for each group keep {share} of the initial model's information on rows left out"
     message = (
         f"There are too few rows for group_specific=True: {remark}. Use shared weights, or repair with the group at "
-        "hand (QuantileRepairClassifier)."
+        f"hand ({response.repair})."
     )
     return Notice(remark, ((message, FairnessWarning),))
 
 
 def _warnings_of_disparity(
-    metrics: ScoreMetrics, reason: str, max_disparity: float | None, *, group_specific: bool
+    metrics: ScoreMetrics,
+    reason: str,
+    max_disparity: float | None,
+    *,
+    group_specific: bool,
+    response: Response,
 ) -> list[tuple[str, type[Warning]]]:
     if max_disparity is not None:
         remaining = f"max_disparity={max_disparity:g} was not reached on training rows: {metrics.disparity:.4g}"
@@ -174,8 +184,8 @@ def _warnings_of_disparity(
         )
     else:
         return []
-    remedy = "Repair (QuantileRepairClassifier)"
+    remedy = f"Repair ({response.repair})"
     if not group_specific:
-        remedy = "Own weights for each group (group_specific=True) or repair (QuantileRepairClassifier)"
+        remedy = f"Own weights for each group (group_specific=True) or repair ({response.repair})"
     message = f"Parity was not reached: {remaining}; {reason}. {remedy} with the group at hand goes further."
     return [(message, FairnessWarning)]

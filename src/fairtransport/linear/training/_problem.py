@@ -10,18 +10,17 @@ import numpy as np
 
 from fairtransport.criteria import net_of_chance
 from fairtransport.linear.solvers._lbfgs import LbfgsSolver, penalty_net_of_chance
-from fairtransport.linear.solvers._logistic_problem import LogisticProblem, canonical_order
+from fairtransport.linear.solvers._linear_problem import LinearProblem, canonical_order
 from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups
 from fairtransport.linear.training._evaluation import ScoreEvaluator
 from fairtransport.linear.training._initial_model import (
     InitialModel,
     check_scores_vary,
-    fit_logistic_regression,
+    fit_default_model,
     prepare_initial_model,
 )
 from fairtransport.linear.training._scaling import Scaling
 from fairtransport.penalties import ChanceTerm
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +53,7 @@ class ParityProblem:
         Units of the columns.
     initial : InitialModel
         For the columns as given.
-    loss : LogisticProblem
+    loss : LinearProblem
     models : tuple of int
         Groups with their own weights, in the order of their rows; empty with shared weights.
     start : ndarray
@@ -75,7 +74,7 @@ class ParityProblem:
     order: NDArray[np.int64]
     scaling: Scaling
     initial: InitialModel
-    loss: LogisticProblem
+    loss: LinearProblem
     models: tuple[int, ...]
     start: NDArray[np.float64]
     comparisons: GroupComparisons
@@ -87,11 +86,11 @@ class ParityProblem:
     @property
     def is_flexible(self) -> bool:
         """Whether metrics of the training rows are too good, so that the disparity is estimated out of fold."""
-        return self.options.group_specific or self.loss.n_columns * _FLEXIBLE > len(self.loss.labels)
+        return self.options.group_specific or self.loss.n_columns * _FLEXIBLE > len(self.loss.outcomes)
 
     def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of the rows in canonical order."""
-        return np.asarray(sigmoid(self.loss.logits(parameters)))
+        return self.loss.scores(parameters)
 
     def in_given_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows in the order of the data as given."""
@@ -124,7 +123,7 @@ class ParityProblem:
 
     def coarse_solver(
         self,
-        loss: LogisticProblem,
+        loss: LinearProblem,
         comparisons: Comparisons,
         start: NDArray[np.float64],
         factors: list[NDArray[np.float64]] | None = None,
@@ -134,7 +133,7 @@ class ParityProblem:
             loss,
             self.options.distance.penalty(self.options.scale),
             comparisons,
-            chance=self._chance_term(comparisons, np.asarray(sigmoid(loss.logits(start)))),
+            chance=self._chance_term(comparisons, loss.scores(start)),
             initial=start,
             unit=self.unit,
             tol=_COARSE_TOLERANCE * self.options.tol,
@@ -168,7 +167,7 @@ class ParityProblem:
 
     def _cells(self) -> NDArray[np.int64]:
         """Return the number of each row's label and stratum, as far as the criterion knows them."""
-        numbers = np.zeros(len(self.loss.labels), dtype=np.int64)
+        numbers = np.zeros(len(self.loss.outcomes), dtype=np.int64)
         for number, stratum in enumerate(self.comparisons.strata.compared):
             for members in stratum.rows:
                 numbers[members] = number + 1
@@ -176,11 +175,11 @@ class ParityProblem:
 
     def loss_of(
         self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None
-    ) -> LogisticProblem:
+    ) -> LinearProblem:
         """Return the loss of some rows, which represent ``n_rows``."""
         parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
-        represented = len(self.loss.labels) if n_rows is None else n_rows
-        return replace(self.loss, parts=parts, labels=self.loss.labels[rows], shares=shares, n_rows=represented)
+        represented = len(self.loss.outcomes) if n_rows is None else n_rows
+        return replace(self.loss, parts=parts, outcomes=self.loss.outcomes[rows], shares=shares, n_rows=represented)
 
 
 def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem:
@@ -189,17 +188,20 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
     rows, estimator = data.select(order), options.estimator
     scaling = Scaling.of(rows.X, rows.weights, centred=bool(getattr(estimator, "fit_intercept", True)))
     if estimator is not None:  # it is fitted on the columns as given
-        initial = prepare_initial_model(estimator, rows.X, rows.y, rows.weights, feature_names=rows.feature_names)
+        initial = prepare_initial_model(
+            estimator, rows.X, rows.y, rows.weights, response=rows.response, feature_names=rows.feature_names
+        )
     rows = replace(rows, X=scaling.apply(rows.X, overwrite=True))
     if estimator is None:
-        initial = fit_logistic_regression(rows, scaling)
+        initial = fit_default_model(rows, scaling)
     ridge = np.full(rows.X.shape[1], initial.ridge)
     if estimator is not None:  # its ridge is that of the columns as given
         ridge /= scaling.unit**2
     models, theta = _groups_in_order(rows.groups) if options.group_specific else (), scaling.to_scaled(initial.theta)
-    loss = LogisticProblem(
+    loss = LinearProblem(
         _parts(rows.X, rows.groups, models),
-        rows.positive,
+        rows.response.loss,
+        rows.outcomes,
         rows.shares,
         ridge,
         initial.has_intercept,
@@ -207,10 +209,10 @@ def build_problem(data: TrainingData, options: TrainingOptions) -> ParityProblem
         theta if options.group_specific else None,
     )
     start = np.tile(theta, (loss.shape[0], 1))
-    scores = sigmoid(loss.logits(start))
+    scores = loss.scores(start)
     check_scores_vary(scores)
     comparisons = compare_groups(rows, scores, options)
-    evaluator = ScoreEvaluator(rows.positive, rows.shares, comparisons, scores)
+    evaluator = ScoreEvaluator(rows.response, rows.outcomes, rows.shares, comparisons, scores)
     penalty, penalised = options.distance.penalty(options.scale), comparisons.penalised
     parts, value = None, 0.0
     if penalised.active.size:
@@ -246,7 +248,7 @@ def _chance_term(
 
 def _row_order(data: TrainingData, *, group_specific: bool) -> NDArray[np.int64]:
     """Return the canonical order of the rows; with weights for each group, the rows of a group are contiguous."""
-    order = canonical_order(data.X, data.positive, data.weights)
+    order = canonical_order(data.X, data.outcomes, data.weights)
     if not group_specific:
         return order
     codes = data.groups.codes[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.linear.duals import Duals
     from fairtransport.linear.online.memory import OnlineMemory
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.training._initial_model import InitialModel
     from fairtransport.linear.training._outcome import Notice
     from fairtransport.strata import Strata
 
-__all__ = ["FitResult", "group_logits"]
+__all__ = ["FitResult", "group_predictors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,7 @@ class FitResult:
 
     Attributes
     ----------
+    response : Response
     initial : InitialModel
     groups : Groups
         Without rows.
@@ -50,6 +52,7 @@ class FitResult:
     outcome : Notice
     """
 
+    response: Response
     initial: InitialModel
     groups: Groups
     group_sizes: NDArray[np.int64]
@@ -68,14 +71,30 @@ class FitResult:
     memory: OnlineMemory
     outcome: Notice
 
+    def in_units_of_y(self) -> FitResult:
+        """Return the result with weights, target, maps and potentials in units of y; the memory stays standardised."""
+        response, path = self.response, dict(self.path)
+        if len(path["weight"]):
+            path["theta"] = response.to_given(path["theta"])
+            path["spread"] = response.scores_as_given(path["spread"])
+        return replace(
+            self,
+            theta=response.to_given(self.theta),
+            common=response.to_given(self.common),
+            target=response.scores_as_given(self.target),
+            spread=response.scores_as_given(self.spread),
+            path=path,
+            duals=None if self.duals is None else response.duals_as_given(self.duals),
+        )
 
-def group_logits(
+
+def group_predictors(
     X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
 ) -> NDArray[np.float64]:
-    """Return the logit of each row by the weights of its group, or by the common ones where it is in no group."""
+    """Return the linear predictor of each row by the weights of its group, or by the common ones where it is in no group."""
     if len(theta) == 1:
         return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
-    logits = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)
+    predictors = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)
     for weights, rows in zip(theta, groups.rows, strict=True):
-        logits[rows] = X[rows] @ weights[:-1] + weights[-1]
-    return logits
+        predictors[rows] = X[rows] @ weights[:-1] + weights[-1]
+    return predictors

@@ -17,12 +17,11 @@ from fairtransport.linear.training._comparisons import GroupComparisons, compare
 from fairtransport.linear.training._evaluation import ScoreEvaluator, metrics_before_and_after
 from fairtransport.linear.training._initial_model import InitialModel, check_scores_vary, prepare_initial_model
 from fairtransport.linear.training._outcome import Notice, describe_criterion, notices_of_losses, within_chance
-from fairtransport.linear.training._result import FitResult, group_logits
+from fairtransport.linear.training._result import FitResult, group_predictors
 from fairtransport.linear.training._spread_map import spread_points
 from fairtransport.linear.training.weight_path import empty_path
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.strata import Strata
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,14 +48,19 @@ class PreparedTrainer:
 def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdSettings) -> PreparedTrainer:
     """Fit the initial model, fix the target, and choose step sizes."""
     rng = np.random.default_rng(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
-    initial = prepare_initial_model(options.estimator, data.X, data.y, data.weights, feature_names=data.feature_names)
+    response = data.response
+    initial = prepare_initial_model(
+        options.estimator, data.X, data.y, data.weights, response=response, feature_names=data.feature_names
+    )
     scores = initial.scores(data.X)
     check_scores_vary(scores)
-    target = stored_target(options.target, scores, data.groups, data.weights)
+    target = stored_target(options, scores, data.groups, data.weights, response)
     comparisons = compare_groups(data, scores, options)
     strata = comparisons.strata
-    targets = stratum_targets(options.target, scores, data, strata)
-    problem = TrainingProblem.build(data.X, data.positive, data.groups, targets, data.weights, strata=strata)
+    targets = stratum_targets(options, scores, data, strata)
+    problem = TrainingProblem.build(
+        data.X, data.outcomes, data.groups, targets, data.weights, strata=strata, loss=response.loss
+    )
     dual = options.distance.dual_problem(settings, rng)
     dual_step = settings.dual_step if settings.dual_step is not None else dual.default_step if dual else 0.0
     without_loss = np.isinf(options.sgd_weight)  # as in the paper
@@ -103,10 +107,11 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         title=f"{options.distance.name} training",
     )
     common = run.theta.mean(axis=0)
-    scores = sigmoid(group_logits(data.X, run.theta, common, data.groups))
-    evaluator = ScoreEvaluator(data.positive, data.shares, prepared.comparisons, initial_scores)
+    response = data.response
+    scores = response.loss.scores(group_predictors(data.X, run.theta, common, data.groups))
+    evaluator = ScoreEvaluator(response, data.outcomes, data.shares, prepared.comparisons, initial_scores)
     metrics, figures = evaluator.evaluate(scores), metrics_before_and_after(evaluator, scores)
-    losses = notices_of_losses(metrics.information_kept, figures, metrics.excess)
+    losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
     outcome = f"{run.outcome}; {losses.text}" if losses.text else run.outcome
     parity = trainer.objective.parity
     if parity == 0.0 < weight:
@@ -114,6 +119,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         parity = parity_without_disparity(weight, evaluator.information, options, len(data.groups))
     groups = Groups.from_spec(data.groups.to_spec())
     return FitResult(
+        response=response,
         initial=prepared.initial,
         groups=groups,
         group_sizes=data.groups.counts,
@@ -126,8 +132,8 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
         information_kept=metrics.information_kept,
         before_after=figures,
         history=run.history,
-        spread=spread_points(scores, initial_scores, data.groups.rows, data.weights),
-        path=empty_path(),
+        spread=spread_points(scores, initial_scores, data.groups.rows, data.weights, response.loss.bounds),
+        path=empty_path(response),
         duals=options.distance.sgd_duals(run, groups),
         memory=memory_from_rows(
             data, run.theta,
@@ -147,7 +153,7 @@ def train_sgd(data: TrainingData, options: TrainingOptions, settings: SgdSetting
 def _unit(data: TrainingData, scores: NDArray[np.float64], comparisons: GroupComparisons) -> float:
     """Return the factor of the sum of distances to the target at weight 1."""
     weighted = comparisons.penalised
-    information = ScoreEvaluator(data.positive, data.shares, comparisons, scores).information
+    information = ScoreEvaluator(data.response, data.outcomes, data.shares, comparisons, scores).information
     plain = comparisons.strata.comparisons(weighted.targets)
     terms = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(scores, plain)
     reliable = float(weighted.weights @ terms.distances)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["spread_logits", "spread_points"]
+__all__ = ["spread_logits", "spread_points", "spread_scores"]
 
 _MAX_POINTS = 256
 _ROWS_FOR_EACH_POINT = 5  # so that no point is one person's score
@@ -25,6 +25,7 @@ def spread_points(
     initial: NDArray[np.float64],
     rows: Sequence[NDArray[np.intp]],
     weights: NDArray[np.float64] | None,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
 ) -> NDArray[np.float64]:
     """Return the knots of the map and their images.
 
@@ -35,11 +36,13 @@ def spread_points(
     rows : sequence of ndarray
         Rows of each group.
     weights : ndarray of shape (n_rows,), optional
+    bounds : (float, float) or None, default=(0.0, 1.0)
+        Lowest and highest score, which are mapped to themselves; None where there are none.
 
     Returns
     -------
     ndarray of shape (2, n_points)
-        Both rows ascend from 0 to 1.
+        Both rows ascend, between the bounds if there are any.
 
     Notes
     -----
@@ -57,9 +60,11 @@ def spread_points(
     knots = _means(sample(trained, slice(None)), n_points)
     knots, first = np.unique(knots, return_index=True)
     images = np.add.reduceat(target, first) / np.diff([*first, n_points])  # a tie goes to the mean of its images
-    ends = np.array([[0.0, 1.0], [0.0, 1.0]])
-    inner = (knots > 0.0) & (knots < 1.0)
-    return np.column_stack((ends[:, :1], np.vstack((knots, images))[:, inner], ends[:, 1:]))
+    points = np.vstack((knots, images))
+    if bounds is None:
+        return points if points.shape[1] > 1 else np.column_stack((points, points + 1.0))
+    low, high = bounds
+    return np.column_stack(((low, low), points[:, (knots > low) & (knots < high)], (high, high)))
 
 
 def _means(sample: Sample, n_points: int) -> NDArray[np.float64]:
@@ -67,10 +72,22 @@ def _means(sample: Sample, n_points: int) -> NDArray[np.float64]:
     return np.asarray(sample.equal_mass(8 * n_points).reshape(n_points, 8).mean(axis=1))
 
 
+def spread_scores(scores: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mapped scores; beyond the first and the last point they keep their distance to it.
+
+    Examples
+    --------
+    >>> spread_scores(np.array([0.0, 1.5, 5.0]), np.array([[1.0, 2.0], [10.0, 20.0]])).tolist()
+    [9.0, 15.0, 23.0]
+    """
+    knots = points[0]
+    return np.asarray(np.interp(scores, *points) + scores - np.clip(scores, knots[0], knots[-1]))
+
+
 def spread_logits(logits: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logits of the mapped scores; logits of scores that round to 0 or 1 are unchanged."""
     scores = np.exp(-np.logaddexp(0.0, -logits))
-    moved = np.interp(scores, *points)
+    moved = spread_scores(scores, points)
     with np.errstate(divide="ignore"):
         mapped = np.log(moved) - np.log1p(-moved)
     return np.where(np.isfinite(mapped), mapped, logits)

@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.linear.responses import Response
     from fairtransport.linear.solvers._lbfgs import LbfgsResult
     from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
 
@@ -24,8 +25,9 @@ __all__ = [
     "empty_path",
 ]
 
-#: Columns of ``path_``, the path that a fitted model stores.
-PATH_COLUMNS = ("weight", "disparity", "rank_disparity", "log_loss", "information_kept", "theta", "spread")
+#: Columns of ``path_``, the path that a fitted model stores, beside the one of its loss.
+_METRICS = ("disparity", "rank_disparity", "information_kept")
+PATH_COLUMNS = ("weight", *_METRICS, "theta", "spread")
 
 #: Weights that are tried in turn.
 PATH_WEIGHTS = (0.1, 0.3, 1.0, 4.0, 15.0, 60.0)
@@ -81,14 +83,15 @@ class WeightPath:
     def table(self) -> dict[str, NDArray[np.float64]]:
         """Return the weights and metrics as columns."""
         columns = {"weight": np.array([point.weight for point in self.points])}
-        for name in ("disparity", "rank_disparity", "log_loss", "information_kept"):
+        for name in _METRICS:
             columns[name] = np.array([getattr(point.metrics, name) for point in self.points])
+        columns[self.evaluator.response.loss_name] = np.array([point.metrics.loss for point in self.points])
         return columns
 
 
-def empty_path() -> dict[str, NDArray[np.float64]]:
+def empty_path(response: Response) -> dict[str, NDArray[np.float64]]:
     """Return the columns of a path without points."""
-    return {name: np.zeros(0) for name in PATH_COLUMNS}
+    return {name: np.zeros(0) for name in (*PATH_COLUMNS, response.loss_name)}
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class AutomaticWeight:
     Attributes
     ----------
     max_disparity : float or None
-        A limit of the strong pairwise demographic disparity (SPDD); None: the noise floor of the rank disparity.
+        A limit of the strong pairwise demographic disparity (SPDD), in units of y; None: the noise floor of the rank disparity.
     """
 
     max_disparity: float | None = None

@@ -1,4 +1,4 @@
-"""Recipes of the continuous and discrete optimal transport classifiers (COT, DOT)."""
+"""Recipes of the classifiers and regressors by continuous and discrete optimal transport (COT, DOT)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import numpy as np
 
 from fairtransport.groups import Groups
 from fairtransport.linear.duals import Duals
+from fairtransport.linear.losses import LOSSES
 from fairtransport.linear.online.memory import OnlineMemory
 from fairtransport.linear.online.sketches import POINTS, Sketches
+from fairtransport.linear.responses import BinaryResponse, RealResponse, Response
 from fairtransport.linear.solvers.settings import SgdSettings
 from fairtransport.linear.training.weight_path import PATH_COLUMNS
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._checks import (
     FEATURE_NAMES,
     GROUP_PARAMS,
+    Check,
     any_of,
     count_up_to,
     dict_of,
@@ -42,8 +45,20 @@ from fairtransport.transport.fourier import FourierFeatures
 __all__ = ["RECIPES", "VALUE_TYPES"]
 
 
-def _is_consistent(model: Any) -> bool:
-    """Return whether weights, groups and columns of a classifier agree."""
+def _is_consistent_classifier(model: Any) -> bool:
+    """Return whether the parts of a classifier agree, and its maps are of probabilities."""
+    spreads = [getattr(model, "spread_", np.zeros(0)), *getattr(model, "path_", {}).get("spread", ())]
+    inside = all(not spread.size or (spread.min() >= 0.0 and spread.max() <= 1.0) for spread in spreads)
+    return bool(inside and model.classes_.shape == (2,) and _is_consistent(model, BinaryResponse))
+
+
+def _is_consistent_regressor(model: Any) -> bool:
+    """Return whether the parts of a regressor agree."""
+    return bool(model.y_std_ > 0.0 and _is_consistent(model, RealResponse))
+
+
+def _is_consistent(model: Any, response: type[Response]) -> bool:
+    """Return whether weights, groups and columns of a model agree."""
     n_rows = len(model.coef_)
     shaped = model.coef_.shape[1] == model.n_features_in_ and model.intercept_.shape == (n_rows,)
     shared = n_rows == 1 or n_rows == len(model.groups_)
@@ -54,20 +69,19 @@ def _is_consistent(model: Any) -> bool:
     shared = shared and (n_rows == 1 or hasattr(model, "common_intercept_"))
     named = getattr(model, "feature_names_in_", None)
     state = getattr(model, "adjusting_", None)
-    shaped = shaped and (state is None or _is_memory_of(state, model))
+    shaped = shaped and (state is None or (_is_memory_of(state, model) and state.loss is response.loss))
     spread = getattr(model, "spread_", None)
-    shaped = shaped and (spread is None or _is_increasing_map(spread)) and _is_consistent_path(model)
-    return bool(
-        shaped and shared and model.classes_.shape == (2,) and (named is None or len(named) == model.n_features_in_)
-    )
+    shaped = shaped and (spread is None or _is_increasing_map(spread))
+    shaped = shaped and _is_consistent_path(model, response.loss_name)
+    return bool(shaped and shared and (named is None or len(named) == model.n_features_in_))
 
 
-def _is_consistent_path(model: Any) -> bool:
+def _is_consistent_path(model: Any, loss_name: str) -> bool:
     """Return whether the models of a path have the columns of the model, and no more groups than it."""
     path = getattr(model, "path_", None)
     if path is None or not len(path["weight"]):
         return True
-    if set(path) != set(PATH_COLUMNS):
+    if set(path) != {*PATH_COLUMNS, loss_name}:
         return False
     theta, spread = path["theta"], path["spread"]
     n_models = len(model.coef_)
@@ -81,13 +95,7 @@ def _is_consistent_path(model: Any) -> bool:
 
 
 def _is_increasing_map(points: Any) -> bool:
-    return bool(
-        points.shape[0] == 2
-        and points.shape[1] >= 2
-        and (np.diff(points) >= 0.0).all()
-        and points.min() >= 0.0
-        and points.max() <= 1.0
-    )
+    return bool(points.shape[0] == 2 and points.shape[1] >= 2 and (np.diff(points) >= 0.0).all())
 
 
 def _is_memory_of(state: OnlineMemory, model: Any) -> bool:
@@ -125,7 +133,6 @@ _ATTRIBUTES = {
     **FEATURE_NAMES,
     "adjusting_": instance_of(OnlineMemory),
     "before_after_": dict_of(_is_pair),
-    "classes_": label_array(1),
     "coef_": number_array(2),
     "common_coef_": number_array(1),
     "common_intercept_": is_finite,
@@ -143,6 +150,8 @@ _ATTRIBUTES = {
     "strata_": any_of(is_none, instance_of(Strata)),
     "target_": number_array(1),
 }
+_CLASSIFIER_ATTRIBUTES = {**_ATTRIBUTES, "classes_": label_array(1)}
+_REGRESSOR_ATTRIBUTES = {**_ATTRIBUTES, "y_mean_": is_finite, "y_std_": is_finite}
 _AMOUNT = number_in(0.0, 1e300)
 _PARAMS = {
     **GROUP_PARAMS,
@@ -169,7 +178,7 @@ _CONTINUOUS_PARAMS = {
     "strength": _AMOUNT,
 }
 _MOST = (1_000_000_000, 1_000_000)  # updates of the stochastic solver, and rows of each
-_REQUIRED = ("classes_", "coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
+_REQUIRED = ("coef_", "groups_", "initial_estimator_", "intercept_", "n_features_in_")
 
 
 def _duals_from_parts(parts: dict[str, Any]) -> Duals:
@@ -215,6 +224,8 @@ def _sketches_from_parts(parts: dict[str, Any]) -> Sketches:
 
 def _memory_from_parts(parts: dict[str, Any]) -> OnlineMemory:
     state = OnlineMemory(**parts)
+    if state.loss_name not in LOSSES:
+        raise ValueError("The memory of a stream must name a known loss.")
     if not isinstance(state.sketches, Sketches) or not all(map(is_count, (state.n_batches, state.n_rows))):
         raise TypeError("The memory of a stream must have sketches and counts.")
     floats = (state.parity, state.anchor, state.curvature, state.size, state.trace)
@@ -264,23 +275,24 @@ VALUE_TYPES = (
     ),
 )
 
-RECIPES = (
+_KINDS: tuple[tuple[str, dict[str, Check], tuple[str, ...], Check], ...] = (
+    ("Classifier", _CLASSIFIER_ATTRIBUTES, ("classes_",), _is_consistent_classifier),
+    ("Regressor", _REGRESSOR_ATTRIBUTES, ("y_mean_", "y_std_"), _is_consistent_regressor),
+)
+_DISTANCES: tuple[tuple[str, dict[str, Check], dict[str, Check]], ...] = (
+    ("Continuous", {"duals_": instance_of(Duals)}, _CONTINUOUS_PARAMS),
+    ("Discrete", {}, {}),
+)
+RECIPES = tuple(
     Recipe(
-        "fairtransport.ContinuousTransportClassifier",
-        attributes={**_ATTRIBUTES, "duals_": instance_of(Duals)},
-        required=_REQUIRED,
-        params={**_PARAMS, **_CONTINUOUS_PARAMS},
+        f"fairtransport.{distance}Transport{kind}",
+        attributes={**attributes, **further},
+        required=(*_REQUIRED, *required),
+        params={**_PARAMS, **params},
         not_stored=("verbose",),
-        is_consistent=_is_consistent,
+        is_consistent=is_consistent,
         summarize=summarize_target,
-    ),
-    Recipe(
-        "fairtransport.DiscreteTransportClassifier",
-        attributes=_ATTRIBUTES,
-        required=_REQUIRED,
-        params=_PARAMS,
-        not_stored=("verbose",),
-        is_consistent=_is_consistent,
-        summarize=summarize_target,
-    ),
+    )
+    for distance, further, params in _DISTANCES
+    for kind, attributes, required, is_consistent in _KINDS
 )

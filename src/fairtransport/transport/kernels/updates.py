@@ -19,9 +19,10 @@ from fairtransport.transport.kernels._options import FAST_MATH, NO_ALLOCATION
 from fairtransport.transport.kernels.chebyshev import chebyshev
 from fairtransport.transport.kernels.cot_update import step_duals
 from fairtransport.transport.kernels.dot_update import DISCRETE, couple_batches, sort_target
-from fairtransport.transport.kernels.logistic import logistic
+from fairtransport.transport.kernels.links import write_scores, write_score_slopes
 from fairtransport.transport.kernels.packed_rows import add_rows, score_rows
 from fairtransport.transport.kernels.random_numbers import draw_rows, draw_values
+from fairtransport.transport.links import AFFINE
 from fairtransport.transport.reference import LEAST_DECAY
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Batches", "Objective", "State", "Steps", "run_updates"]
 
 _LEAST_DECAY = LEAST_DECAY
+_AFFINE = AFFINE
 
 
 class Batches(NamedTuple):
@@ -45,8 +47,8 @@ class Batches(NamedTuple):
     size : int
         Rows drawn of each cell, and scores of each target, in each update.
     rows : Rows
-    labels : ndarray of uint8
-        0 or 1 for each packed row.
+    outcomes : ndarray
+        What the loss compares the linear predictor of each packed row with: 0 or 1, or a standardised y.
     population : Population
         The rows of each cell: a group or, with labels or strata, its rows with one label or in one stratum.
     models : ndarray of shape (n_cells,)
@@ -60,7 +62,7 @@ class Batches(NamedTuple):
     seed: int
     size: int
     rows: Rows
-    labels: NDArray[np.uint8]
+    outcomes: NDArray[Any]
     population: Population
     models: NDArray[np.int64]
     targets: NDArray[Any]
@@ -73,6 +75,8 @@ class Objective(NamedTuple):
     Attributes
     ----------
     parity, anchor, ridge : float
+    link : int
+        The map of predictors to scores, and with it the loss; see `fairtransport.transport.links`.
     cell_share : ndarray of shape (n_cells,)
         How the loss weighs the cells' batches.
     cell_weight : ndarray of shape (n_cells,)
@@ -83,6 +87,7 @@ class Objective(NamedTuple):
     parity: float
     anchor: float
     ridge: float
+    link: int
     cell_share: NDArray[np.float64]
     cell_weight: NDArray[np.float64]
     transport: Transport
@@ -144,13 +149,14 @@ def _step_parameters(objective, steps, update, theta, work):
 def _logit_gradient(objective, parity, inverse_batch, cell, batches, work):
     # Of parity times the distance, and of the anchor's loss.
     real = work.scores.dtype.type
-    one = real(1)
+    write_score_slopes(objective.link, work.scores, work.logit_gradient)
     for i in range(work.scores.shape[0]):
-        work.logit_gradient[i] = parity * work.score_gradient[i] * work.scores[i] * (one - work.scores[i])
+        work.logit_gradient[i] *= parity * work.score_gradient[i]
     if objective.anchor != 0.0:
         anchor = real(objective.anchor * objective.cell_share[cell]) * inverse_batch
+        predictions = work.logits if objective.link == _AFFINE else work.scores
         for i in range(batches.size):
-            work.logit_gradient[i] += anchor * (work.scores[i] - real(batches.labels[work.drawn[i]]))
+            work.logit_gradient[i] += anchor * (predictions[i] - batches.outcomes[work.drawn[i]])
 
 
 @cached_njit(nogil=True, fastmath=FAST_MATH, **NO_ALLOCATION)
@@ -192,7 +198,7 @@ def run_updates(first_update, n_updates, average_from, batches, objective, steps
             model = np.uint64(batches.models[cell] if theta.shape[0] > 1 else 0)
             draw_rows(batches.population, cell, seed, position + np.uint64(cell * batch), batch, work.drawn)
             score_rows(batches.rows, work.drawn, batch, work.weights, model, work.logits)
-            logistic(work.logits, work.scores)
+            write_scores(objective.link, work.logits, work.scores)
             if target < 0:
                 work.score_gradient[:] = real(0)
             elif discrete:

@@ -1,4 +1,4 @@
-"""The logistic loss of a linear model on all rows, in a canonical order and in whitened coordinates.
+"""The loss of a linear model on all rows, in a canonical order and in whitened coordinates.
 
 A solver on all rows is deterministic, but sums of floating-point numbers depend on the order of their terms. Rows and
 groups are therefore sorted by their content, so that neither their order nor the groups' labels matter.
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fairtransport.transport.kernels.logistic import logistic_loss
-from fairtransport.transport.logistic import sigmoid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["LogisticProblem", "canonical_order", "unwhiten", "whiten_gradient"]
+    from fairtransport.linear.losses import Loss
+
+__all__ = ["LinearProblem", "canonical_order", "unwhiten", "whiten_gradient"]
 
 _MOST_WHITENED = 1000  # columns; with more, a matrix costs more than it saves
 _HESSIAN_ROWS = 5_000  # or ten per column: enough for a preconditioner
@@ -33,10 +33,10 @@ _SHIFT_ROWS = 30.0  # pseudo-observations of the prior of shift and stretch, for
 _LEAST_CURVATURE = 1e-4  # of the largest, for directions without information
 
 
-def canonical_order(X: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
+def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
     """Return an order of the rows that depends on their content only.
 
-    Rows are sorted by one fixed random projection of their columns, then by label and weight.
+    Rows are sorted by one fixed random projection of their columns, then by outcome and weight.
 
     Examples
     --------
@@ -47,21 +47,22 @@ def canonical_order(X: Any, labels: NDArray[Any], weights: NDArray[np.float64] |
     True
     """
     key = np.asarray(X @ np.random.default_rng(0).normal(size=X.shape[1]).astype(X.dtype), dtype=np.float64)
-    keys = (labels, key) if weights is None else (weights, labels, key)
+    keys = (outcomes, key) if weights is None else (weights, outcomes, key)
     return np.lexsort(keys)
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticProblem:
-    r"""Mean logistic loss of a linear model, with weights that are shared or specific to each group.
+class LinearProblem:
+    r"""Mean loss of a linear model, with weights that are shared or specific to each group.
 
     Attributes
     ----------
     parts : tuple of ndarray or csr_matrix
         Standardized features. With shared weights one matrix of all rows; otherwise one for each group, in the order
         of their rows, and a last one if some rows are in no group.
-    labels : ndarray
-        0 or 1 for each row.
+    loss : Loss
+    outcomes : ndarray
+        What the loss compares each row's linear predictor with: 0 or 1, or a standardised y.
     shares : ndarray
         Row weights, which sum to 1.
     ridge : ndarray of shape (n_columns,)
@@ -81,14 +82,15 @@ class LogisticProblem:
 
     .. math:: r I + \frac{k}{n} P^\top C P + \frac{30}{n} C,
 
-    with C the mean curvature of the logistic loss at the initial model and P the projection, in the metric of C, onto
-    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's logits,
+    with C the mean curvature of the loss at the initial model and P the projection, in the metric of C, onto
+    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's predictors,
     which is what repair does, has the prior of 30 observations; any other change that of k observations: 100 per
     column, and fewer where there are more than 30 rows per column. Rows of no group have the initial weights.
     """
 
     parts: tuple[Any, ...]
-    labels: NDArray[np.float64]
+    loss: Loss
+    outcomes: NDArray[np.float64]
     shares: NDArray[np.float64]
     ridge: NDArray[np.float64]
     has_intercept: bool
@@ -110,19 +112,23 @@ class LogisticProblem:
         """Return the weights of rows that are in no group."""
         return np.asarray(parameters[0] if self.center is None else self.center)
 
-    def logits(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the logit of each row."""
-        logits, done = np.empty(len(self.labels)), 0
+    def predictors(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the linear predictor of each row."""
+        predictors, done = np.empty(len(self.outcomes)), 0
         for number, part in enumerate(self.parts):
             theta = parameters[number] if number < len(parameters) else self.common(parameters)
             rows = slice(done, done + part.shape[0])
-            logits[rows] = _times(part, theta[:-1])
-            logits[rows] += theta[-1]
+            predictors[rows] = _times(part, theta[:-1])
+            predictors[rows] += theta[-1]
             done = rows.stop
-        return logits
+        return predictors
+
+    def scores(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the score of each row."""
+        return self.loss.scores(self.predictors(parameters))
 
     def gradient(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient with respect to the parameters from the one with respect to the logits."""
+        """Return the gradient with respect to the parameters from the one with respect to the predictors."""
         gradient, done = np.zeros(self.shape), 0
         for number, part in enumerate(self.parts):
             part_slopes = slopes[done : done + part.shape[0]]
@@ -155,9 +161,9 @@ class LogisticProblem:
         for part in self.parts:
             part_moments = self._moments(part, curvature[done : done + part.shape[0]])
             moments, done = part_moments if done == 0 else moments + part_moments, done + part.shape[0]
-        per_column = (self.n_rows or len(self.labels)) / self.n_columns
+        per_column = (self.n_rows or len(self.outcomes)) / self.n_columns
         rows = min(_MOST_PRIOR_ROWS, _PRIOR_ROWS / per_column) / per_column
-        shift = _SHIFT_ROWS / (self.n_rows or len(self.labels))
+        shift = _SHIFT_ROWS / (self.n_rows or len(self.outcomes))
         if moments.ndim == 1:
             return ridge + rows * np.append(moments[:-1], 0.0) + shift * moments
         free = np.column_stack((np.append(np.zeros(self.n_columns), 1.0), self.center))
@@ -166,10 +172,12 @@ class LogisticProblem:
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
-    def loss_terms(self, logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the mean loss, the scores, and the derivative with respect to the logits."""
-        scores, slopes = np.empty_like(logits), np.empty_like(logits)
-        return logistic_loss(logits, self.labels, self.shares, self._equal, scores, slopes), scores, slopes
+    def loss_terms(
+        self, parameters: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the mean loss, the scores, and the derivative with respect to the predictors."""
+        predictors = self.predictors(parameters)
+        return self.loss.terms(predictors, self.outcomes, self.shares, equal_shares=self._equal)
 
     @cached_property
     def _equal(self) -> bool:
@@ -188,9 +196,7 @@ class LogisticProblem:
         return factors
 
     def _curvature(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = sigmoid(self.logits(parameters))
-        # Saturated scores have no curvature at these parameters, but nearby.
-        return np.asarray(self.shares * np.maximum(scores * (1.0 - scores), 0.01))
+        return np.asarray(self.shares * self.loss.solver_curvature(self.scores(parameters)))
 
     def _moments(self, part: Any, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of curvature times the outer products of the rows, from a sample of them; or its diagonal."""

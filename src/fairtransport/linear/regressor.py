@@ -1,0 +1,141 @@
+"""Base of the transport regressors: a real y in any unit, predictions, R2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._sklearn.outcomes import real_outcomes
+from fairtransport._validation import check_choice, check_length, check_real
+from fairtransport.linear._online_model import OnlineTransportModel
+from fairtransport.linear.responses import RealResponse
+from fairtransport.linear.training._options import SPREADS, TrainingOptions
+from fairtransport.linear.training._spread_map import spread_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.linear.responses import Response
+
+__all__ = ["LinearTransportRegressor"]
+
+
+class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
+    """Base of the transport regressors, which differ in the distance that they penalise."""
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+        updates: int | None = None,
+    ) -> Self:
+        """Adjust the model to one batch of a stream; demographic parity needs no y.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            One batch, from a single row on; columns as in ``fit``.
+        y : array-like of shape (n_samples,), optional
+            Outcomes, where they are known: they teach the model that the anchor holds to (see Notes). With
+            ``parity_weight=inf`` there is no anchor, and they are checked but not used. Equalized odds needs them: pass
+            rows once their y has arrived.
+        sensitive_features : array-like, Series or frame
+            The columns of ``fit``. Groups may be absent. One that was not seen before raises, or is adopted: see
+            ``new_groups``.
+        strata : array-like, Series or frame, optional
+            The columns of ``fit``, if it had any. Rows of a stratum that was not compared then do not move the penalty.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight k equals k copies.
+        updates : int, optional
+            Updates of the weights for this batch, 3 by default. 0 only observes: the sketches move, the weights do not.
+
+        Returns
+        -------
+        self
+            Without a ``fit`` before, the first call is a ``fit`` where y is given. Otherwise it starts from
+            ``estimator``, which must then be fitted; its predictions of the batch take the place of y in ``y_mean_``
+            and ``y_std_``.
+
+        Notes
+        -----
+        As `ContinuousTransportClassifier.partial_fit`, with predictions in the place of logits. The anchor, the
+        expansion of the squared loss around the model of the last ``fit``, is exact.
+
+        Nothing is drawn at random: equal batches in equal order give equal models to the last bit, whether in one
+        process or through `fairtransport.save` and `fairtransport.load`.
+        """
+        return self._adjust(
+            X, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight, updates=updates
+        )
+
+    # ---------------------------------------------------------------- predicting
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return predictions, in units of y.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        sensitive_features : array-like, optional
+            Needed when ``group_specific=True``, unused otherwise. A group not seen in ``fit`` raises.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        amount = check_real(self.amount, name="amount", most=1.0)
+        X = self._features(X)
+        trained = self._trained_predictors(X, sensitive_features)
+        if check_choice(self.spread, SPREADS, name="spread") == "initial":
+            trained = spread_scores(trained, self.spread_)
+        return trained if amount == 1.0 else (1.0 - amount) * self._initial_predictors(X) + amount * trained
+
+    def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination (R2) of ``predict``."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    # ---------------------------------------------------------------- outcomes
+
+    def _options(self) -> TrainingOptions:
+        options = super()._options()
+        if options.criterion == "equal_opportunity":
+            raise ValueError(
+                "criterion='equal_opportunity' compares people with the positive label, and a real y has none. Use "
+                "'equalized_odds', which compares people with about the same y, or a classifier."
+            )
+        return options
+
+    def _validate_y(self, y: Any) -> NDArray[np.float64]:
+        return real_outcomes(y, type(self).__name__)
+
+    def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> RealResponse:
+        return RealResponse.of(y, np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum())
+
+    def _response_of(self, estimator: Any, X: Any, masses: NDArray[np.float64]) -> RealResponse:
+        if not (hasattr(estimator, "coef_") and np.size(estimator.coef_) == X.shape[1]):
+            return RealResponse(0.0, 1.0)  # the initial model's own checks say what is wrong with it
+        predicted = X @ np.ravel(estimator.coef_) + np.ravel(estimator.intercept_)[0]
+        return self._make_response(np.asarray(predicted, dtype=np.float64), masses)
+
+    def _batch_outcomes(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        outcomes = real_outcomes(y, type(self).__name__)
+        check_length(outcomes, size=n_rows, name="y")
+        return outcomes
+
+    @property
+    def _response(self) -> RealResponse:
+        return RealResponse(self.y_mean_, self.y_std_)
+
+    def _store_response(self, response: Response) -> None:
+        if isinstance(response, RealResponse):
+            self.y_mean_, self.y_std_ = response.mean, response.deviation
