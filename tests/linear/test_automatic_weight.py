@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, FairnessWarning
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.solvers._lbfgs import LbfgsResult
 from fairtransport.linear.responses import BinaryResponse
+from fairtransport.linear.solvers._lbfgs import LbfgsResult
 from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
 from fairtransport.linear.training._outcome import Notice, notices_of_losses
 from fairtransport.linear.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath

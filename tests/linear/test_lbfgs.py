@@ -242,9 +242,7 @@ def test_the_gradient_of_the_whole_objective(loss):
     comparisons = Comparisons.of_cells(60, cells, [(0, 1)])
     own = {"n_groups": 2, "center": rng.normal(size=4)}
     for parts, how in (((rows,), {}), ((rows[:20], rows[20:50], rows[50:]), own)):
-        problem = LinearProblem(
-            parts, loss, outcomes, np.full(60, 1 / 60), np.full(3, 0.1), has_intercept=True, **how
-        )
+        problem = LinearProblem(parts, loss, outcomes, np.full(60, 1 / 60), np.full(3, 0.1), has_intercept=True, **how)
         theta = rng.normal(size=problem.shape)
         solver = LbfgsSolver(
             problem, DiscretePenalty(n_slices=20), comparisons, initial=theta, unit=0.7, tol=1e-4, max_iter=10

@@ -21,7 +21,7 @@ def rows(n=4000, seed=0):
 
 def sketched(X, groups, theta, half_life=np.inf):
     mass = np.ones(len(X))
-    return Sketches.empty(2, 3).seen(X, X @ theta[:-1] + theta[-1], groups.rows, mass, half_life, LOGISTIC)
+    return Sketches.empty(2, 3).seen(X, X @ theta[:-1] + theta[-1], groups.rows, mass, half_life, loss=LOGISTIC)
 
 
 def distance(points, values):
@@ -35,7 +35,7 @@ def test_moments_and_quantiles_are_those_of_the_rows():
     whole = sketched(X, groups, theta)
     parts = Sketches.empty(2, 3)
     for some in np.array_split(np.arange(4000), [1, 2, 50, 51, 700]):
-        parts = parts.seen(X[some], logits[some], groups.select(some).rows, np.ones(len(some)), np.inf, LOGISTIC)
+        parts = parts.seen(X[some], logits[some], groups.select(some).rows, np.ones(len(some)), np.inf, loss=LOGISTIC)
     for sketches in (whole, parts):
         for a, own in enumerate(groups.rows):
             np.testing.assert_allclose(sketches.means[a], X[own].mean(axis=0))
@@ -88,12 +88,12 @@ def test_a_change_of_the_world_ends_the_memory_and_chance_does_not():
     for _ in range(200):  # nothing changes
         X, groups = rng.normal(size=(10, 3)), make_groups(["a"] * 5 + ["b"] * 5)
         before = sketches.masses.sum(axis=1)
-        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, LOGISTIC)
+        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, loss=LOGISTIC)
         dropped += np.count_nonzero(sketches.masses.sum(axis=1) < 0.8 * before)
     assert dropped <= 2
     for _ in range(15):  # group a does
         X, groups = rng.normal(size=(10, 3)) + np.repeat([[1.5], [0.0]], 5, axis=0), make_groups(["a"] * 5 + ["b"] * 5)
-        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, LOGISTIC)
+        sketches = sketches.seen(X, X @ theta[:-1], groups.rows, np.ones(10), 1000.0, loss=LOGISTIC)
     weight = sketches.masses.sum(axis=1)
     assert weight[0] < 0.2 * start[0]
     assert weight[1] > 0.5 * start[1]

@@ -59,7 +59,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
     return labels, classes
 
 
-def real_targets(y: Any, owner: str) -> NDArray[np.float64]:
+def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
     """Return the values that a regressor is to predict.
 
     Parameters
@@ -68,6 +68,8 @@ def real_targets(y: Any, owner: str) -> NDArray[np.float64]:
         Finite numbers, of at least two values.
     owner : str
         Name of the estimator, for errors.
+    constant : bool, default=False
+        Whether one value is enough, as in a batch of a stream.
 
     Returns
     -------
@@ -92,6 +94,6 @@ def real_targets(y: Any, owner: str) -> NDArray[np.float64]:
     for reason, count in (("missing", np.isnan(numbers).sum()), ("infinite", np.isinf(numbers).sum())):
         if count:
             raise ValueError(f"y has {count} {reason} values (NaN or infinity); remove those rows first.")
-    if numbers.size and np.ptp(numbers) == 0.0:
+    if not constant and numbers.size and np.ptp(numbers) == 0.0:
         raise ValueError("y has the same value in every row, so there is nothing to predict.")
     return np.asarray(numbers)

@@ -16,9 +16,9 @@ __all__ = ["ContinuousTransportRegressor"]
 class ContinuousTransportRegressor(LinearTransportRegressor):
     r"""Linear regression with parity of whole distributions of predictions, by continuous optimal transport (COT).
 
-    Minimises the squared error of a linear model, plus its ridge, plus ``parity_weight`` times the regularized transport
-    distances between the groups' predictions. Predictions are rescaled inside, so that the unit of y does not matter:
-    a model of ``1000 * y + 5`` predicts 1000 times as much, plus 5.
+    Minimises the squared error of a linear model, plus its ridge, plus ``parity_weight`` times the regularized
+    transport distances between the groups' predictions. Predictions are rescaled inside, so that the unit of y does not
+    matter: a model of ``1000 * y + 5`` predicts 1000 times as much, plus 5.
 
     Parameters
     ----------
@@ -32,16 +32,16 @@ class ContinuousTransportRegressor(LinearTransportRegressor):
         Whether strata, and ranges of y, count the same or by their share of the rows, which is the default.
     parity_weight : float or "auto", default="auto"
         Weight of the penalty, where the squared error has weight 1. It has no unit: at 1 the whole disparity of the
-        initial model counts as much as its whole gain in squared error over a constant; at 0 there is no penalty. ``"auto"`` takes
-        the smallest weight at which the rank disparity of the training rows is at its noise floor, or beyond which it
-        no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says which. With
-        ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
+        initial model counts as much as its whole gain in squared error over a constant; at 0 there is no penalty.
+        ``"auto"`` takes the smallest weight at which the rank disparity of the training rows is at its noise floor, or
+        beyond which it no longer falls, but keeps at least half of the initial model's information; ``outcome_`` says
+        which. With ``solver="sgd"``, ``inf`` leaves the loss out, as the paper does, and ``"auto"`` is ``inf``.
     max_disparity : float, optional
         Take the smallest weight at which the criterion's disparity of the training rows, in units of y, is at most
         this, instead: the strong pairwise demographic disparity (SPDD) or, with strata, its weighted mean over them.
     amount : float, default=1.0
-        Position between the predictions of the initial model (0) and those of the trained one (1), as their weighted mean.
-        It is used at prediction only, so it can be set after ``fit``.
+        Position between the predictions of the initial model (0) and those of the trained one (1), as their weighted
+        mean. It is used at prediction only, so it can be set after ``fit``.
     spread : {"trained", "initial"}, default="trained"
         ``"initial"`` maps the trained predictions to the spread of the initial model's, by one increasing map for all
         groups. It can be set after ``fit``.
@@ -154,7 +154,7 @@ class ContinuousTransportRegressor(LinearTransportRegressor):
     With y standardised, and scores s the predictions of the linear model in units in which three standard deviations
     to both sides of the mean of y are [0, 1], the objective is
 
-    .. math:: \tfrac12 \overline{(x \theta - y)^2} + \tfrac{r}{2}|\theta|^2 + w\,u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
+    .. math:: \tfrac12 \overline{(x\theta - y)^2} + \tfrac r2 |\theta|^2 + w u \sum_{(a,b)} \omega_{ab}\, T(S_a, S_b),
 
     T the regularized transport distance (paper, Equations 4 and 7) of standardized scores, each solved exactly on 32
     slice means of the two groups by Newton's method, with the frequencies of the Fourier features at the quantiles of

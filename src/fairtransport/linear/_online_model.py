@@ -162,7 +162,7 @@ class OnlineTransportModel(LinearTransportModel):
         names = getattr(self, "feature_names_in_", None)
         initial = prepare_initial_model(self.estimator, X, None, None, response=response, feature_names=names)
         scores = initial.scores(X)
-        target = response.scores_as_given(stored_target(options, scores, groups, masses, response))
+        target = response.scores_as_given(stored_target(options, scores, groups, masses, response=response))
         self._store_start(response, initial, groups, target)
         theta = np.tile(initial.theta, (len(groups) if options.group_specific else 1, 1))
         self._store_weights(response.to_given(theta), response.to_given(theta.mean(axis=0)))

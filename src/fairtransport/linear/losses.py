@@ -1,7 +1,7 @@
 r"""Losses of linear models: logistic for classifiers, squared for regressors.
 
-A linear model gives each row a linear predictor :math:`\eta = \theta \cdot (x, 1)`. A loss says what it is compared with
-(0 or 1; a standardised y) and which increasing map turns it into the score that penalties compare.
+A linear model gives each row a linear predictor :math:`\eta = \theta \cdot (x, 1)`. A loss says what it is compared
+with (0 or 1; a standardised y) and which increasing map turns it into the score that penalties compare.
 """
 
 from __future__ import annotations

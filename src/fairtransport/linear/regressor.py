@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.outcomes import real_outcomes
+from fairtransport._sklearn.labels import real_targets
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
 from fairtransport.linear.responses import RealResponse
@@ -116,7 +116,7 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
         return options
 
     def _validate_y(self, y: Any) -> NDArray[np.float64]:
-        return real_outcomes(y, type(self).__name__)
+        return real_targets(y, type(self).__name__)
 
     def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> RealResponse:
         return RealResponse.of(y, np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum())
@@ -128,9 +128,9 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
         return self._make_response(np.asarray(predicted, dtype=np.float64), masses)
 
     def _batch_outcomes(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        outcomes = real_outcomes(y, type(self).__name__)
-        check_length(outcomes, size=n_rows, name="y")
-        return outcomes
+        values = real_targets(y, type(self).__name__, constant=True)
+        check_length(values, size=n_rows, name="y")
+        return values
 
     @property
     def _response(self) -> RealResponse:

@@ -78,7 +78,7 @@ def memory_from_batch(
         )
         targets = np.array(
             [
-                stored_target(options, initial_scores, batch.groups, batch.mass, response, part)
+                stored_target(options, initial_scores, batch.groups, batch.mass, response=response, stratum=part)
                 for part in compared.compared
             ]
         )
@@ -152,7 +152,7 @@ def _memory(
     points = np.array([_condensed(target, n_rows) for target, n_rows in zip(targets, smallest, strict=True)])
     cells = batch.cells(blocks)
     sketches = Sketches.empty(len(cells), batch.X.shape[1])
-    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss).shortened(options.half_life)
+    sketches = sketches.seen(batch.X, predictors, cells, batch.mass, np.inf, loss=loss).shortened(options.half_life)
     parts = zip(sketches.split(len(blocks)), points, strict=True)
     return OnlineMemory(
         loss_name=loss.name,

@@ -102,7 +102,7 @@ def update_weights(
     memory = replace(
         memory,
         sketches=memory.sketches.seen(
-            batch.X, batch.predictors(theta), cells, batch.mass, step.half_life, memory.loss
+            batch.X, batch.predictors(theta), cells, batch.mass, step.half_life, loss=memory.loss
         ),
         n_batches=memory.n_batches + 1,
         n_rows=memory.n_rows + batch.X.shape[0],
@@ -150,9 +150,7 @@ def _penalty_at(
     else:
         terms = step.penalty.slice_terms(scores, memory.sketches.weights, comparisons)
         value, slopes = terms.value, np.array(terms.slopes)
-    gradients = memory.sketches.mean_gradients(
-        predictors, memory.parity * slopes * memory.loss.score_slopes(scores)
-    )
+    gradients = memory.sketches.mean_gradients(predictors, memory.parity * slopes * memory.loss.score_slopes(scores))
     if len(theta) == 1:
         return memory.parity * value, gradients.sum(axis=0, keepdims=True)
     return memory.parity * value, gradients.reshape(len(memory.blocks), *theta.shape).sum(axis=0)

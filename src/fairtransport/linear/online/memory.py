@@ -1,9 +1,10 @@
 r"""What ``partial_fit`` remembers between two batches: a sketch of each group, and step sizes.
 
 Of each group, or of its rows with one label or in one stratum, a sketch is kept: a histogram of its linear
-predictors (logits, for a classifier), its mean features and their covariance with the predictor. A step of theta moves a
-predictor by :math:`\delta \cdot x`, in the mean over rows of predictor l by :math:`\delta \cdot (\mu + c (l - m))`, c
-the regression of the features on the predictor. So a sketch can follow theta without a row, and the gradient of the transport term,
+predictors (logits, for a classifier), its mean features and their covariance with the predictor. A step of theta moves
+a predictor by :math:`\delta \cdot x`, in the mean over rows of predictor l by :math:`\delta \cdot (\mu + c (l - m))`, c
+the regression of the features on the predictor. So a sketch can follow theta without a row, and the gradient of
+the transport term,
 
 .. math:: E[\,\mathrm{slope}(s)\, s'(l)\, x\,] = E[\,\mathrm{slope}(s)\, s'(l)\, E[x \mid l]\,],
 

@@ -85,6 +85,7 @@ class Sketches:
         cells: Sequence[NDArray[np.int64]],
         mass: NDArray[np.float64],
         half_life: float,
+        *,
         loss: Loss,
     ) -> Sketches:
         """Return the sketches after a batch; the memory of a group decays only with rows of that group.
@@ -159,7 +160,7 @@ class Sketches:
         return Sketches(**parts).filled(like)
 
     def filled(self, like: NDArray[np.float64]) -> Sketches:
-        """Return sketches in which groups without rows have a prior: a few rows of these predictors, and mean moments."""
+        """Return sketches in which groups without rows have a prior: a few rows with these predictors, mean moments."""
         unseen, known = self.weights <= 0.0, self.weights > 0.0
         if not unseen.any():
             return self

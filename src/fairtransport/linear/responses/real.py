@@ -127,10 +127,8 @@ class RealResponse(Response):
         cells = n_groups * (1 if strata is None else len(strata))
         ranges = make_strata({Y_COLUMN: self.outcomes(y)}, n_groups=cells)
         cuts = tuple(None if points is None else self.mean + self.deviation * points for points in ranges.cuts)
-        if cuts[0] is None:  # a y of few values: the values themselves are strata
-            ranges = make_strata({Y_COLUMN: y}, n_groups=cells)
-        else:
-            ranges = replace(ranges, cuts=cuts)
+        # Values of a y that has few are strata themselves.
+        ranges = make_strata({Y_COLUMN: y}) if cuts[0] is None else replace(ranges, cuts=cuts)
         return ranges if strata is None else cross_strata(ranges, strata)
 
     def n_y_columns(self, strata: Strata) -> int:
@@ -165,7 +163,7 @@ class RealResponse(Response):
                 "ContinuousTransportClassifier and DiscreteTransportClassifier take."
             )
 
-    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:
+    def check_shape(self, model: Any, coef: NDArray[np.float64], n_features: int) -> None:  # noqa: ARG002
         """Raise ValueError unless a model has these columns and one output."""
         if coef.shape != (1, n_features):
             raise ValueError(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,9 +82,9 @@ class LinearProblem:
     .. math:: r I + \frac{k}{n} P^\top C P + \frac{30}{n} C,
 
     with C the mean curvature of the loss at the initial model and P the projection, in the metric of C, onto
-    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's predictors,
-    which is what repair does, has the prior of 30 observations; any other change that of k observations: 100 per
-    column, and fewer where there are more than 30 rows per column. Rows of no group have the initial weights.
+    the complement of the intercept and the direction of the initial weights. A shift or stretch of a group's
+    predictors, which is what repair does, has the prior of 30 observations; any other change that of k observations:
+    100 per column, and fewer where there are more than 30 rows per column. Rows of no group have the initial weights.
     """
 
     parts: tuple[Any, ...]
@@ -172,9 +171,7 @@ class LinearProblem:
         projected = project.T @ moments @ project
         return np.asarray(np.diag(ridge) + 0.5 * rows * (projected + projected.T) + shift * moments)
 
-    def loss_terms(
-        self, parameters: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    def loss_terms(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Return the mean loss, the scores, and the derivative with respect to the predictors."""
         predictors = self.predictors(parameters)
         return self.loss.terms(predictors, self.outcomes, self.shares, equal_shares=self._equal)

@@ -57,9 +57,7 @@ class Monitor:
             for sample, target, weight in zip(samples, cells.targets, cells.weights, strict=True)
             if target >= 0
         )
-        each = [
-            loss.losses(eta, self.problem.outcomes[rows]) for eta, rows in zip(predictors, self.rows, strict=True)
-        ]
+        each = [loss.losses(eta, self.problem.outcomes[rows]) for eta, rows in zip(predictors, self.rows, strict=True)]
         parts = zip(self.problem.share, each, self.weights, strict=True)
         return disparity, float(sum(share * np.average(losses, weights=weights) for share, losses, weights in parts))
 

@@ -189,9 +189,7 @@ class TrainingProblem:
         else:
             outcomes, rows = outcomes[self.numbers], np.zeros(0, np.int64)  # packed cell by cell
         population = Population(_cell_starts(cells), rows, self.accept, self.alias)
-        return Batches(
-            seed, size, self.rows.arrays(), outcomes, population, cells.groups, self.targets, cells.targets
-        )
+        return Batches(seed, size, self.rows.arrays(), outcomes, population, cells.groups, self.targets, cells.targets)
 
 
 def _cell_starts(cells: Cells) -> NDArray[np.int64]:

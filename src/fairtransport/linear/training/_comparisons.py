@@ -71,6 +71,7 @@ def stored_target(
     scores: NDArray[np.float64],
     groups: Groups,
     weights: NDArray[np.float64] | None,
+    *,
     response: Response,
     stratum: ComparedStratum | None = None,
 ) -> NDArray[np.float64]:
@@ -111,7 +112,7 @@ def stratum_targets(
     """Return the target of each compared stratum, from the scores of its rows: shape (n_strata, 4096)."""
     try:
         samples = [
-            stored_target(options, scores, data.groups, data.weights, data.response, stratum)
+            stored_target(options, scores, data.groups, data.weights, response=data.response, stratum=stratum)
             for stratum in strata.compared
         ]
     except ValueError:

@@ -73,7 +73,11 @@ class _Fold:
 
 def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
     """Return the position of each row within its group, label and stratum, whose remainders make stratified folds."""
-    columns = [*rows.groups.memberships, *(rows.response.fold_columns(rows.outcomes)), *(() if rows.strata is None else (rows.strata.codes,))]
+    columns = [
+        *rows.groups.memberships,
+        *(rows.response.fold_columns(rows.outcomes)),
+        *(() if rows.strata is None else (rows.strata.codes,)),
+    ]
     strata = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(strata, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(strata))))[:-1]

@@ -62,7 +62,7 @@ class TrainingData:
 
     @cached_property
     def outcomes(self) -> NDArray[np.float64]:
-        """What the loss compares predictions with: 1 for rows of the second class and 0 for others, or standardised y."""
+        """What the loss compares predictions with: 1 for the second class and 0 for the first, or a standardised y."""
         return self.response.outcomes(self.y)
 
     @cached_property

@@ -164,7 +164,7 @@ def _result(trained: _Trained, problem: ParityProblem, data: TrainingData) -> Fi
     initial_scores = problem.in_given_order(problem.evaluator.initial_scores)
     theta, common = problem.weights(run.parameters)
     figures = metrics_before_and_after(problem.evaluator, ordered_scores)
-    target = stored_target(options, initial_scores, data.groups, data.weights, data.response)
+    target = stored_target(options, initial_scores, data.groups, data.weights, response=data.response)
     compared = data.resolve(options)
     targets = target[None] if compared.is_everywhere else stratum_targets(options, initial_scores, data, compared)
     groups = Groups.from_spec(data.groups.to_spec())

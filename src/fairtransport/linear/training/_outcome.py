@@ -132,9 +132,9 @@ def notices_of_losses(information_kept: float, figures: Figures, excess: float, 
         return _notice_of_shrinkage(figures, excess)
     before, after = figures[response.quality_name]
     message = (
-        f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. These features "
-        "allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', repair with "
-        f"the group at hand ({response.repair}, group_specific=True), or another criterion."
+        f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. "
+        "These features allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', "
+        f"repair with the group at hand ({response.repair}, group_specific=True), or another criterion."
     )
     return Notice(remark, ((message, FairnessWarning),))
 

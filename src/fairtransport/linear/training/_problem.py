@@ -173,9 +173,7 @@ class ParityProblem:
                 numbers[members] = number + 1
         return numbers
 
-    def loss_of(
-        self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None
-    ) -> LinearProblem:
+    def loss_of(self, rows: NDArray[np.int64], shares: NDArray[np.float64], n_rows: int | None = None) -> LinearProblem:
         """Return the loss of some rows, which represent ``n_rows``."""
         parts = _parts(self.rows.X[rows], self.rows.groups.select(rows), self.models)
         represented = len(self.loss.outcomes) if n_rows is None else n_rows

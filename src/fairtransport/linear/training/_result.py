@@ -91,7 +91,7 @@ class FitResult:
 def group_predictors(
     X: Any, theta: NDArray[np.float64], common: NDArray[np.float64], groups: Groups
 ) -> NDArray[np.float64]:
-    """Return the linear predictor of each row by the weights of its group, or by the common ones where it is in no group."""
+    """Return the linear predictor of each row by the weights of its group, or by the common ones."""
     if len(theta) == 1:
         return np.asarray(X @ theta[0, :-1] + theta[0, -1], dtype=np.float64)
     predictors = np.asarray(X @ common[:-1] + common[-1], dtype=np.float64)

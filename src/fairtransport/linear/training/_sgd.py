@@ -54,7 +54,7 @@ def prepare_trainer(data: TrainingData, options: TrainingOptions, settings: SgdS
     )
     scores = initial.scores(data.X)
     check_scores_vary(scores)
-    target = stored_target(options, scores, data.groups, data.weights, response)
+    target = stored_target(options, scores, data.groups, data.weights, response=response)
     comparisons = compare_groups(data, scores, options)
     strata = comparisons.strata
     targets = stratum_targets(options, scores, data, strata)

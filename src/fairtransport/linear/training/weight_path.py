@@ -101,7 +101,8 @@ class AutomaticWeight:
     Attributes
     ----------
     max_disparity : float or None
-        A limit of the strong pairwise demographic disparity (SPDD), in units of y; None: the noise floor of the rank disparity.
+        A limit of the strong pairwise demographic disparity (SPDD), in units of y; None: the noise floor of the rank
+        disparity.
     """
 
     max_disparity: float | None = None

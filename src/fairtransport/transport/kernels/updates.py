@@ -19,7 +19,7 @@ from fairtransport.transport.kernels._options import FAST_MATH, NO_ALLOCATION
 from fairtransport.transport.kernels.chebyshev import chebyshev
 from fairtransport.transport.kernels.cot_update import step_duals
 from fairtransport.transport.kernels.dot_update import DISCRETE, couple_batches, sort_target
-from fairtransport.transport.kernels.links import write_scores, write_score_slopes
+from fairtransport.transport.kernels.links import write_score_slopes, write_scores
 from fairtransport.transport.kernels.packed_rows import add_rows, score_rows
 from fairtransport.transport.kernels.random_numbers import draw_rows, draw_values
 from fairtransport.transport.links import AFFINE
