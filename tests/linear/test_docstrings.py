@@ -1,10 +1,20 @@
-"""The two transport classifiers share parameters and attributes, and describe them in the same words."""
+"""Both transport classifiers, and both regressors, describe shared parameters and attributes in the same words."""
 
 import re
 
 import pytest
 
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import (
+    ContinuousTransportClassifier,
+    ContinuousTransportRegressor,
+    DiscreteTransportClassifier,
+    DiscreteTransportRegressor,
+)
+
+PAIRS = [
+    (ContinuousTransportClassifier, DiscreteTransportClassifier),
+    (ContinuousTransportRegressor, DiscreteTransportRegressor),
+]
 
 
 def entries(cls, section):
@@ -15,12 +25,13 @@ def entries(cls, section):
 
 
 @pytest.mark.parametrize("section", ["Parameters", "Attributes"])
-def test_shared_entries_have_the_same_text(section):
-    one, other = (entries(cls, section) for cls in (ContinuousTransportClassifier, DiscreteTransportClassifier))
+@pytest.mark.parametrize("pair", PAIRS)
+def test_shared_entries_have_the_same_text(pair, section):
+    one, other = (entries(cls, section) for cls in pair)
     assert set(other) < set(one)
     assert other == {name: one[name] for name in other}
 
 
-@pytest.mark.parametrize("cls", [ContinuousTransportClassifier, DiscreteTransportClassifier])
+@pytest.mark.parametrize("cls", [cls for pair in PAIRS for cls in pair])
 def test_every_parameter_is_described(cls):
     assert set(entries(cls, "Parameters")) == set(cls().get_params())

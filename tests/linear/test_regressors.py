@@ -11,7 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 import fairtransport as ft
 from fairtransport import ContinuousTransportRegressor, DiscreteTransportRegressor, FairnessWarning
 from fairtransport.linear import SgdSettings
-from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
+from fairtransport.metrics import rank_disparity
+from fairtransport.metrics import strong_pairwise_disparity as any_disparity
 
 BOTH = [ContinuousTransportRegressor, DiscreteTransportRegressor]
 both = pytest.mark.parametrize("cls", BOTH)
@@ -29,6 +30,10 @@ def fitted(cls, y=Y, *, strata=None, weights=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairnessWarning)
         return cls(**options).fit(X, y, sensitive_features=G, strata=strata, sample_weight=weights)
+
+
+def strong_pairwise_disparity(scores, groups=G):
+    return any_disparity(scores, sensitive_features=groups, scale="score")
 
 
 def predictions(model, rows=X, groups=G):
@@ -70,7 +75,7 @@ def test_a_regression_of_the_user_is_where_training_starts(estimator):
 def test_disparities_are_in_units_of_y(cls):
     model = fitted(cls, 1000.0 * Y + 5.0)
     figures, scores = model.before_after_, predictions(model)
-    assert figures["disparity"][1] == pytest.approx(strong_pairwise_disparity(scores, sensitive_features=G), rel=0.02)
+    assert figures["disparity"][1] == pytest.approx(strong_pairwise_disparity(scores), rel=0.02)
     assert figures["standardized_disparity"][1] == pytest.approx(figures["disparity"][1] / (1000.0 * Y.std()))
     assert figures["rank_disparity"][1] == pytest.approx(rank_disparity(scores, sensitive_features=G), abs=0.003)
     assert figures["mean_squared_error"][1] == pytest.approx(np.mean((1000.0 * Y + 5.0 - scores) ** 2))
@@ -99,7 +104,8 @@ def test_another_unit_of_y_gives_the_same_model(cls, options):
             assert other.outcome_ == model.outcome_
 
 
-def test_group_specific_weights_reach_the_optimum_under_parity():
+@both
+def test_group_specific_weights_reach_the_optimum_under_parity(cls):
     r"""With normal features the optimum is known: :math:`f(x, a) = \sum_b p_b Q_b(F_a(\eta(x, a)))`."""
     draw = np.random.default_rng(1)
     n = 20_000
@@ -107,13 +113,13 @@ def test_group_specific_weights_reach_the_optimum_under_parity():
     rows = draw.normal(size=(n, 2)) * np.where(b, 1.5, 1.0)[:, None] + b[:, None] * [1.0, 0.5]
     signal = rows @ [1.0, 1.0]
     y = signal + draw.normal(size=n)
-    model = DiscreteTransportRegressor(group_specific=True, parity_weight=30.0)
-    model.fit(rows, y, sensitive_features=b)
+    model = cls(group_specific=True, parity_weight=3.0).fit(rows, y, sensitive_features=b)
     mean, spread, share = np.array([0.0, 1.5]), np.sqrt(2.0) * np.array([1.0, 1.5]), np.array([1 - b.mean(), b.mean()])
     own = b.astype(int)
     level = (signal - mean[own]) / spread[own]
     best = share @ mean + (share @ spread) * level
     found = model.predict(rows, sensitive_features=b)
+    assert np.mean((y - found) ** 2) < 1.01 * np.mean((y - best) ** 2)
     assert np.sqrt(np.mean((found - best) ** 2)) < 0.03 * best.std()
     assert np.corrcoef(norm.cdf(level), found)[0, 1] > 0.97
 
@@ -130,9 +136,9 @@ def test_a_target_is_in_units_of_y():
     target = np.random.default_rng(2).normal(500.0, 100.0, 400)
     model = fitted(DiscreteTransportRegressor, 100.0 * Y, target=target, parity_weight=30.0, group_specific=True,
                    scale="score")  # fmt: skip
-    assert model.target_.mean() == pytest.approx(500.0, abs=1.0)
+    assert model.target_.mean() == pytest.approx(target.mean(), abs=1.0)
     for group in "ab":
-        assert predictions(model)[group == G].mean() == pytest.approx(500.0, abs=40.0)
+        assert predictions(model)[group == G].mean() == pytest.approx(target.mean(), abs=40.0)
     to_group = fitted(DiscreteTransportRegressor, target="a", parity_weight=3.0)
     assert to_group.target_.mean() == pytest.approx(to_group.initial_estimator_.predict(X)[G == "a"].mean(), abs=0.01)
 
@@ -154,14 +160,14 @@ def test_spread_of_the_initial_model():
 def test_equalized_odds_compares_people_with_about_the_same_y(cls):
     model = fitted(cls, criterion="equalized_odds", group_specific=True)
     assert model.strata_.columns == ("y",)
-    assert len(model.strata_) == 10  # 1,200 rows cut into about n^(1/3) ranges
+    assert len(model.strata_) == 11  # 1,200 rows cut into about n^(1/3) ranges
     before, after = model.before_after_["disparity"]
     assert after < 0.7 * before
-    ranges = np.searchsorted(np.quantile(Y, np.arange(1, 10) / 10), Y)
+    ranges = np.searchsorted(np.quantile(Y, np.arange(1, 11) / 11), Y)
 
     def within(scores):
-        return np.mean([strong_pairwise_disparity(scores[ranges == k], sensitive_features=G[ranges == k])
-                        for k in range(10)])  # fmt: skip
+        return np.mean([strong_pairwise_disparity(scores[ranges == k], G[ranges == k])
+                        for k in range(11)])  # fmt: skip
 
     assert after == pytest.approx(within(predictions(model)), rel=0.1)
     assert within(predictions(model)) < within(model.initial_estimator_.predict(X))
@@ -222,10 +228,7 @@ def test_streams_adjust_regressors(cls, options, tmp_path):
         if number == 20:
             model = ft.load(ft.save(model, tmp_path / "model.ft"))
     new, groups = np.concatenate([r[0] for r in rows[-20:]]), np.concatenate([r[1] for r in rows[-20:]])
-    after, stale = (
-        strong_pairwise_disparity(m.predict(new, sensitive_features=groups), sensitive_features=groups)
-        for m in (model, old)
-    )
+    after, stale = (strong_pairwise_disparity(m.predict(new, sensitive_features=groups), groups) for m in (model, old))
     assert after < (0.95 if options.get("criterion") else 0.7) * stale
     assert np.isfinite(model.coef_).all()
 
@@ -235,8 +238,8 @@ def test_a_stream_may_start_from_a_fitted_regression():
     model = DiscreteTransportRegressor(start)
     for part in np.array_split(np.arange(N), 30):
         model.partial_fit(X[part], sensitive_features=G[part])
-    before = strong_pairwise_disparity(start.predict(X), sensitive_features=G)
-    assert strong_pairwise_disparity(model.predict(X), sensitive_features=G) < 0.6 * before
+    before = strong_pairwise_disparity(start.predict(X))
+    assert strong_pairwise_disparity(model.predict(X)) < 0.6 * before
     with pytest.raises(ValueError, match="pass y in the first call"):
         DiscreteTransportRegressor().partial_fit(X, sensitive_features=G)
 
@@ -246,7 +249,7 @@ def test_outcomes_teach_the_model():
     wrong = np.mean((model.predict(X) - (Y + 3.0)) ** 2)
     for part in np.array_split(np.arange(N), 60):
         model.partial_fit(X[part], Y[part] + 3.0, sensitive_features=G[part])
-    assert np.mean((model.predict(X) - (Y + 3.0)) ** 2) < 0.3 * wrong
+    assert np.mean((model.predict(X) - (Y + 3.0)) ** 2) < 0.35 * wrong
 
 
 # ------------------------------------------------------------------------------ input

@@ -179,7 +179,7 @@ class ContinuousTransportRegressor(LinearTransportRegressor):
     >>> rng = np.random.default_rng(0)
     >>> group = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + group[:, None] * [1.0, 0.0, 0.0]
-    >>> y = 1000.0 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=2000))
+    >>> y = 1000.0 * (X @ [0.5, 1.0, 1.0] + rng.normal(size=2000))
     >>> model = ContinuousTransportRegressor().fit(X, y, sensitive_features=group)
     >>> before, after = model.before_after_["disparity"]  # in units of y
     >>> bool(after < before / 3), bool(model.information_kept_ > 0.5)
