@@ -137,9 +137,9 @@ def make_cells(
     if not found:
         raise ValueError("There is nothing to compare: no stratum, or no label, has rows of two groups.")
     columns = list(zip(*found, strict=True))
-    group, label, stratum = (np.array(column, dtype=np.int64) for column in columns[:3])
+    indices = [np.array(column, dtype=np.int64) for column in columns[:3]]
     shares, totals, chance = (np.maximum(np.array(column), 1e-12) for column in columns[3:])
-    return Cells(group, label, stratum, shares, totals, priors), chance
+    return Cells(indices[0], indices[1], indices[2], shares, totals, priors), chance
 
 
 def _stratum_priors(
