@@ -30,6 +30,15 @@ def test_rate_agrees_with_the_summary_of_uci(communities):
     assert np.corrcoef(rate, communities.data["racepctblack"])[0, 1] == pytest.approx(0.6313, abs=5e-5)
 
 
+def test_rate_as_the_target_of_a_regression(communities):
+    regression = load_communities(task="regression")
+    np.testing.assert_array_equal(regression.target, communities.rate)
+    assert (regression.target.name, regression.target_names) == ("ViolentCrimesPerPop", ["ViolentCrimesPerPop"])
+    assert "ViolentCrimesPerPop" in regression.frame
+    with pytest.raises(ValueError, match="task must be"):
+        load_communities(task="ranking")
+
+
 def test_target_is_the_rate_above_its_70th_percentile(communities):
     # Counted in the raw file: 583 above 0.28 and 25 at it.
     assert communities.target.sum() == 583

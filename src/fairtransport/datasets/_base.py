@@ -156,7 +156,7 @@ def pack(
     info: DatasetInfo,
     *,
     features: Mapping[str, NDArray[Any]],
-    target: NDArray[np.int64],
+    target: NDArray[Any],
     target_names: list[str],
     sensitive: Mapping[str, NDArray[Any]],
     library: Library,

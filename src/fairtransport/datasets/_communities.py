@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from fairtransport._validation import check_choice
 from fairtransport.datasets._base import (
     LICENCE,
     DatasetInfo,
@@ -44,11 +46,13 @@ _SHARES = {
 }
 
 
-def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
+def load_communities(*, task: str = "classification", as_frame: bool = True, return_X_y: bool = False) -> Any:
     """Load the Communities and Crime data set: where violent crime is frequent.
 
     Parameters
     ----------
+    task : {"classification", "regression"}, default="classification"
+        Whether the target is frequent violent crime, or its rate.
     as_frame : bool, default=True
         Return pandas data frames, or polars ones where pandas is not installed; False for NumPy arrays.
     return_X_y : bool, default=False
@@ -62,7 +66,8 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
         ``data``
             The 122 predictors, float64, normalised by UCI to [0, 1]; NaN where missing (23 of the columns).
         ``target``
-            ``high_violent_crime``: 1 when ``rate`` is above its 70th percentile (0.28), else 0.
+            ``high_violent_crime``: 1 when ``rate`` is above its 70th percentile (0.28), else 0. For regression the
+            rate itself, ``ViolentCrimesPerPop``.
         ``sensitive_features``
             ``black``, ``white``, ``asian`` and ``hispanic``: ``"high"`` when that share of the population is
             above its median over the 1,994 communities, else ``"low"``.
@@ -76,7 +81,8 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
         ``frame``
             ``data`` and ``target`` together; None with ``as_frame=False``.
         ``feature_names``, ``target_names``, ``sensitive_names``
-            Lists of names: of the columns, of the classes 0 and 1, and of the sensitive columns.
+            Lists of names: of the columns, of the classes 0 and 1 (of the target for regression), and of the
+            sensitive columns.
         ``DESCR``, ``filename``
             The description, with citation and licence, and the file that was read.
 
@@ -94,6 +100,7 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     >>> int(communities.target.sum())
     583
     """
+    check_choice(task, ("classification", "regression"), name="task")
     library = choose_library(as_frame=as_frame)
     columns = read_columns("communities")
     codes = {name: strings(columns.pop(name)) for name in _CODES}
@@ -101,11 +108,12 @@ def load_communities(*, as_frame: bool = True, return_X_y: bool = False) -> Any:
     rate = decimals(columns.pop(_RATE))
     features = {name: decimals(values) for name, values in columns.items()}
     shares = {name: features[column] for name, column in _SHARES.items()}
+    regression = task == "regression"
     return pack(
-        INFO,
+        replace(INFO, label=_RATE) if regression else INFO,
         features=features,
-        target=(rate > np.percentile(rate, 70)).astype(np.int64),
-        target_names=["up to the 70th percentile", "above the 70th percentile"],
+        target=rate if regression else (rate > np.percentile(rate, 70)).astype(np.int64),
+        target_names=[_RATE] if regression else ["up to the 70th percentile", "above the 70th percentile"],
         sensitive={
             name: np.where(share > np.median(share), "high", "low").astype(object) for name, share in shares.items()
         },
