@@ -429,3 +429,53 @@ def test_progress_is_for_terminals(run, here, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "COT training" in result.stderr
     assert np.isfinite(ft.load("model.ft").estimator_.coef_).all()
+
+
+# ------------------------------------------------------------------------------------------------------- regression
+
+
+@pytest.fixture
+def paid(raw_people):
+    """Return people with a wage that is higher for men."""
+    frame = raw_people(600)
+    rng = np.random.default_rng(3)
+    signal = rng.normal(size=600) + (frame["hired"] == "yes").to_numpy()
+    wage = 1500 + 300 * signal + 400 * rng.normal(size=600)
+    return frame.drop("hired").with_columns(signal=signal, wage=wage.round(2))
+
+
+@pytest.mark.parametrize("method", ["cot", "dot", "dpp", "lr"])
+def test_numbers_are_predicted(run, here, paid, method):
+    paid.write_csv("paid.csv")
+    result = call(run, "--json", files=["paid.csv"], label="wage", method=method)
+    shown = summary_of(result)
+    assert (shown["task"], shown["positive"]) == ("regression", None)
+    figures = shown["held_out"]["figures"]
+    assert 0 < figures[method]["rmse"] < 1000
+    model = ft.load("model.ft")
+    scores = model.score_rows(paid).scores
+    assert 1000 < scores.mean() < 3000
+    if method != "lr":
+        assert figures[method]["rank_disparity"] < figures["lr"]["rank_disparity"]
+
+
+def test_few_whole_numbers_need_a_task(run, here, paid):
+    paid.with_columns(wage=(pl.col("wage") // 400).cast(int)).write_csv("grades.csv")
+    result = call(run, files=["grades.csv"], label="wage")
+    assert result.exit_code == 1
+    assert "--task regression" in result.stderr
+    assert call(run, "--task", "regression", files=["grades.csv"], label="wage", method="lr").exit_code == 0
+    for options, message in (
+        (("--task", "ranking"), "--task must be one of"),
+        (("--task", "regression", "--criterion", "equal_opportunity"), "numbers have none"),
+    ):
+        wrong = call(run, *options, "--force", files=["grades.csv"], label="wage")
+        assert wrong.exit_code == 64
+        assert message in " ".join(wrong.stderr.split())
+
+
+def test_text_among_the_numbers_is_counted(run, here, paid):
+    paid.with_columns(wage=pl.col("wage").cast(str).str.replace(r"^1[5-9]\d\d.*", "high")).write_csv("text.csv")
+    result = call(run, "--task", "regression", files=["text.csv"], label="wage")
+    assert result.exit_code == 1
+    assert "labels that are not numbers" in " ".join(result.stderr.split())
