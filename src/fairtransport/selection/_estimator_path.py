@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 from fairtransport._sklearn.estimator_calls import fit_model, last_step
 from fairtransport.linear.base import LinearTransportModel
 from fairtransport.linear.solvers.settings import sgd_settings
-from fairtransport.repair import BlindRepairClassifier, QuantileRepairClassifier
+from fairtransport.repair import (
+    BlindRepairClassifier,
+    BlindRepairRegressor,
+    QuantileRepairClassifier,
+    QuantileRepairRegressor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["TrainingRows", "fit_along", "fit_next", "path_settings"]
+
+# Their amount may be set after ``fit``.
+_REPAIRED = (BlindRepairClassifier, BlindRepairRegressor, QuantileRepairClassifier, QuantileRepairRegressor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +73,6 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
     prefix, last = last_step(model)
     if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportModel):
         return
-    if not first and parameter == "amount" and isinstance(model, (BlindRepairClassifier, QuantileRepairClassifier)):
+    if not first and parameter == "amount" and isinstance(model, _REPAIRED):
         return
     fit_model(model, rows.X, rows.y, **rows.options())

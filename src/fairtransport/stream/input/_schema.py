@@ -104,8 +104,8 @@ def input_schema_for(
             sensitive_columns,
             scorer.groups,
             lambda columns: columns[score],
-            low=grid.low,
-            high=grid.high,
+            low=-np.inf if model.extrapolates else grid.low,
+            high=np.inf if model.extrapolates else grid.high,
         )
     if score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")

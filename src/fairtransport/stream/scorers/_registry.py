@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
-from fairtransport.repair import QuantileRepair, QuantileRepairClassifier
+from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.stream.scorers._linear import LinearScorer
 from fairtransport.stream.scorers._repair import RepairScorer
 
@@ -22,6 +22,7 @@ _SCORERS: dict[type, type[Scorer]] = {
     DiscreteTransportClassifier: LinearScorer,
     QuantileRepair: RepairScorer,
     QuantileRepairClassifier: RepairScorer,
+    QuantileRepairRegressor: RepairScorer,
 }
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fairtransport._sklearn.estimator_calls import model_scores
 from fairtransport.criteria import needs_labels
 from fairtransport.histograms import Grid
-from fairtransport.repair import QuantileRepairClassifier
 from fairtransport.stream.scorers._base import Scorer
 from fairtransport.transport.line import QuantileMap
 
@@ -24,7 +24,7 @@ _ROWS_AFTER_ALARM = 500.0  # total weight of the counts of a repair after an ala
 
 
 class RepairScorer(Scorer):
-    """Scorer of `QuantileRepair`, for a column of scores, and of `QuantileRepairClassifier`.
+    """Scorer of `QuantileRepair`, for a column of scores, and of the classifier and the regressor with a repair.
 
     Notes
     -----
@@ -43,7 +43,7 @@ class RepairScorer(Scorer):
     @property
     def repair(self) -> Any:
         """The `QuantileRepair`."""
-        return self.model.repair_ if isinstance(self.model, QuantileRepairClassifier) else self.model
+        return getattr(self.model, "repair_", self.model)
 
     @property
     def has_histograms(self) -> bool:
@@ -57,8 +57,10 @@ class RepairScorer(Scorer):
 
     @property
     def grid(self) -> Grid:
-        """Range of the scores."""
-        return Grid(*self.repair.range_) if self.repair.grid_ is None else self.repair.grid_
+        """Range of the scores; of one that is learned, that on which a stream is counted."""
+        if self.repair.grid_ is not None:
+            return self.repair.grid_
+        return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
@@ -150,7 +152,7 @@ class RepairScorer(Scorer):
         """Return the scores before repair."""
         if self.model is self.repair:
             return np.asarray(X, dtype=np.float64).reshape(-1)
-        return np.asarray(self.model.estimator_.predict_proba(X)[:, 1], dtype=np.float64)
+        return model_scores(self.model.estimator_, X)
 
     def _repaired(self, scores: NDArray[np.float64], groups: Groups) -> NDArray[np.float64]:
         repaired = np.asarray(self.repair.transform(scores, sensitive_features=groups))

@@ -1,0 +1,35 @@
+"""A repaired regressor in a stream that drifts, in units of y and beyond the range of the first rows."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+import fairtransport as ft
+from fairtransport.metrics import kolmogorov_smirnov_disparity
+from fairtransport.stream import ContinualAdjuster
+
+
+def people(n=3000):
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 3)) + group[:, None] * [1.0, 0.0, 0.0]
+    return X, 1000 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=n)), np.array(["a", "b"])[group]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
+    X, y, group = people()
+    model = ft.QuantileRepairRegressor(Ridge(), stream_half_life=500).fit(X, y, sensitive_features=group)
+    drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
+    given = drifted if wrapped else model.estimator_.predict(drifted)
+    before = model.predict(drifted, sensitive_features=group)
+    adjuster = ContinualAdjuster(model if wrapped else model.repair_, store=tmp_path / "store", checkpoint_every=4)
+    for rows in np.array_split(np.arange(len(X)), 15):
+        adjuster.adjust(given[rows], sensitive_features=group[rows])
+    adjuster.close()
+    resumed = ContinualAdjuster.resume(tmp_path / "store").model
+    use = resumed.predict if wrapped else resumed.transform
+    after = np.asarray(use(given, sensitive_features=group))
+    distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
+    assert distances[0] > 0.4
+    assert distances[1] < 0.15
