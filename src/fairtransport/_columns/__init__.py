@@ -323,6 +323,10 @@ def _read_array(data: Any) -> NDArray[Any]:
     if not isinstance(data, (list, tuple)):
         if not hasattr(data, "__array__"):
             kind = type(data).__name__
+            if isinstance(data, str):
+                raise TypeError(
+                    'sensitive_features must be the column itself, not its name: table["race"], not "race".'
+                )
             raise TypeError(f"sensitive_features must be a table, an array, a list or a dict of columns; got {kind}.")
         return np.asarray(data)
     # Keep the type of each value of a list: NumPy would convert [1, "a"] to text.

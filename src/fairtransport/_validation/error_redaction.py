@@ -61,7 +61,7 @@ _UNSEEN = (
     "(handle_unknown='ignore' or 'infrequent_if_exist')."
 )
 _REWORDED = {
-    r"could not convert": "{X} has text; encode it as numbers first, for instance with OneHotEncoder.",
+    r"could not convert": "{X} has text{texts}; encode it as numbers first, for instance with OneHotEncoder.",
     r"Expected 2D array, got (1D|scalar) array": (
         "Expected 2D array, got an array of another shape. Reshape your data: one row for each sample."
     ),
@@ -154,6 +154,8 @@ def redacted(error: Exception, name: str = "", arguments: dict[str, Any] | None 
     if not _is_safe(error):
         given = arguments or {}
         message = _safe_message(error, given) or _unknown_message(error, name, given)
+        if name:  # Python names the class that defines a method, which may be a base class
+            message = re.sub(r"^[\w.<>]+\(\) (?=missing|got|takes)", f"{name}() ", message)
         kind = next((base for base in type(error).__mro__ if base in _TYPES), RuntimeError)
         replacement = error if str(error) == message else kind(message).with_traceback(error.__traceback__)
         vars(replacement)["_redacted"] = True
@@ -191,7 +193,8 @@ def _describe_call(function: Any, args: tuple[Any, ...], options: dict[str, Any]
     try:
         arguments = dict(inspect.signature(function).bind(*args, **options).arguments)
     except TypeError:
-        return function.__qualname__, {}
+        method = "." in function.__qualname__ and args and not isinstance(args[0], type)
+        return f"{type(args[0]).__name__}.{function.__name__}" if method else function.__qualname__, {}
     owner = arguments.pop("self", None)
     arguments.pop("cls", None)
     return function.__qualname__ if owner is None else f"{type(owner).__name__}.{function.__name__}", arguments
@@ -226,13 +229,16 @@ def _repeats(error: BaseException) -> bool:
 
 def _safe_message(error: BaseException | None, arguments: dict[str, Any]) -> str | None:
     """Return what an error and its causes say as far as it is safe, or None."""
+    if hasattr(arguments.get("X"), "collect_schema") and hasattr(arguments.get("X"), "collect"):
+        return "X is a lazy table; collect it first (.collect())."
     while error is not None:
         text = str(error)
         for pattern, words in _REWORDED.items():
             if re.search(pattern, text):
                 column = _COLUMN.search(text)
                 place = f" in column {column[1]}" if column else ""
-                return words.format(X="X" if "X" in arguments else "An argument", column=place)
+                texts = _say_text_columns(arguments.get("X"))
+                return words.format(X="X" if "X" in arguments else "An argument", column=place, texts=texts)
         for pattern in _SAFE_PARTS:
             found = re.match(pattern, text)
             if found:
@@ -240,6 +246,16 @@ def _safe_message(error: BaseException | None, arguments: dict[str, Any]) -> str
                 return text if text in {found[0], sentence} else sentence
         error = error.__cause__ or error.__context__
     return None
+
+
+def _say_text_columns(X: Any) -> str:
+    """Return which columns of a table are not numbers, in words; nothing for arrays."""
+    kinds = dict(zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False))
+    names = [str(name) for name, kind in kinds.items() if not re.match(r"u?int|float|bool|decimal", str(kind).lower())]
+    if not names:
+        return ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f" in column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names[:5]))}{more}"
 
 
 def _unknown_message(error: BaseException, name: str, arguments: dict[str, Any]) -> str:
