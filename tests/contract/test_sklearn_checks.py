@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.trust, pytest.mark.filterwarnings("ignore::fairtranspo
 CLASSES = (
     ft.ContinuousTransportClassifier,
     ft.DiscreteTransportClassifier,
+    ft.ContinuousTransportRegressor,
+    ft.DiscreteTransportRegressor,
     ft.QuantileRepairClassifier,
     ft.QuantileRepairRegressor,
 )
@@ -37,6 +39,8 @@ ESTIMATORS = [
     ft.ContinuousTransportClassifier(group_specific=True),
     ft.DiscreteTransportClassifier(parity_weight=1.0),
     ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=60, random_state=0)),
+    ft.ContinuousTransportRegressor(parity_weight=0.1),
+    ft.DiscreteTransportRegressor(),
     ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1),
     ft.QuantileRepairRegressor(Ridge(), cv=None, min_group_size=1),
     MatrixRepair(min_group_size=1),
@@ -103,6 +107,8 @@ def test_checks_of_array_api_input():
 PUBLIC = [
     ft.ContinuousTransportClassifier(),
     ft.DiscreteTransportClassifier(),
+    ft.ContinuousTransportRegressor(),
+    ft.DiscreteTransportRegressor(),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairRegressor(Ridge()),
     ft.QuantileRepair(),

@@ -308,3 +308,14 @@ def test_model_files(cls, tmp_path):
             point.set_params(spread="initial", amount=0.5)
         np.testing.assert_array_equal(predictions(again), predictions(model))
         np.testing.assert_array_equal(predictions(again.at(weight=0.1)), predictions(model.at(weight=0.1)))
+
+
+@both
+def test_onnx(cls):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    for options in ({}, {"group_specific": True, "amount": 0.4}):
+        model = fitted(cls, 1e6 * Y, **options)
+        session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
+        feed = {"X": X} | ({"sensitive_feature_0": G} if options else {})
+        (found,) = session.run(["prediction"], feed)
+        np.testing.assert_allclose(found, predictions(model), rtol=1e-12, atol=1e-4)

@@ -116,7 +116,7 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
         return options
 
     def _validate_y(self, y: Any) -> NDArray[np.float64]:
-        return real_targets(y, type(self).__name__)
+        return real_targets(y, type(self).__name__, constant=True)  # the response says where it is
 
     def _make_response(self, y: NDArray[Any], weights: NDArray[np.float64] | None) -> RealResponse:
         return RealResponse.of(y, np.full(len(y), 1.0 / len(y)) if weights is None else weights / weights.sum())

@@ -56,7 +56,7 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
 def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
     """Yield a fitted model for each value of a parameter, reusing work where the estimator allows it.
 
-    Transport classifiers are trained along one warm-started path of weights, on rows that are prepared once.
+    Transport models are trained along one warm-started path of weights, on rows that are prepared once.
     """
     has_path = isinstance(model, LinearTransportModel) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):

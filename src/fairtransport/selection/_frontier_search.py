@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from fairtransport._sklearn.estimator_calls import last_step, n_rows, take_rows
@@ -19,7 +19,7 @@ from fairtransport._sklearn.group_awareness import (
     needs_groups,
     score_with_groups,
 )
-from fairtransport._sklearn.labels import two_classes
+from fairtransport._sklearn.labels import real_targets, two_classes
 from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.criteria import (
     compares_each_other,
@@ -29,11 +29,12 @@ from fairtransport.criteria import (
     resolve_group_target,
 )
 from fairtransport.groups import Groups, make_groups
-from fairtransport.metrics import disparities, error_rate, noise_floor, rank_disparity, strong_pairwise_disparity
+from fairtransport.metrics import disparities, noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.selection._estimator_path import TrainingRows, fit_along, path_settings
+from fairtransport.selection._held_out_errors import ClassificationErrors, HeldOutErrors, RegressionErrors
 from fairtransport.selection._thread_pool import run_in_threads
-from fairtransport.selection.frontier_result import CURVE_METRICS, Frontier
+from fairtransport.selection.frontier_result import DISPARITIES, FLOORS, Frontier
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ __all__ = ["frontier"]
 _PARITY_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0, 3.0, 10.0)
 _AMOUNTS = tuple(k / 10 for k in range(11))
 _SHUFFLES = 20  # permutations for the noise floor of one fold
-_FLOORS = ("noise_floor", "rank_noise_floor", "criterion_noise_floor")
 
 
 def frontier(
@@ -76,14 +76,14 @@ def frontier(
     Parameters
     ----------
     estimator : estimator
-        A classifier whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity:
+        A classifier or regressor whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity:
         ``parity_weight`` (continuous and discrete optimal transport), ``amount`` (quantile repair) or another, named
         with ``parameter``; or a pipeline that ends in one. It is cloned, so a fitted model inside it is trained anew on
         the training rows of each fold.
     X : table or matrix with n rows
         Whatever the estimator accepts.
     y : array-like of shape (n,)
-        Two classes; the larger label is class 1.
+        Two classes, of which the larger label is class 1; or real numbers, for a regressor.
     sensitive_features : column, table or Groups
         At least two groups; the parameters ``grouping`` and ``missing`` of the estimator apply.
     strata : column, table or Strata, optional
@@ -103,7 +103,7 @@ def frontier(
     random_state : int, RandomState or None
         Seed of the folds and the noise floor, and of the estimator where its ``random_state`` is None.
     threshold : float, default=0.5
-        Scores above it are classified as positive; used only for the error rate.
+        Scores above it are classified as positive; used only for the error rate of classifiers.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, for training and for all metrics.
     verbose : bool, default=False
@@ -126,13 +126,15 @@ def frontier(
     Within a fold, transport classifiers are trained along one warm-started path of weights, and so they are by
     `Frontier.choose`. Quantile repair is fitted once.
 
-    Metrics are means over folds, each on held-out rows. ``wasserstein_disparity`` is the distance to the ``target`` of
-    the estimator (the Wasserstein-1 barycenter of the groups, where it has no fixed target), computed from the held-out
-    scores at the first value and fixed along the curve, as in [1]_. ``noise_floor`` is the mean of the strong pairwise
-    demographic disparity (SPDD) when group membership is permuted among the held-out rows: a disparity near it is not
-    distinguishable from 0. ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, weighted as
-    it says, with a floor of its own; for demographic parity it is SPDD. The floor is higher with fewer held-out rows,
-    so compare curves only for equal numbers of folds.
+    Metrics are means over folds, each on held-out rows. Errors and disparities of a regressor are in units of y: RMSE
+    takes the place of the error rate, the mean absolute error that of log-loss, and R2 that of the AUC.
+    ``wasserstein_disparity`` is the distance to the ``target`` of the estimator (the Wasserstein-1 barycenter of the
+    groups, where it has no fixed target), computed from the held-out scores at the first value and fixed along the
+    curve, as in [1]_. ``noise_floor`` is the mean of the strong pairwise demographic disparity (SPDD) when group
+    membership is permuted among the held-out rows: a disparity near it is not distinguishable from 0.
+    ``criterion_disparity`` is that of the estimator's criterion and of ``strata``, weighted as it says, with a floor of
+    its own; for demographic parity it is SPDD. The floor is higher with fewer held-out rows, so compare curves only for
+    equal numbers of folds.
 
     References
     ----------
@@ -158,20 +160,18 @@ def frontier(
     """
     name, grid = _grid(estimator, parity_weights, amounts, parameter, values)
     check_real(threshold, name="threshold", most=1.0)
-    labels, classes = two_classes(y, "frontier")
-    check_length(labels, size=n_rows(X), name="y")
-    weights = check_weights(sample_weight, size=labels.size)
-    groups = _groups(estimator, sensitive_features, size=labels.size)
+    errors = _errors(estimator, y, float(threshold))
+    check_length(errors.y, size=n_rows(X), name="y")
+    weights = check_weights(sample_weight, size=errors.y.size)
+    groups = _groups(estimator, sensitive_features, size=errors.y.size)
     seeds = np.random.SeedSequence(int(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
-    folds = make_folds(
-        cv, X, labels == classes[1], groups, rng=np.random.default_rng(seeds.spawn(1)[0]), weights=weights
-    )
+    folds = make_folds(cv, X, errors.halves, groups, rng=np.random.default_rng(seeds.spawn(1)[0]), weights=weights)
     settings = path_settings(estimator, None if random_state is None else int(seeds.generate_state(1)[0] >> 1))
     parts = None if strata is None else make_strata(strata, n_groups=len(groups))
     if parts is not None:
-        check_length(range(parts.n_rows), size=labels.size, name="strata")
-    rows = TrainingRows(X, labels, sensitive_features, weights, parts)
-    path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, labels == classes[1], float(threshold))
+        check_length(range(parts.n_rows), size=errors.y.size, name="strata")
+    rows = TrainingRows(X, errors.y, sensitive_features, weights, parts)
+    path = _FoldPath(clone(estimator), name, grid, settings, rows, groups, errors)
     results = run_in_threads(
         [path.task(fold, seed) for fold, seed in zip(folds, seeds.spawn(len(folds)), strict=True)],
         names=[f"fold {number + 1} of {len(folds)}" for number in range(len(folds))],
@@ -185,11 +185,11 @@ def frontier(
         estimator=clone(estimator),
         parameter=name,
         values=grid,
-        folds={metric: np.array([metrics[metric] for metrics, _ in results]) for metric in (*CURVE_METRICS, *_FLOORS)},
+        folds={metric: np.array([metrics[metric] for metrics, _ in results]) for metric in path.metrics},
         situation="blind" if reason is None else "aware",
         reason=reason or GROUPS_UNUSED,
         threshold=float(threshold),
-        n_rows=labels.size,
+        n_rows=errors.y.size,
         n_groups=len(groups),
         data=rows,
         settings=settings,
@@ -206,8 +206,12 @@ class _FoldPath:
     settings: Mapping[str, Any]
     rows: TrainingRows
     groups: Groups
-    positive: NDArray[np.bool_]
-    threshold: float
+    errors: HeldOutErrors
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics, in the order of a table."""
+        return (*self.errors.metrics, "information_kept", *DISPARITIES, *FLOORS)
 
     def task(
         self, fold: Fold, seed: np.random.SeedSequence
@@ -221,7 +225,7 @@ class _FoldPath:
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # only the common bar is shown
         X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
-        records: dict[str, list[float]] = {metric: [] for metric in (*CURVE_METRICS, *_FLOORS)}
+        records: dict[str, list[float]] = {metric: [] for metric in self.metrics}
         target: Sample | None = None
         training = self._training(fold)
         models = fit_along(model, self.parameter, self.values.tolist(), training)
@@ -237,16 +241,8 @@ class _FoldPath:
             target = self._target(scores, fold) if target is None else target
             for metric, figure in self._measure(scores, fold, target, seed).items():
                 records[metric].append(figure)
-        records["information_kept"] = self._information_kept(records["log_loss"], fold)
+        records["information_kept"] = self.errors.information_kept(records, fold.held_out, self._weights(fold))
         return records, needs_groups(model, X, sensitive_features=groups)
-
-    def _information_kept(self, losses: list[float], fold: Fold) -> list[float]:
-        """Return the gain in log-loss over a constant of each model, relative to that of the first."""
-        positive = self.positive[fold.held_out]
-        rate = float(np.average(positive, weights=self._weights(fold)))
-        constant = -(rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
-        gain = max(constant - losses[0], 0.01 * constant)
-        return [(constant - loss) / gain for loss in losses]
 
     def _training(self, fold: Fold) -> TrainingRows:
         rows, weights = fold.training, self.rows.sample_weight
@@ -264,13 +260,13 @@ class _FoldPath:
         target = self.template.get_params().get(f"{last_step(self.template)[0]}target")
         if target is None or compares_each_other(target):
             target = "barycenter"  # the estimator has no fixed target
-        return resolve_group_target(target, scores, groups, weights)
+        bounds = (0.0, 1.0) if self.errors.scale == "probability" else None
+        return resolve_group_target(target, scores, groups, weights, score_range=bounds)
 
     def _measure(
         self, scores: NDArray[np.float64], fold: Fold, target: Sample, seed: np.random.SeedSequence
     ) -> dict[str, float]:
-        positive, weights = self.positive[fold.held_out], self._weights(fold)
-        groups = self.groups.select(fold.held_out)
+        weights, groups, scale = self._weights(fold), self.groups.select(fold.held_out), self.errors.scale
         floors = [
             noise_floor(
                 metric,
@@ -280,18 +276,16 @@ class _FoldPath:
                 random_state=np.random.default_rng(seed),  # the same permutations for every value
                 sample_weight=weights,
             ).mean
-            for metric in (strong_pairwise_disparity, rank_disparity)
+            for metric in (partial(strong_pairwise_disparity, scale=scale), rank_disparity)
         ]
-        spdd = disparities(scores, sensitive_features=groups, target=target, sample_weight=weights)
+        spdd = disparities(scores, sensitive_features=groups, target=target, scale=scale, sample_weight=weights)
         figures = self._criterion_figures(scores, fold, seed)
         return {
-            "error_rate": error_rate(positive, scores, self.threshold, sample_weight=weights),
-            "log_loss": float(log_loss(positive, scores, labels=[False, True], sample_weight=weights)),
-            "auc": float(roc_auc_score(positive, scores, sample_weight=weights)),
+            **self.errors.measure(scores, fold.held_out, weights),
             **spdd,
             "rank_disparity": rank_disparity(scores, sensitive_features=groups, sample_weight=weights),
-            **dict(zip(_FLOORS, floors, strict=False)),
-            **(figures or {"criterion_disparity": spdd["strong_pairwise_disparity"], _FLOORS[2]: floors[0]}),
+            **dict(zip(FLOORS, floors, strict=False)),
+            **(figures or {"criterion_disparity": spdd["strong_pairwise_disparity"], FLOORS[2]: floors[0]}),
         }
 
     def _criterion_figures(
@@ -303,10 +297,11 @@ class _FoldPath:
         strata = self.rows.strata
         if not needs_labels(criterion) and strata is None:
             return None
+        criterion, labels, strata = self.errors.compared_within(criterion, strata, len(self.groups))
         pairs = resolve_criterion(
             criterion,
             self.groups.select(fold.held_out),
-            labels=self.positive[fold.held_out].astype(np.int64),
+            labels=None if labels is None else labels[fold.held_out],
             strata=None if strata is None else strata.select(fold.held_out),
             row_weights=self._weights(fold),
             stratum_weight=known.get(f"{prefix}stratum_weight"),
@@ -314,7 +309,7 @@ class _FoldPath:
         exact, rng = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score"), np.random.default_rng(seed)
         by_chance = [exact.value_and_gradient(scores, pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
         value = exact.value_and_gradient(scores, pairs).value
-        return {"criterion_disparity": value, _FLOORS[2]: float(np.mean(by_chance))}
+        return {"criterion_disparity": value, FLOORS[2]: float(np.mean(by_chance))}
 
     def _weights(self, fold: Fold) -> NDArray[np.float64] | None:
         weights = self.rows.sample_weight
@@ -325,10 +320,14 @@ def _grid(
     estimator: Any, parity_weights: Any, amounts: Any, parameter: str | None, values: Any
 ) -> tuple[str, NDArray[np.float64]]:
     """Return the parameter and its values."""
-    if isinstance(estimator, type) or not all(
-        hasattr(estimator, name) for name in ("get_params", "fit", "predict_proba")
+    needed = ("get_params", "fit")
+    if isinstance(estimator, type) or not (
+        all(hasattr(estimator, name) for name in needed)
+        and (hasattr(estimator, "predict_proba") or _predicts(estimator))
     ):
-        raise TypeError("estimator must be a classifier with fit, predict_proba and get_params.")
+        raise TypeError(
+            "estimator must be a classifier with fit, predict_proba and get_params, or a regressor with predict."
+        )
     prefix, last = last_step(estimator)
     known = estimator.get_params()
     named = [name for name, grid in {"parity_weights": parity_weights, "amounts": amounts}.items() if grid is not None]
@@ -350,6 +349,20 @@ def _grid(
             "with parameter=, and give its values with values=."
         )
     return name, grid
+
+
+def _predicts(estimator: Any) -> bool:
+    """Return whether an estimator, or the last step of a pipeline, is a regressor."""
+    last = last_step(estimator)[1]
+    return hasattr(last, "__sklearn_tags__") and is_regressor(last)
+
+
+def _errors(estimator: Any, y: Any, threshold: float) -> HeldOutErrors:
+    """Return how models are judged: y is two classes, or real numbers for a regressor."""
+    if _predicts(estimator):
+        return RegressionErrors(real_targets(y, "frontier"))
+    labels, classes = two_classes(y, "frontier")
+    return ClassificationErrors(labels, labels == classes[1], threshold)
 
 
 def _numbers(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fairtransport.selection._estimator_path import TrainingRows
 
-__all__ = ["CURVE_METRICS", "DISPARITIES", "Choice", "Frontier"]
+__all__ = ["CURVE_METRICS", "DISPARITIES", "FLOORS", "REGRESSION_METRICS", "Choice", "Frontier"]
 
 DISPARITIES = (
     "wasserstein_disparity",
@@ -30,8 +30,11 @@ DISPARITIES = (
     "rank_disparity",
     "criterion_disparity",
 )
+#: Metrics of the curve of a classifier, and of that of a regressor.
 CURVE_METRICS = ("error_rate", "log_loss", "auc", "information_kept", *DISPARITIES)
-_FLOOR, _RANK_FLOOR, _CRITERION_FLOOR = "noise_floor", "rank_noise_floor", "criterion_noise_floor"
+REGRESSION_METRICS = ("rmse", "mae", "r2", "information_kept", *DISPARITIES)
+FLOORS = _FLOOR, _RANK_FLOOR, _CRITERION_FLOOR = "noise_floor", "rank_noise_floor", "criterion_noise_floor"
+_PLAIN = {"log_loss": "log-loss", "mae": "MAE", "auc": "AUC", "r2": "R2", "information_kept": "kept"}
 _NEAR_FLOOR = 1.5  # factor of the noise floor below which a disparity is mostly noise
 
 
@@ -69,8 +72,9 @@ class Frontier:
     values : ndarray of shape (n_values,)
         Values of the parameter.
     folds : dict of str to ndarray of shape (n_folds, n_values)
-        Metrics on the held-out rows of each fold: ``error_rate``, ``log_loss``, ``auc``, ``information_kept`` (gain in
-        log-loss over a constant, relative to that of the first value), ``wasserstein_disparity``,
+        Metrics on the held-out rows of each fold: ``error_rate``, ``log_loss``, ``auc`` (of a regressor ``rmse``,
+        ``mae`` and ``r2``, and disparities in units of y), ``information_kept`` (gain in log-loss, or squared error,
+        over a constant, relative to that of the first value), ``wasserstein_disparity``,
         ``strong_demographic_disparity`` (SDD), ``strong_pairwise_disparity`` (SPDD), ``noise_floor`` (of SPDD),
         ``rank_disparity`` and ``rank_noise_floor``; ``criterion_disparity`` and ``criterion_noise_floor``: those of
         the estimator's criterion, for demographic parity SPDD.
@@ -79,7 +83,7 @@ class Frontier:
     reason : str
         Why, in words.
     threshold : float
-        Scores above it are classified as positive; it affects only the error rate.
+        Scores above it are classified as positive; it affects only the error rate of classifiers.
     n_rows, n_groups : int
         Numbers of rows and of groups.
     data : TrainingRows or None
@@ -104,6 +108,11 @@ class Frontier:
     def n_folds(self) -> int:
         """Number of folds."""
         return int(next(iter(self.folds.values())).shape[0])
+
+    @property
+    def error_metric(self) -> str:
+        """Name of the error: ``"error_rate"``, or ``"rmse"`` of a regressor."""
+        return "error_rate" if "error_rate" in self.folds else "rmse"
 
     def mean(self, metric: str) -> NDArray[np.float64]:
         """Return the mean of a metric over folds, for each value."""
@@ -148,7 +157,7 @@ class Frontier:
             The parameter, then each metric's mean and, with ``_se`` added to its name, standard error.
         """
         columns = {self.parameter: self.values.tolist()}
-        for metric in (*CURVE_METRICS, _FLOOR, _RANK_FLOOR, _CRITERION_FLOOR):
+        for metric in self.folds:
             columns[metric] = self.mean(metric).tolist()
             columns[f"{metric}_se"] = self.standard_error(metric).tolist()
         return columns
@@ -172,8 +181,8 @@ class Frontier:
         Choice
         """
         position = self._find(max_disparity, max_error, metric)
-        names = (*CURVE_METRICS, _FLOOR, _RANK_FLOOR, _CRITERION_FLOOR)
-        return Choice(self.parameter, self._value_at(position), {m: self._at(position, self.mean(m)) for m in names})
+        metrics = {metric: self._at(position, self.mean(metric)) for metric in self.folds}
+        return Choice(self.parameter, self._value_at(position), metrics)
 
     def choose(
         self,
@@ -242,8 +251,9 @@ class Frontier:
         if max_disparity is not None:
             limit = check_real(max_disparity, name="max_disparity", finite=False)
             return self._positions_below(metric, limit, name="max_disparity")[0]
-        error = check_real(max_error, name="max_error", most=1.0)
-        positions = self._positions_below("error_rate", error, name="max_error")
+        most = 1.0 if self.error_metric == "error_rate" else np.inf
+        error = check_real(max_error, name="max_error", most=most)
+        positions = self._positions_below(self.error_metric, error, name="max_error")
         curve = self.mean(metric)
         return min(positions, key=lambda position: self._at(position, curve))  # the first of equals: the least parity
 
@@ -304,30 +314,32 @@ class Frontier:
     # ---------------------------------------------------------------- text
 
     def __repr__(self) -> str:
-        error, disparity = self.mean("error_rate"), self.mean("criterion_disparity")
+        error, disparity = self.mean(self.error_metric), self.mean("criterion_disparity")
         return (
             f"Frontier({self.parameter} {self.values[0]:g} to {self.values[-1]:g}, {self.situation}, error "
-            f"{error[0]:.3f} to {error[-1]:.3f}, disparity {disparity[0]:.3f} to {disparity[-1]:.3f})"
+            f"{_show(error[0])} to {_show(error[-1])}, disparity {_show(disparity[0])} to {_show(disparity[-1])})"
         )
 
     def __str__(self) -> str:
         short = self.parameter.rpartition("__")[2]
         short = "weight" if short == "parity_weight" else short
         width, name = max(len(short), 6), self._disparity_name
+        error = "error" if self.error_metric == "error_rate" else "RMSE"
+        plain = {metric: 8 if metric in {"log_loss", "mae"} else 6 for metric in _PLAIN if metric in self.folds}
+        heads = [f"{_PLAIN[metric]:>{size}}" for metric, size in plain.items()]
         lines = [
             f"Trade-off of {type(last_step(self.estimator)[1]).__name__}: error against disparity",
             f"{self.situation} at prediction: {self.reason}",
             f"{self.n_rows:,} rows, {self.n_groups} groups; held-out means over {self.n_folds} folds, ± standard error",
             "",
-            f"{short:>{width}}  {'error':<12} log-loss    AUC   kept  {name:<12} floor  {'rank':<6} floor",
+            f"{short:>{width}}  {error:<12} {' '.join(heads)}  {name:<12} floor  {'rank':<6} floor",
         ]
-        plain = {"log_loss": 8, "auc": 6, "information_kept": 6}
         columns = [
             [f"{value:>{width}g} " for value in self.values],
-            self._with_errors("error_rate"),
-            *([f"{value:{size}.3f}" for value in self.mean(metric)] for metric, size in plain.items()),
+            self._with_errors(self.error_metric),
+            *([f"{_show(value):>{size}}" for value in self.mean(metric)] for metric, size in plain.items()),
             [f" {text}" for text in self._with_errors("criterion_disparity")],
-            [f"{value:.3f} " for value in self.mean(_CRITERION_FLOOR)],
+            [f"{_show(value)} " for value in self.mean(_CRITERION_FLOOR)],
             [f"{value:.3f} " for value in self.mean("rank_disparity")],
             [f"{value:.3f}" for value in self.mean(_RANK_FLOOR)],
         ]
@@ -345,7 +357,12 @@ class Frontier:
     def _with_errors(self, metric: str) -> list[str]:
         spread = self.standard_error(metric)
         texts = [
-            f"{value:.3f}" if np.isnan(error) else f"{value:.3f} ±{error:.3f}"
+            _show(value) if np.isnan(error) else f"{_show(value)} ±{_show(error)}"
             for value, error in zip(self.mean(metric), spread, strict=True)
         ]
         return [f"{text:<12}" for text in texts]
+
+
+def _show(value: float) -> str:
+    """Return a number with three decimals, or with three digits where that shows none or too many of them."""
+    return f"{value:.3f}" if value == 0.0 or 5e-4 <= abs(value) < 1e3 else f"{value:.3g}"

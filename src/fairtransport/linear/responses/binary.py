@@ -80,7 +80,7 @@ class BinaryResponse(Response):
 
     def check_estimator(self, estimator: Any) -> None:
         """Raise TypeError for a regressor."""
-        if estimator is not None and is_regressor(estimator):
+        if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
             raise TypeError(
                 f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a regressor, which "
                 "ContinuousTransportRegressor and DiscreteTransportRegressor take."

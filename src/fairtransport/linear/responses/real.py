@@ -66,7 +66,9 @@ class RealResponse(Response):
         mean = float(shares @ (y / unit))
         deviation = float(np.sqrt(shares @ (y / unit - mean) ** 2))
         if deviation <= _CONSTANT or not deviation * unit > 0.0:
-            raise ValueError("y is constant, so there is nothing to learn and nothing to transport.")
+            raise ValueError(
+                "y has the same value in every row, so there is nothing to learn and nothing to transport."
+            )
         return cls(mean * unit, deviation * unit)
 
     @property
@@ -157,7 +159,7 @@ class RealResponse(Response):
 
     def check_estimator(self, estimator: Any) -> None:
         """Raise TypeError for a classifier."""
-        if estimator is not None and is_classifier(estimator):
+        if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
             raise TypeError(
                 f"estimator must be {self.needed_estimator}; {type(estimator).__name__} is a classifier, which "
                 "ContinuousTransportClassifier and DiscreteTransportClassifier take."

@@ -12,7 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._extras import load_extra
 from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import (
+    ContinuousTransportClassifier,
+    ContinuousTransportRegressor,
+    DiscreteTransportClassifier,
+    DiscreteTransportRegressor,
+)
 from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
 from fairtransport.persistence.onnx._graph import Graph
 from fairtransport.persistence.onnx._operators import (
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["to_onnx"]
 
-_LINEAR = (ContinuousTransportClassifier, DiscreteTransportClassifier)
+_REGRESSORS = (ContinuousTransportRegressor, DiscreteTransportRegressor)
+_LINEAR = (ContinuousTransportClassifier, DiscreteTransportClassifier, *_REGRESSORS)
 
 
 def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
@@ -42,7 +48,7 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     Parameters
     ----------
     model : estimator
-        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, a `Pipeline` that ends in one of them,
+        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, their regressors, a `Pipeline` that ends in one,
         `QuantileRepair`, or `QuantileRepairClassifier` and `QuantileRepairRegressor` around any model or pipeline that
         skl2onnx converts.
     X : table, optional
@@ -117,23 +123,26 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
         last = model[-1] if isinstance(model, Pipeline) else model
         raise TypeError(
             f"A {type(last).__name__}{' behind other steps' if last is not model else ''} cannot be exported by "
-            "to_onnx. The transport classifiers can, alone or at the end of a Pipeline, and so can QuantileRepair, "
-            "QuantileRepairClassifier and QuantileRepairRegressor, with the pipeline inside. For models of "
-            "scikit-learn use skl2onnx."
+            "to_onnx. The transport classifiers and regressors can, alone or at the end of a Pipeline, and so can "
+            "QuantileRepair, QuantileRepairClassifier and QuantileRepairRegressor, with the pipeline inside. For "
+            "models of scikit-learn use skl2onnx."
         )
     front, scores = _linear_scores(graph, model, X)
     last = model[-1] if isinstance(model, Pipeline) else model
-    add_classes(graph, scores, last.classes_)
+    if isinstance(last, _REGRESSORS):
+        graph.output(graph.add("Identity", scores, output="prediction"), "DOUBLE", None)
+    else:
+        add_classes(graph, scores, last.classes_)
     return _finished(graph, front, last.groups_ if needs_groups(last) else None)
 
 
 def _is_linear(model: Any) -> bool:
-    """Whether this is a transport classifier, or a pipeline that ends in one."""
+    """Whether this is a transport classifier or regressor, or a pipeline that ends in one."""
     return isinstance(model[-1] if isinstance(model, Pipeline) else model, _LINEAR)
 
 
 def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
-    """Add a transport classifier, and return what stands before it and the name of its scores."""
+    """Add a transport model, and return what stands before it and the name of its scores or predictions."""
     front, last = Front(None, (("X", "DOUBLE", int(model.n_features_in_)),)), model
     if isinstance(model, Pipeline):
         last = model[-1]
@@ -143,11 +152,13 @@ def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
         raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
     features = front.begin(graph)
     codes = add_group_codes(graph, last.groups_) if needs_groups(last) else None
-    moved = add_linear(graph, features, last.coef_, last.intercept_, codes)
+    logistic = not isinstance(last, _REGRESSORS)
+    moved = add_linear(graph, features, last.coef_, last.intercept_, codes, logistic=logistic)
     if last.amount == 1.0:
         return front, moved
     start = last.initial_estimator_
-    initial = add_linear(graph, features, np.reshape(start.coef_, (1, -1)), np.ravel(start.intercept_)[:1], None)
+    weights = np.reshape(start.coef_, (1, -1)), np.ravel(start.intercept_)[:1]
+    initial = add_linear(graph, features, *weights, None, logistic=logistic)
     return front, add_mixture(graph, initial, moved, float(last.amount))
 
 

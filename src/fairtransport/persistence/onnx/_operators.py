@@ -75,14 +75,22 @@ def _code_of(graph: Graph, name: str, known: list[Any]) -> str:
     )
 
 
-def add_linear(graph: Graph, features: str, coef: NDArray[Any], intercept: NDArray[Any], codes: str | None) -> str:
-    """Return the probability of class 1 by a logistic model, or by that of each row's group, as a vector."""
+def add_linear(
+    graph: Graph,
+    features: str,
+    coef: NDArray[Any],
+    intercept: NDArray[Any],
+    codes: str | None,
+    *,
+    logistic: bool = True,
+) -> str:
+    """Return the score of a linear model, or of that of each row's group, as a vector: a probability where logistic."""
     weights, shift = (np.asarray(one, dtype=np.float64) for one in (coef, intercept))
-    logits = graph.add("Add", graph.add("MatMul", features, graph.constant(weights.T.copy())), graph.constant(shift))
-    if codes is None:
-        return as_vector(graph, graph.add("Sigmoid", logits))
-    column = graph.add("Unsqueeze", codes, graph.constant(np.array([1], dtype=np.int64)))
-    return as_vector(graph, graph.add("Sigmoid", graph.add("GatherElements", logits, column, axis=1)))
+    scores = graph.add("Add", graph.add("MatMul", features, graph.constant(weights.T.copy())), graph.constant(shift))
+    if codes is not None:
+        column = graph.add("Unsqueeze", codes, graph.constant(np.array([1], dtype=np.int64)))
+        scores = graph.add("GatherElements", scores, column, axis=1)
+    return as_vector(graph, graph.add("Sigmoid", scores) if logistic else scores)
 
 
 def add_mixture(graph: Graph, first: str, second: str, amount: float) -> str:

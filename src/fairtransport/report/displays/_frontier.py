@@ -24,7 +24,7 @@ from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._point_labels import label_points
 from fairtransport.report.style.colors import group_styles
 from fairtransport.selection import Frontier, frontier
-from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES
+from fairtransport.selection.frontier_result import CURVE_METRICS, DISPARITIES, REGRESSION_METRICS
 
 __all__ = ["FrontierDisplay"]
 
@@ -33,6 +33,9 @@ _LABELS = {
     "log_loss": "Log-loss",
     "information_kept": "Share of the information kept",
     "auc": "AUC",
+    "rmse": "Root mean squared error, in units of y",
+    "mae": "Mean absolute error, in units of y",
+    "r2": "R2",
     "wasserstein_disparity": "Disparity to the target (Wass1)",
     "strong_demographic_disparity": "Disparity to everyone (SDD)",
     "strong_pairwise_disparity": "Pairwise disparity (SPDD)",
@@ -41,6 +44,7 @@ _LABELS = {
 }
 _LINE_STYLES: dict[str, Any] = {"aware": "solid", "blind": (0, (4.0, 1.6))}
 _MARKERS = "osD^vPX*"
+_METRICS = tuple(dict.fromkeys((*CURVE_METRICS, *REGRESSION_METRICS)))
 
 
 class FrontierDisplay(Display):
@@ -52,8 +56,9 @@ class FrontierDisplay(Display):
     ----------
     frontiers : dict of str to Frontier
         The curves, by their names in the legend.
-    x, y : str, default="strong_pairwise_disparity" and "error_rate"
-        Metrics on the two axes: ``"error_rate"``, ``"log_loss"``, ``"information_kept"``, ``"auc"``,
+    x, y : str, default="strong_pairwise_disparity" and None
+        Metrics on the two axes: ``"error_rate"``, ``"log_loss"``, ``"auc"`` (of regressors ``"rmse"``, ``"mae"``,
+        ``"r2"``), ``"information_kept"``,
         ``"wasserstein_disparity"``, ``"strong_demographic_disparity"``, ``"strong_pairwise_disparity"`` or
         ``"rank_disparity"``.
 
@@ -102,11 +107,11 @@ class FrontierDisplay(Display):
     labels_: list[Any]
 
     def __init__(
-        self, frontiers: Mapping[str, Frontier], *, x: str = "strong_pairwise_disparity", y: str = "error_rate"
+        self, frontiers: Mapping[str, Frontier], *, x: str = "strong_pairwise_disparity", y: str | None = None
     ) -> None:
         self.frontiers = frontiers
         self.x = x
-        self.y = y
+        self.y = y if y is not None else next(iter(frontiers.values())).error_metric if frontiers else "error_rate"
 
     @classmethod
     def from_frontier(
@@ -114,7 +119,7 @@ class FrontierDisplay(Display):
         frontier: Frontier | Mapping[str, Frontier],
         *,
         x: str = "strong_pairwise_disparity",
-        y: str = "error_rate",
+        y: str | None = None,
         ax: Any = None,
     ) -> Self:
         """Draw one frontier, or several by name.
@@ -123,7 +128,7 @@ class FrontierDisplay(Display):
         ----------
         frontier : Frontier or dict of str to Frontier
             Result of `fairtransport.frontier`, or several by their names in the legend.
-        x, y : str, default="strong_pairwise_disparity" and "error_rate"
+        x, y : str, default="strong_pairwise_disparity" and None
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
@@ -148,7 +153,7 @@ class FrontierDisplay(Display):
         *,
         sensitive_features: Any,
         x_metric: str = "strong_pairwise_disparity",
-        y_metric: str = "error_rate",
+        y_metric: str | None = None,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -158,7 +163,7 @@ class FrontierDisplay(Display):
         ----------
         estimator, X, y, sensitive_features, **options
             As in `fairtransport.frontier`.
-        x_metric, y_metric : str, default="strong_pairwise_disparity" and "error_rate"
+        x_metric, y_metric : str, default="strong_pairwise_disparity" and None
             Metrics on the two axes, as for the class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
@@ -170,13 +175,14 @@ class FrontierDisplay(Display):
         """
         load_extra("matplotlib")  # an error comes before training
         for metric, name in ((x_metric, "x_metric"), (y_metric, "y_metric")):
-            check_choice(metric, CURVE_METRICS, name=name)
+            if metric is not None:
+                check_choice(metric, _METRICS, name=name)
         curve = frontier(estimator, X, y, sensitive_features=sensitive_features, **options)
         return cls.from_frontier(curve, x=x_metric, y=y_metric, ax=ax)
 
     def _check_and_size(self) -> tuple[float, float]:
-        check_choice(self.x, CURVE_METRICS, name="x")
-        check_choice(self.y, CURVE_METRICS, name="y")
+        check_choice(self.x, _METRICS, name="x")
+        check_choice(self.y, _METRICS, name="y")
         return (5.6, 4.0)
 
     def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - few entries: no figure grows with them

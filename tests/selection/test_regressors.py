@@ -1,0 +1,77 @@
+"""The trade-off of regressors: errors and disparities in units of y."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+
+rng = np.random.default_rng(0)
+G = rng.choice(["a", "b"], 600)
+X = rng.normal(size=(600, 3)) + (G == "b")[:, None] * [1.0, 0.0, 0.0]
+Y = 1000.0 * (X @ [1.0, 1.0, 0.5] + rng.normal(size=600))
+pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
+
+
+def test_the_curve_of_a_regressor():
+    cut = np.arange(600) % 3 == 0
+    splits = [(np.flatnonzero(~cut), np.flatnonzero(cut))]
+    model = ft.DiscreteTransportRegressor(group_specific=True)
+    curve = ft.frontier(model, X, Y, sensitive_features=G, cv=splits, parity_weights=[0.0, 0.3, 3.0], random_state=0)
+    assert curve.error_metric == "rmse"
+    for number, weight in enumerate((0.0, 3.0)):
+        one = ft.DiscreteTransportRegressor(group_specific=True, parity_weight=weight)
+        scores = one.fit(X[~cut], Y[~cut], sensitive_features=G[~cut]).predict(X[cut], sensitive_features=G[cut])
+        at = 2 * number
+        assert curve.mean("rmse")[at] == pytest.approx(np.sqrt(np.mean((Y[cut] - scores) ** 2)), rel=0.01)
+        assert curve.mean("mae")[at] == pytest.approx(np.abs(Y[cut] - scores).mean(), rel=0.01)
+        assert curve.mean("r2")[at] == pytest.approx(r2_score(Y[cut], scores), abs=0.01)
+        spdd = strong_pairwise_disparity(scores, sensitive_features=G[cut], scale="score")
+        assert curve.mean("strong_pairwise_disparity")[at] == pytest.approx(spdd, rel=0.1, abs=20.0)
+    assert curve.mean("information_kept")[0] == 1.0
+    assert curve.mean("noise_floor")[0] > 50.0  # units of y
+    assert "RMSE" in str(curve)
+    assert "R2" in str(curve)
+    assert "error" in repr(curve)
+    limit = 0.5 * curve.mean("criterion_disparity")[0]
+    chosen = curve.choose(max_disparity=limit)
+    assert 0.0 < chosen.parity_weight < 3.0
+    assert curve.find(max_error=1e9).value == 3.0
+
+
+@pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
+def test_any_regressor_and_criterion(criterion):
+    repair = ft.QuantileRepairRegressor(Ridge())
+    curve = ft.frontier(repair, X, Y, sensitive_features=G, amounts=[0.0, 1.0], cv=2, random_state=0)
+    assert curve.mean("rank_disparity")[1] < 0.5 * curve.mean("rank_disparity")[0]
+    linear = make_pipeline(StandardScaler(), ft.DiscreteTransportRegressor(LinearRegression(), criterion=criterion))
+    curve = ft.frontier(linear, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
+    before, after = curve.mean("criterion_disparity")
+    assert after < before
+    assert (criterion == "demographic_parity") == (before == curve.mean("strong_pairwise_disparity")[0])
+
+
+def test_y_must_fit_the_estimator():
+    with pytest.raises(ValueError, match="not numbers"):
+        ft.frontier(ft.DiscreteTransportRegressor(), X, np.where(Y > 0, "x", "y"), sensitive_features=G)
+    with pytest.raises(ValueError, match="continuous"):
+        ft.frontier(ft.DiscreteTransportClassifier(), X, Y, sensitive_features=G)
+    with pytest.raises(TypeError, match="or a regressor with predict"):
+        ft.frontier(StandardScaler(), X, Y, sensitive_features=G)
+
+
+def test_many_fits():
+    models = [ft.DiscreteTransportRegressor(parity_weight=weight) for weight in (0.0, 1.0)]
+    fitted = ft.fit_many(models, X, Y, sensitive_features=G, n_jobs=2)
+    assert fitted[1].before_after_["disparity"][1] < fitted[0].before_after_["disparity"][1]
+
+
+def test_the_picture_has_the_error_of_regressors():
+    pytest.importorskip("matplotlib").use("Agg")
+    model = ft.DiscreteTransportRegressor()
+    curve = ft.frontier(model, X, Y, sensitive_features=G, parity_weights=[0.0, 1.0], cv=2, random_state=0)
+    assert curve.plot().ax_.get_ylabel() == "Root mean squared error, in units of y"
