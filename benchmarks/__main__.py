@@ -23,7 +23,17 @@ NAMES = (
     "boosting",
 )
 # Long, or of a cluster: only when named.
-QUALITY = ("frontier", "criteria", "robustness", "hard_tables", "solver", "trees", "dask_scaling", "stream")
+QUALITY = (
+    "frontier",
+    "criteria",
+    "robustness",
+    "hard_tables",
+    "regression_repair",
+    "solver",
+    "trees",
+    "dask_scaling",
+    "stream",
+)
 
 
 def main() -> int:

@@ -79,7 +79,7 @@ def test_a_share_alpha_of_the_unfairness_is_left_by_amount_one_minus_its_root(al
 )
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 5.0), (1e-6, -3e-6), (1e9, 0.0)])
 def test_repair_commutes_with_affine_maps(options, scale, shift):
-    scores, y, group = people()
+    scores, y, group = people(n=600)
     new = np.concatenate((scores[:300] + 0.01, [-100.0, 100.0, 0.0]))
     groups = np.concatenate((group[:300], ["a", "b", "c"]))
     before = learned(**options).fit(scores, y, sensitive_features=group)
@@ -90,7 +90,7 @@ def test_repair_commutes_with_affine_maps(options, scale, shift):
 
 
 def test_within_strata_too():
-    scores, y, group = people(1)
+    scores, y, group = people(1, n=600, n_groups=2)
     region = np.random.default_rng(2).choice(["north", "south"], scores.size)
     results = []
     for scale, shift in ((1.0, 0.0), (1000.0, 5.0)):
@@ -107,7 +107,7 @@ def test_within_strata_too():
 
 
 def test_a_given_range_is_the_unit_range_rescaled():
-    scores, y, group = people(2)
+    scores, y, group = people(2, n=600)
     share = 1 / (1 + np.exp(-scores))
     for criterion in ("demographic_parity", "equal_opportunity", "equalized_odds"):
         labels = (y > 1).astype(int)
@@ -205,7 +205,7 @@ def test_people_with_similar_y_are_brought_closer_than_by_any_partial_repair():
 
 
 def test_two_ranges_of_y_are_two_labels():
-    scores, y, group = people(4)
+    scores, y, group = people(4, n=600)
     labels = (y > np.median(y)).astype(int)
     three = learned(criterion="equalized_odds").fit(scores, labels, sensitive_features=group)
     text = learned(criterion="equalized_odds").fit(scores, np.where(labels, "yes", "no"), sensitive_features=group)
@@ -214,7 +214,7 @@ def test_two_ranges_of_y_are_two_labels():
 
 
 def test_ranges_of_y_that_a_group_does_not_have_are_not_compared():
-    scores, y, group = people(5)
+    scores, y, group = people(5, n=800)
     kept = (group != "c") | (y > np.quantile(y, 0.4))  # group c has no low y
     repair = learned(criterion="equalized_odds").fit(scores[kept], y[kept], sensitive_features=group[kept])
     moved = repair.transform(scores[kept], sensitive_features=group[kept])
