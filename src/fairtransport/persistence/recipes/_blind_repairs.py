@@ -15,6 +15,7 @@ from fairtransport.persistence.recipes._checks import (
     any_of,
     count_up_to,
     instance_of,
+    is_bool,
     is_count,
     is_estimator,
     is_finite,
@@ -83,8 +84,9 @@ def _calibration_from_parts(parts: dict[str, Any]) -> Calibration:
 def _report_from_parts(parts: dict[str, Any]) -> GroupModelReport:
     report = GroupModelReport(**parts)
     counts = (report.n_rows, report.n_groups)
-    figures = [getattr(report, name) for name in _names(GroupModelReport)[2:]]
-    if not all(map(is_count, counts)) or not all(map(is_finite, figures)):
+    figures = [getattr(report, name) for name in _names(GroupModelReport)[2:-1]]
+    valid = all(map(is_count, counts)) and all(map(is_finite, figures)) and is_bool(report.is_predictable)
+    if not valid:
         raise TypeError("The report of a blind repair consists of counts and finite numbers.")
     return report
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite, get_tags
 
 from fairtransport._sklearn.estimator_calls import n_rows
 from fairtransport._sklearn.folds import make_folds
@@ -26,6 +28,7 @@ from fairtransport.repair.blind.group_model import (
     calibrate,
     default_group_estimator,
     describe_probabilities,
+    without_information,
 )
 from fairtransport.repair.blind.potentials import LOSSES, Potentials, score_nodes, solve_potentials
 from fairtransport.strata import count_ranges, make_strata
@@ -53,6 +56,7 @@ MAX_ROWS = 100_000  # rows that potentials are computed from
 _SHUFFLES = 20  # permutations for the noise floor
 _MOST_SOLUTIONS = 7  # of the search for a slack
 _MOST_BINS = 5  # ranges of a real-valued label
+_LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
 _NO_LIMIT = 0.5  # a slack at which hardly anything is moved
 
 
@@ -129,6 +133,10 @@ def read_rows(
     """Return the rows with their groups, of which at least two must be left."""
     size = n_rows(X)
     check_length(target, size=size, name="y")
+    if sparse.issparse(X):
+        X = X.tocsr()
+    elif isinstance(X, np.ndarray) and not get_tags(model.estimator).input_tags.allow_nan:
+        assert_all_finite(X, input_name="X")  # before folds, of which few finite rows may not allow any
     if sensitive_features is None:
         raise ValueError(
             f"{type(model).__name__} needs sensitive_features in fit: the group of each row. Predictions do without."
@@ -221,10 +229,14 @@ def fit_blind_repair(
     weights = None if rows.weights is None else rows.weights[used]
     calibration = calibrate(shown[used], classes[used], weights)
     calibrated = calibration.apply(shown[used])
+    labels = None if rows.labels is None else rows.labels[used]
+    groups = rows.groups.codes[used].astype(np.int64)
+    information, gain, error = _describe(calibrated, groups, labels, weights)
+    if gain < _LEAST_GAIN:
+        calibration = without_information(classes[used], n_classes, weights)
+        calibrated = calibration.apply(shown[used])
     predicted = predicted[used]
     joint = joint_probabilities(calibrated, predicted if predicts_label else None, n_labels)
-    groups = rows.groups.codes[used].astype(np.int64)
-    labels = None if rows.labels is None else rows.labels[used]
     codes = None if rows.strata is None else rows.strata.codes[used]
     compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(model.criterion, (0,))
     cells, chance = make_cells(
@@ -239,14 +251,12 @@ def fit_blind_repair(
     slack, potentials, reached = problem.choose(
         model.slack, model.max_disparity, chance, _label_weights(model, cells, labels)
     )
-    information, error = describe_probabilities(
-        calibrated.reshape(used.size, -1, n_labels).sum(axis=2), groups, weights
-    )
     held_out = problem.repair_held_out(potentials, slack, rng)
     report = GroupModelReport(
         n_rows=used.size, n_groups=len(rows.groups), information=information, calibration_error=error,
         disparity_before=problem.disparity(predicted), disparity=problem.disparity(held_out),
         noise_floor=problem.noise_floor(held_out, rng),
+        is_predictable=gain >= _LEAST_GAIN,
     )  # fmt: skip
     return BlindFit(base, group_model, calibration, cells, potentials, slack, report, reached)
 
@@ -335,6 +345,20 @@ _EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
 def _none(problem: _Problem, n_cells: int) -> Potentials:
     nodes = score_nodes(problem.predicted, loss=problem.loss, low=problem.low, high=problem.high)
     return Potentials(nodes, np.zeros((n_cells, nodes.size - 1)), problem.loss)
+
+
+def _describe(
+    probabilities: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+) -> tuple[float, float, float]:
+    """Return what calibrated probabilities tell about the groups, within labels if there are any."""
+    if labels is None:
+        return describe_probabilities(probabilities, groups, weights=weights)
+    table = joint_probabilities(probabilities, None, int(labels.max()) + 1)[np.arange(labels.size), labels]
+    given = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+    return describe_probabilities(given, groups, labels=labels, weights=weights)
 
 
 def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_blind_repair", "repaired_predictions", "store_fit", "warn_of_fit"]
 
-#: Share of the groups' entropy below which features tell nothing, and above which they tell all.
-_UNKNOWN, _KNOWN = 0.01, 0.95
+#: Share of the groups' entropy above which features as good as contain the groups.
+_KNOWN = 0.95
 
 
 def store_fit(model: Any, fitted: BlindFit, rows: BlindRows) -> None:
@@ -87,10 +87,10 @@ def _stratum_codes(known: Strata | None, strata: Any, size: int) -> NDArray[np.i
 def warn_of_fit(model: Any, fitted: BlindFit) -> None:
     """Warn where blind repair is not what it seems, or a limit was not reached."""
     report = fitted.report
-    if report.information < _UNKNOWN and report.disparity_before <= 1.5 * report.noise_floor:
+    if not report.is_predictable:
         warn_caller(
-            "The features tell nothing about the groups, so that predictions from them differ no more than by chance: "
-            "there is nothing to repair.",
+            "The features do not tell the groups better than chance does, so that predictions from them cannot differ "
+            "between groups by more: nothing is repaired.",
             FairnessWarning,
         )
     elif report.information > _KNOWN:

@@ -15,7 +15,14 @@ from sklearn.pipeline import Pipeline
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Calibration", "GroupModelReport", "calibrate", "default_group_estimator", "describe_probabilities"]
+__all__ = [
+    "Calibration",
+    "GroupModelReport",
+    "calibrate",
+    "default_group_estimator",
+    "describe_probabilities",
+    "without_information",
+]
 
 _FLOOR = 1e-6  # least probability of a class before calibration
 _N_BINS = 10
@@ -88,6 +95,14 @@ def calibrate(
     return Calibration(float(found.x[0]), np.asarray(found.x[1:]))
 
 
+def without_information(
+    classes: NDArray[np.int64], n_classes: int, weights: NDArray[np.float64] | None = None
+) -> Calibration:
+    """Return the calibration whose probabilities are the shares of the classes, whatever the model says."""
+    counts = np.bincount(classes, weights=weights, minlength=n_classes)
+    return Calibration(0.0, np.log(np.maximum(counts / counts.sum(), _FLOOR)))
+
+
 @dataclass(frozen=True)
 class GroupModelReport:
     """How well the features tell groups, and what blind repair leaves, on rows that no model was trained on.
@@ -96,7 +111,8 @@ class GroupModelReport:
     ----------
     n_rows, n_groups : int
     information : float
-        Share of the groups' entropy that the features explain: 0 where they tell nothing, 1 where they tell all.
+        Share of the groups' entropy, given the label where the criterion compares within labels, that the features
+        explain: 0 where they tell nothing, 1 where they tell all.
     calibration_error : float
         Mean difference between the probability of a group and its share, over tenths of the rows in the order of that
         probability and over groups.
@@ -105,6 +121,8 @@ class GroupModelReport:
         potentials from other rows.
     noise_floor : float
         Disparity after repair that chance alone shows.
+    is_predictable : bool
+        Whether the features tell the groups better than by chance. If not, nothing is repaired.
     """
 
     n_rows: int
@@ -114,6 +132,7 @@ class GroupModelReport:
     disparity_before: float
     disparity: float
     noise_floor: float
+    is_predictable: bool
 
     def __str__(self) -> str:
         return (
@@ -124,18 +143,35 @@ class GroupModelReport:
 
 
 def describe_probabilities(
-    probabilities: NDArray[np.float64], groups: NDArray[np.int64], weights: NDArray[np.float64] | None = None
-) -> tuple[float, float]:
-    """Return the share of the groups' entropy that probabilities explain, and their calibration error."""
+    probabilities: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    *,
+    labels: NDArray[np.int64] | None = None,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[float, float, float]:
+    """Return what probabilities of groups, given the features and the label if there is one, tell about the groups.
+
+    Returns
+    -------
+    information : float
+        Share of the groups' entropy that they explain.
+    z : float
+        Their gain in log-loss over the shares of the groups, in standard errors.
+    calibration_error : float
+        Mean difference between the probability of a group and its share, over tenths of the rows and over groups.
+    """
     n, n_groups = probabilities.shape
     masses = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
-    shares = np.bincount(groups, weights=masses, minlength=n_groups)
-    entropy = -float(shares[shares > 0] @ np.log(shares[shares > 0]))
-    log_loss = -float(masses @ np.log(np.maximum(probabilities[np.arange(n), groups], 1e-12)))
-    errors = []
+    given = np.zeros(n, dtype=np.int64) if labels is None else labels
+    counts = np.zeros((int(given.max()) + 1, n_groups))
+    np.add.at(counts, (given, groups), masses)
+    known = np.log((counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))[given, groups])
+    gain = np.log(np.maximum(probabilities[np.arange(n), groups], 1e-12)) - known
+    mean = float(masses @ gain)
+    error = np.sqrt(float(masses**2 @ (gain - mean) ** 2))
+    gaps = 0.0
     for group in range(n_groups):
         order = np.argsort(probabilities[:, group], kind="stable")
-        for part in np.array_split(order, _N_BINS):
-            gap = masses[part] @ (probabilities[part, group] - (groups[part] == group))
-            errors.append(abs(float(gap)) / n_groups)
-    return 1.0 - log_loss / max(entropy, 1e-12), float(np.sum(errors))
+        excess = masses * (probabilities[:, group] - (groups == group))
+        gaps += sum(abs(float(excess[part].sum())) for part in np.array_split(order, _N_BINS)) / n_groups
+    return mean / max(-float(masses @ known), 1e-12), mean / max(float(error), 1e-12), gaps

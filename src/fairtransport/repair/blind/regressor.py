@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from fairtransport._sklearn.estimator_calls import n_rows
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import real_targets
 from fairtransport._validation import check_weights
@@ -212,6 +213,8 @@ class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 "criterion='equal_opportunity' compares people with a positive label, which real-valued y has not; use "
                 "'demographic_parity' or 'equalized_odds'."
             )
+        if n_rows(X) == 1:
+            raise ValueError("BlindRepairRegressor needs several rows; n_samples=1.")
         target = real_targets(y, type(self).__name__)
         weights = check_weights(sample_weight, size=target.size)
         rows = read_rows(self, X, target, sensitive_features=sensitive_features, strata=strata, weights=weights)
