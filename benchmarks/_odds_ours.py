@@ -6,11 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepair
+from benchmarks._odds_peers import ScoreReader
+from fairtransport import (
+    BlindRepairClassifier,
+    ContinuousTransportClassifier,
+    DiscreteTransportClassifier,
+    QuantileRepair,
+)
 from fairtransport.boosting import TransportBoostingClassifier
 
 CRITERION = "equalized_odds"
 N_DRAWS = 10  # of a randomised repair
+SLACKS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15)
 WEIGHTS = (0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 5.0)
 
 
@@ -36,11 +43,38 @@ def repair(task, grid, *, randomize):
         yield amount, np.array(drawn)
 
 
-def boosted(task, grid, *, kind):
+class ProbabilityReader(ScoreReader):
+    """A fitted classifier of groups, perhaps crossed with labels: its probabilities are the features after the score."""
+
+    def __init__(self, n_classes=4):
+        self.n_classes = n_classes
+
+    @property
+    def classes_(self):
+        return np.arange(self.n_classes)
+
+    def predict_proba(self, X):
+        return np.asarray(X)[:, 1:]
+
+
+def blind_repair(task, grid, *, loss):
+    """Potentials from the base model's out-of-fold scores and probabilities of groups, for each slack."""
+    tables = [
+        np.column_stack((scores, joint.reshape(len(joint), -1)))
+        for scores, joint in zip(task.scores, task.joint, strict=True)
+    ]
+    readers = ScoreReader(), ProbabilityReader(tables[0].shape[1] - 1)
+    for slack in grid:
+        model = BlindRepairClassifier(*readers, criterion=CRITERION, loss=loss, slack=slack, random_state=task.seed)
+        model.fit(tables[0], task.y_train, sensitive_features=task.groups_train)
+        yield slack, model.predict_proba(tables[1])[:, 1]
+
+
+def boosted(task, grid):
     """One model for each weight."""
     for weight in grid:
         model = TransportBoostingClassifier(
-            task.model(), criterion=CRITERION, parity_weight=weight, kind=kind, random_state=task.seed
+            task.model(), criterion=CRITERION, parity_weight=weight, random_state=task.seed
         )
         model.fit(task.X_train, task.y_train, sensitive_features=task.groups_train)
         yield weight, model.predict_proba(task.X_test)[:, 1]
@@ -85,15 +119,21 @@ METHODS = (
         "situations": ("aware",),
     },
     {
-        "name": "boosting, continuous",
-        "run": partial(boosted, kind="continuous"),
-        "grid": (0.2, 0.5, 1.0, 2.0, 3.0, 4.0),
-        "bases": ("trees",),
+        "name": "blind repair",
+        "run": partial(blind_repair, loss="squared"),
+        "grid": SLACKS,
+        "situations": ("blind",),
     },
     {
-        "name": "boosting, discrete",
-        "run": partial(boosted, kind="discrete"),
-        "grid": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0),
+        "name": "blind repair, decisions",
+        "run": partial(blind_repair, loss="zero_one"),
+        "grid": SLACKS,
+        "situations": ("blind",),
+    },
+    {
+        "name": "boosting",
+        "run": boosted,
+        "grid": (0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0),
         "bases": ("trees",),
     },
 )

@@ -6,8 +6,8 @@ import pytest
 import xgboost
 
 from fairtransport.boosting import TransportBoostingClassifier, TransportObjective
-from fairtransport.boosting._backends import library_of
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
+from fairtransport.boosting._libraries import library_of
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.criteria import resolve_criterion
 from fairtransport.groups import make_groups
@@ -227,7 +227,7 @@ def test_probabilities_are_given_the_label(trees):
     X = rng.normal(size=(6000, 2)) + np.outer(codes * labels, [1.0, 0.0])
     rows = TrainingData(X, labels, make_groups(codes))
     probabilities = estimate_group_probabilities(
-        library_of(trees), trees, rows, rows.compare("equalized_odds", None), 0
+        library_of(trees, "classification"), trees, rows, rows.compare("equalized_odds", None), 0
     )
     truth = np.where(labels == 1, logistic(X[:, 0] - 0.5), 0.5)
     assert np.abs(probabilities[:, 1] - truth).mean() < 0.085
@@ -246,7 +246,7 @@ def test_probabilities_are_given_the_stratum():
     X = rng.normal(size=(4000, 2))
     rows = TrainingData(X, np.zeros(4000, int), make_groups(codes), strata=make_strata(strata))
     probabilities = estimate_group_probabilities(
-        library_of(LIGHT), LIGHT, rows, rows.compare("demographic_parity", None), 0
+        library_of(LIGHT, "classification"), LIGHT, rows, rows.compare("demographic_parity", None), 0
     )
     for stratum in range(3):
         inside = strata == stratum
@@ -260,7 +260,9 @@ def test_a_label_with_a_row_of_each_group():
     codes = np.arange(200) % 2
     labels[:2] = 1
     rows = TrainingData(X, labels, make_groups(codes))
-    found = estimate_group_probabilities(library_of(XG), XG, rows, rows.compare("equalized_odds", None), 0)
+    found = estimate_group_probabilities(
+        library_of(XG, "classification"), XG, rows, rows.compare("equalized_odds", None), 0
+    )
     np.testing.assert_allclose(found[:2], np.eye(2), atol=1e-5)
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fairtransport.boosting._early_stopping import EarlyStopping
+from fairtransport.boosting._losses import LogLoss
 from fairtransport.criteria import demographic_parity, resolve_criterion
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
@@ -13,9 +14,10 @@ MARGINS = np.array([-1.0, 0.5, 0.2, 1.5, -0.3, 0.0])
 
 def make_stopping(target=None, **options):
     return EarlyStopping(
+        LogLoss(),
         LABELS,
         demographic_parity(GROUPS, target=target),
-        **{"penalty_weight": 2.0, "first_round": 1, "n_iter_no_change": 2, **options},
+        **{"scale": 1.0, "penalty_weight": 2.0, "first_round": 1, "n_iter_no_change": 2, **options},
     )
 
 
@@ -37,7 +39,7 @@ def test_the_objective_is_loss_plus_distances():
 def test_the_disparity_of_equalized_odds_is_within_labels(stratum_weight):
     scores = 1 / (1 + np.exp(-MARGINS))
     pairs = resolve_criterion("equalized_odds", GROUPS, labels=LABELS, stratum_weight=stratum_weight).comparisons()
-    stopping = EarlyStopping(LABELS, pairs, penalty_weight=2.0, first_round=1, n_iter_no_change=2)
+    stopping = EarlyStopping(LogLoss(), LABELS, pairs, scale=1.0, penalty_weight=2.0, first_round=1, n_iter_no_change=2)
     stopping.record(MARGINS)
     rows = [np.flatnonzero(label == LABELS) for label in (0, 1)]
     within = [strong_pairwise_disparity(scores[of], sensitive_features=GROUPS.select(of)) for of in rows]
@@ -47,8 +49,10 @@ def test_the_disparity_of_equalized_odds_is_within_labels(stratum_weight):
 
 def test_weights():
     weighted = EarlyStopping(
+        LogLoss(),
         LABELS,
         demographic_parity(GROUPS, row_weights=np.array([1.0, 1, 1, 1, 1, 0])),
+        scale=1.0,
         penalty_weight=0.0,
         first_round=1,
         n_iter_no_change=None,

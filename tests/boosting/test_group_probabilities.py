@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import xgboost
 
-from fairtransport.boosting._backends import library_of
 from fairtransport.boosting._group_probabilities import estimate_group_probabilities
+from fairtransport.boosting._libraries import library_of
 from fairtransport.boosting._training_data import TrainingData
 from fairtransport.groups import make_groups
 
@@ -15,7 +15,7 @@ XG = xgboost.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
 def probabilities_of(trees, X, groups, weights=None, *, criterion="demographic_parity", labels=None, strata=None):
     rows = TrainingData(X, np.zeros(len(X), int) if labels is None else labels, groups, weights, strata)
     compared = rows.compare(criterion, None)
-    return estimate_group_probabilities(library_of(trees), trees, rows, compared, 0)
+    return estimate_group_probabilities(library_of(trees, "classification"), trees, rows, compared, 0)
 
 
 @pytest.mark.parametrize("trees", [LIGHT, XG], ids=["lightgbm", "xgboost"])

@@ -7,18 +7,22 @@ import pytest
 import xgboost
 from sklearn.linear_model import LogisticRegression
 
-from fairtransport.boosting import TransportBoostingClassifier
-from fairtransport.boosting._backends import DetachableCallback, LightGBM, XGBoost, default_estimator, library_of
+from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from fairtransport.boosting._libraries import default_estimator, library_of
+from fairtransport.boosting._library import DetachableCallback
+from fairtransport.boosting._lightgbm import LightGBM
+from fairtransport.boosting._xgboost import XGBoost
 
 
 def test_the_library_of_an_estimator():
-    assert isinstance(library_of(lightgbm.LGBMClassifier()), LightGBM)
-    assert isinstance(library_of(xgboost.XGBClassifier()), XGBoost)
+    assert isinstance(library_of(lightgbm.LGBMClassifier(), "classification"), LightGBM)
+    assert isinstance(library_of(xgboost.XGBClassifier(), "classification"), XGBoost)
+    assert isinstance(library_of(xgboost.XGBRegressor(), "regression"), XGBoost)
 
     class Derived(lightgbm.LGBMClassifier):
         pass
 
-    assert isinstance(library_of(Derived()), LightGBM)
+    assert isinstance(library_of(Derived(), "classification"), LightGBM)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +30,6 @@ def test_the_library_of_an_estimator():
     [
         (LogisticRegression(), "LogisticRegression"),
         (lightgbm.LGBMClassifier, "the class LGBMClassifier"),
-        (lightgbm.LGBMRegressor(), "LGBMRegressor"),
         (xgboost.XGBRFClassifier(), "XGBRFClassifier"),
         (xgboost.XGBRanker(), "XGBRanker"),
         (7, "int"),
@@ -35,6 +38,13 @@ def test_the_library_of_an_estimator():
 def test_other_models_are_refused_by_name(other, name, data):
     with pytest.raises(TypeError, match=f"LGBMClassifier or an xgboost.XGBClassifier; got {name}. Other models can be"):
         TransportBoostingClassifier(other).fit(data.X, data.y, sensitive_features=data.group)
+
+
+def test_a_model_of_the_other_task_is_refused_with_the_name_of_the_right_class(data):
+    with pytest.raises(TypeError, match=r"got LGBMRegressor\. For regression use TransportBoostingRegressor"):
+        TransportBoostingClassifier(lightgbm.LGBMRegressor()).fit(data.X, data.y, sensitive_features=data.group)
+    with pytest.raises(TypeError, match=r"got XGBClassifier\. For classification use TransportBoostingClassifier"):
+        TransportBoostingRegressor(xgboost.XGBClassifier()).fit(data.X, data.X[:, 0], sensitive_features=data.group)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +61,11 @@ def test_settings_that_custom_objectives_do_not_support(trees, message, data):
 
 
 def test_the_default_is_lightgbm():
-    trees = default_estimator(3)
+    trees = default_estimator("classification", 3)
     assert (trees.n_estimators, trees.colsample_bytree, trees.random_state) == (200, 0.5, 3)
-    library, estimator = TransportBoostingClassifier()._unfitted(3)
-    assert isinstance(library, LightGBM)
-    assert estimator.get_params() == trees.get_params()
+    settings = TransportBoostingClassifier()._settings(3)
+    assert isinstance(settings.library, LightGBM)
+    assert settings.estimator.get_params() == trees.get_params()
 
 
 def test_a_missing_library_raises_with_the_name_of_the_extra(monkeypatch, data):
@@ -69,7 +79,7 @@ def test_copies_of_a_callback_are_detached_together():
     other = copy.deepcopy(callback)
     assert other(1, 2) == (1, 2, None)
     callback.detach()
-    with pytest.raises(RuntimeError, match="fit that again instead"):
+    with pytest.raises(RuntimeError, match="fit that estimator again instead"):
         other(1, 2)
 
 

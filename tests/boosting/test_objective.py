@@ -12,6 +12,7 @@ from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
 from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
+from fairtransport.transport.logistic import sigmoid
 
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 8}
 KINDS = ["continuous", "discrete"]
@@ -140,10 +141,10 @@ def test_threads_do_not_change_the_result(monkeypatch):
     for chunk in (10_000, 100):
         monkeypatch.setattr("fairtransport.boosting._binned_rows._CHUNK", chunk)
         monkeypatch.setattr("fairtransport.boosting._binned_rows.config.NUMBA_NUM_THREADS", 4)
-        scores, masses = GroupedRows(groups).scores_and_masses(margins, weights)
-        results.append(
-            (scores, masses, *GroupedRows(groups).derivatives(scores, labels, weights, slopes, bends, dtype=np.float64))
-        )
+        rows = GroupedRows(groups)
+        scores, masses = rows.count(margins, weights, sigmoid)
+        found = rows.logit_derivatives(scores, labels, weights, slopes, bends, dtype=np.float64)
+        results.append((scores, masses, *found))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -160,7 +161,7 @@ def test_weight_increases_along_the_ramp_after_the_warmup():
         weights.append(objective.parity_)
     unit = objective.unit_
     assert unit > 0
-    np.testing.assert_allclose(weights, 2.0 * unit * np.r_[0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 1])
+    np.testing.assert_allclose(weights, 2.0 * unit * np.r_[0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 1] ** 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -313,7 +314,7 @@ def test_invalid_calls():
         objective(labels[1:], margins[1:])
     with pytest.raises(ValueError, match="labels must be 0 and 1"):
         objective(labels + 1.0, margins)
-    with pytest.raises(ValueError, match=r"two classes, with one margin per row; it got shape \(400, 3\)"):
+    with pytest.raises(ValueError, match=r"one margin per row, as of two classes; it got shape \(400, 3\)"):
         objective(labels, np.zeros((400, 3)))
     with pytest.raises(ValueError, match="training diverged"):
         objective(labels, np.r_[margins[1:], np.nan])

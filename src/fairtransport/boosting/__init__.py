@@ -1,4 +1,4 @@
-"""Boosted trees with strong demographic parity: an objective for XGBoost and LightGBM, and a classifier around them.
+"""Boosted trees with equal distributions of scores: an objective for XGBoost and LightGBM, and estimators around it.
 
 Requires the extra ``boosting``: ``pip install "fairtransport[boosting]"``.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.boosting._classifier import TransportBoostingClassifier
 from fairtransport.boosting._objective import TransportObjective
+from fairtransport.boosting._regressor import TransportBoostingRegressor
 
-__all__ = ["TransportBoostingClassifier", "TransportObjective"]
+__all__ = ["TransportBoostingClassifier", "TransportBoostingRegressor", "TransportObjective"]
 
 redact_public_errors(globals())

@@ -18,7 +18,6 @@ from fairtransport.transport.kernels.binned import (
     logit_derivatives,
     logit_derivatives_shared,
 )
-from fairtransport.transport.kernels.logistic import logistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,25 +69,28 @@ class GroupedRows:
             outside = (self.codes == self.n_groups) | (strata == n_strata)
             self.codes = np.where(outside, self.n_cells_of_rows, codes).astype(short_type(self.n_cells_of_rows))
 
-    def scores_and_masses(
-        self, margins: NDArray[np.float64], weights: NDArray[np.float64]
+    def count(
+        self,
+        margins: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        position: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the scores of margins, and the mass of each group of each stratum on the edges of the cells."""
-        scores = np.empty_like(margins)
+        """Return the position of each margin in [0, 1], and the mass of each group of each stratum at the edges."""
+        positions = np.empty_like(margins)
 
         def count(part: slice) -> NDArray[np.float64]:
-            logistic(margins[part], scores[part])
+            positions[part] = position(margins[part])
             if self.probabilities is None:
                 masses = np.zeros((self.n_cells_of_rows + 1, CELLS + 1))  # the last row is for rows that are in no cell
-                count_masses(scores[part], self.codes[part], weights[part], masses)
+                count_masses(positions[part], self.codes[part], weights[part], masses)
                 return masses[:-1]
             masses = np.zeros((self.n_strata + 1, CELLS + 1, self.n_groups))
-            count_shared(scores[part], self.probabilities[part], self.strata[part], weights[part], masses)
+            count_shared(positions[part], self.probabilities[part], self.strata[part], weights[part], masses)
             return masses[:-1].transpose(0, 2, 1).reshape(self.n_cells_of_rows, CELLS + 1)
 
-        return scores, np.sum(self._in_threads(count), axis=0)
+        return positions, np.sum(self._in_threads(count), axis=0)
 
-    def derivatives(
+    def logit_derivatives(
         self,
         scores: NDArray[np.float64],
         labels: NDArray[np.float32],
@@ -104,10 +106,7 @@ class GroupedRows:
         penalty with respect to a score in each cell. The penalty does not act on rows in no group or stratum.
         """
         gradient, curvature = np.empty((2, self.n_rows), dtype)
-        tables = (np.vstack((table, np.zeros((self.n_groups, CELLS)))) for table in (slopes, bends))
-        if self.probabilities is not None:
-            tables = (table.reshape(-1, self.n_groups, CELLS).transpose(0, 2, 1).copy() for table in tables)
-        in_cells = CellDerivatives(*tables)
+        in_cells = CellDerivatives(*map(self._with_zeros, (slopes, bends)))
 
         def write(part: slice) -> None:
             outputs = weights[part], in_cells, gradient[part], curvature[part]
@@ -119,6 +118,24 @@ class GroupedRows:
 
         self._in_threads(write)
         return gradient, curvature
+
+    def look_up(self, positions: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of a table of shape (n_strata * n_groups, n_cells) for each row, 0 in no group or stratum.
+
+        A row that counts for several groups has their mean, by its probabilities.
+        """
+        cells = np.minimum((positions * CELLS).astype(np.int64), CELLS - 1)
+        padded = self._with_zeros(table)
+        if self.probabilities is None:
+            return np.asarray(padded[self.codes, cells])
+        return np.einsum("ij,ij->i", self.probabilities, padded[self.strata, cells])
+
+    def _with_zeros(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the table with zeros for rows that are not compared; groups last where rows count for several."""
+        padded = np.vstack((table, np.zeros((self.n_groups, CELLS))))
+        if self.probabilities is None:
+            return padded
+        return padded.reshape(-1, self.n_groups, CELLS).transpose(0, 2, 1).copy()
 
     def _in_threads(self, task: Callable[[slice], Any]) -> list[Any]:
         n_threads = max(1, min(config.NUMBA_NUM_THREADS, self.n_rows // _CHUNK))

@@ -44,10 +44,10 @@ class ComparedRows:
         """Number of strata in which groups are compared."""
         return len(self.resolved.compared)
 
-    def fixed_targets(self, target: Any, scores: NDArray[np.float64]) -> Targets | None:
+    def fixed_targets(self, target: Any, scores: NDArray[np.float64], scale: float = 1.0) -> Targets | None:
         """Return what groups are compared with in each stratum; None where they are compared with each other.
 
-        Scores of equal mass represent the distribution that ``target`` names.
+        Scores of equal mass, divided by ``scale``, represent the distribution that ``target`` names.
         """
         if compares_each_other(target):
             return None
@@ -56,6 +56,7 @@ class ComparedRows:
             (part.label, part.stratum): resolve_group_target(target, scores, self.groups, weights, part).equal_mass(
                 TARGET_SIZE
             )
+            / scale
             for part in parts
         }
 

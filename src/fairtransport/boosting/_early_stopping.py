@@ -1,17 +1,17 @@
-"""Early stopping on the objective: log-loss plus the penalty at its full weight, on validation rows."""
+"""Early stopping on the objective: the loss plus the penalty at its full weight, on validation rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.transport.kernels.logistic import logistic
 from fairtransport.transport.line import Sample, wasserstein
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairtransport.boosting._losses import Loss
     from fairtransport.penalties import Comparisons
 
 __all__ = ["EarlyStopping"]
@@ -22,10 +22,13 @@ class EarlyStopping:
 
     Parameters
     ----------
-    labels : ndarray of int
-        Labels of the validation rows, 0 and 1.
+    loss : Loss
+    labels : ndarray
+        Labels or numbers of the validation rows, as the loss takes them.
     comparisons : Comparisons
         The pairs of their cells that are compared, and their weights.
+    scale : float
+        Divisor of the predictions before they are compared.
     penalty_weight : float
         Factor of the weighted sum of Wasserstein-1 distances.
     first_round : int
@@ -43,14 +46,16 @@ class EarlyStopping:
 
     def __init__(
         self,
-        labels: NDArray[np.int64],
+        loss: Loss,
+        labels: NDArray[Any],
         comparisons: Comparisons,
         *,
+        scale: float,
         penalty_weight: float,
         first_round: int,
         n_iter_no_change: int | None,
     ) -> None:
-        self.labels, self.comparisons = labels, comparisons
+        self.loss, self.labels, self.comparisons, self.scale = loss, labels, comparisons, scale
         self._targets = [Sample.from_values(target) for target in comparisons.targets]
         self.penalty_weight, self.first_round, self.n_iter_no_change = penalty_weight, first_round, n_iter_no_change
         self.records: list[tuple[float, float]] = []
@@ -59,7 +64,7 @@ class EarlyStopping:
     def record(self, margins: NDArray[np.float64]) -> float:
         """Record a round and return the objective at these margins."""
         z = np.ascontiguousarray(margins, dtype=np.float64).ravel()
-        loss = float(np.average(np.logaddexp(0.0, z) - self.labels * z, weights=self.comparisons.row_weights))
+        loss = float(np.average(self.loss.values(z, self.labels), weights=self.comparisons.row_weights))
         disparity = self._disparity(z) if self.penalty_weight > 0.0 else 0.0
         self.records.append((disparity, loss))
         total = loss + self.penalty_weight * disparity
@@ -75,8 +80,7 @@ class EarlyStopping:
         return self.best
 
     def _disparity(self, margins: NDArray[np.float64]) -> float:
-        scores, weights = np.empty_like(margins), self.comparisons.row_weights
-        logistic(margins, scores)
+        scores, weights = self.loss.predictions(margins) / self.scale, self.comparisons.row_weights
         samples = [
             Sample.from_values(scores[rows], None if weights is None else weights[rows])
             for rows in self.comparisons.cells

@@ -17,8 +17,8 @@ from fairtransport.boosting._binned_rows import hard_probabilities
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._backends import Library
     from fairtransport.boosting._compared_rows import ComparedRows
+    from fairtransport.boosting._library import Library
     from fairtransport.boosting._training_data import TrainingData
     from fairtransport.groups import Groups
 
@@ -37,7 +37,7 @@ def estimate_group_probabilities(
     Parameters
     ----------
     library : Library
-    estimator : classifier
+    estimator : classifier or regressor
         Its settings are used, with fewer rounds and smaller trees.
     rows : TrainingData
         If groups overlap, each sensitive column has its own models.
@@ -80,9 +80,7 @@ def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: in
             if len(known) == 1:
                 probabilities[held_out, known[0]] = 1.0
                 continue
-            model = library.auxiliary_model(
-                estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_tree_params
-            )
+            model = library.group_model(estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_tree_params)
             sample_weight = None if weights is None else weights[training]
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
             probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))

@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_weights
+from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._binned_rows import GroupedRows
 from fairtransport.boosting._compared_rows import ComparedRows, check_target, compare_rows
+from fairtransport.boosting._distances import default_kind, make_distance, measure_unit, prediction_scale
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
-from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
+from fairtransport.boosting._losses import LOSSES, make_loss
+from fairtransport.boosting._prediction_grid import PredictionGrid
+from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels
 from fairtransport.groups import make_groups
-from fairtransport.penalties import Comparisons, ContinuousPenalty, DiscretePenalty, TransportPenalty
 from fairtransport.penalties.binned import BinnedPenalty
-from fairtransport.penalties.unit import information_of_features
 from fairtransport.strata import make_strata
 from fairtransport.transport.binned import CELLS
-from fairtransport.transport.dual import DualProblem
-from fairtransport.transport.fourier import quadrature_features
-from fairtransport.transport.regularizers import get_regularizer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KINDS", "ObjectiveTerms", "TransportObjective", "make_distance", "measure_unit"]
+    from fairtransport.penalties import Comparisons
 
-KINDS = ("continuous", "discrete")
+__all__ = ["ObjectiveTerms", "TransportObjective"]
+
 # Share of the curvature of the parabola that bounds the penalty from above. Both sides of a transport problem move, and
 # the rows of a leaf move together, so that the full curvature would make the steps too short.
 _CURVATURE_SHARE = 0.2
@@ -50,81 +49,61 @@ class ObjectiveTerms:
     curvature: NDArray[np.float64]
 
 
-def make_distance(
-    kind: str,
-    *,
-    regularizer: str,
-    strength: float,
-    opposite_duals: bool,
-    n_fourier_features: int,
-    kernel_variance: float,
-) -> TransportPenalty:
-    """Return the penalty of a kind, on scores that are not standardized."""
-    if kind == "discrete":
-        return DiscretePenalty(scale="score")
-    problem = DualProblem(
-        quadrature_features(n_fourier_features, kernel_variance),
-        get_regularizer(regularizer),
-        check_real(strength, name="strength", strict=True),
-        check_flag(opposite_duals, name="opposite_duals"),
-        "all",
-    )
-    return ContinuousPenalty(problem, scale="score")
-
-
-def measure_unit(
-    distance: TransportPenalty, labels: NDArray[Any], scores: NDArray[np.float64], comparisons: Comparisons
-) -> tuple[float, Comparisons]:
-    """Return the factor of the penalty at ``parity_weight`` 1, and the comparisons weighed by reliability."""
-    comparisons = weigh_by_reliability(comparisons, scores)
-    value = distance.value_and_gradient(scores, comparisons).value if comparisons.active.size else 0.0
-    information = information_of_features(labels, scores, comparisons.row_weights)
-    return information / value if value > 0.0 else 0.0, comparisons
-
-
 class TransportObjective:
-    r"""Custom objective of XGBoost and LightGBM: log-loss plus transport distances between the groups' scores.
+    r"""Custom objective of XGBoost and LightGBM: a loss plus transport distances between the groups' predictions.
 
     Parameters
     ----------
     sensitive_features : column, table or Groups
         The groups of the training rows, in their order. Several columns are crossed.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
-        Which rows of the groups are compared: all, those with the same label, or those with label 1.
+        Which rows of the groups are compared: all, those with the same label, or those with label 1. For equalized odds
+        of a regression pass y as ``strata``.
     strata : column, table or Strata, optional
         Columns of the training rows. Groups are compared only within strata (conditional parity), see
         `fairtransport.strata.make_strata`.
     stratum_weight : {"equal", "share"}, optional
         Whether labels and strata count the same or by their share of the rows. By default labels count the same and
         strata by share.
-    parity_weight : float, default=3.0
-        Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of the model
-        after ``warmup`` counts as much as its whole gain in log-loss over a constant. 0 is no parity.
-    kind : {"continuous", "discrete"}, default="continuous"
+    parity_weight : float, default=5.0
+        Weight of the penalty against weight 1 of the loss. It has no unit: at 1 the whole disparity of the model after
+        ``warmup`` counts as much as its whole gain in loss over a constant. 0 is no parity.
+    loss : {"log_loss", "squared_error", "absolute_error", "poisson", "tweedie"}, default="log_loss"
+        Loss of labels 0 and 1, or of real numbers. Predictions are probabilities, the margins themselves or, for the
+        last two, their exponentials.
+    tweedie_variance_power : float, default=1.5
+        Of the Tweedie loss, between 1 and 2.
+    kind : {"continuous", "discrete"}, optional
         Regularized transport through dual potentials (continuous optimal transport, COT), or the Wasserstein-1
-        distance between sorted scores (discrete optimal transport, DOT); see `TransportBoostingClassifier`.
+        distance between sorted scores (discrete optimal transport, DOT). By default the former, and the latter where
+        groups are compared within labels or strata: differences are small there, and the regularized distance is flat
+        between samples that differ by little.
     target : {"each_other", "barycenter", "barycenter_w2", "pooled"}, group label or array, default="each_other"
         What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``: the
         equal-weight Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size,
         everyone, one group's scores, or given scores.
     warmup : int, default=20
-        Rounds that minimise the log-loss alone, after which the unit of ``parity_weight`` is measured.
+        Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured.
     ramp : int, default=130
-        Rounds over which the weight of the penalty increases linearly to ``parity_weight``. With the full weight from
-        the first round on, trees learn little from the labels.
+        Rounds over which the weight of the penalty increases to ``parity_weight``, with the square of their number.
+        With the full weight from the first round on, trees learn little from the labels.
     group_probabilities : array-like of shape (n_rows, n_groups), optional
         Probability of each group for each row, for instance given the features; by default 1 for the row's group. If
         groups are compared within labels or strata, it must be given these, too: the probability of the group among
         rows with these features and this label. See Notes.
     unit : float, optional
-        Factor of the penalty at ``parity_weight`` 1, in log-loss per unit of distance; then nothing is measured and
-        there is no ``warmup``. Requires ``comparisons``.
+        Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; then nothing is measured and there
+        is no ``warmup``. Requires ``comparisons``.
+    scale : float, default=1.0
+        With ``unit``: divisor of the predictions before they are compared. It is measured, too, otherwise: 1 for
+        probabilities, four standard deviations of the predictions for real numbers.
     comparisons : Comparisons, optional
         The pairs that are compared, with their weights; by default those of ``criterion`` and ``strata``, weighed by
         reliability after ``warmup``. Requires ``unit``; ``target`` is then ignored.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
-        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. The defaults of ``strength``, 0.4, and
-        ``kernel_variance``, 0.02, differ because boosted trees reach a lower error at equal disparity with them.
+        Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
+        are 0.4 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
+        and 0.1 for other predictions.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap).
     missing : {"error", "group"}, default="error"
@@ -201,32 +180,42 @@ class TransportObjective:
         criterion: str = "demographic_parity",
         strata: Any = None,
         stratum_weight: str | None = None,
-        parity_weight: float = 3.0,
-        kind: str = "continuous",
+        parity_weight: float = 5.0,
+        loss: str = "log_loss",
+        tweedie_variance_power: float = 1.5,
+        kind: str | None = None,
         target: Any = EACH_OTHER,
         warmup: int = 20,
         ramp: int = 130,
         group_probabilities: ArrayLike | None = None,
         unit: float | None = None,
+        scale: float = 1.0,
         comparisons: Comparisons | None = None,
         regularizer: str = "l2",
-        strength: float = 0.4,
+        strength: float | None = None,
         opposite_duals: bool = True,
         n_fourier_features: int = 50,
-        kernel_variance: float = 0.02,
+        kernel_variance: float | None = None,
         grouping: str = "crossed",
         missing: str = "error",
     ) -> None:
         self.parity_weight = check_real(parity_weight, name="parity_weight")
-        self.kind = check_choice(kind, KINDS, name="kind")
         self.warmup, self.ramp = check_count(warmup, name="warmup", least=0), check_count(ramp, name="ramp", least=0)
+        power = check_real(tweedie_variance_power, name="tweedie_variance_power", least=1.0, most=2.0, strict=True)
+        self.loss = make_loss(check_choice(loss, LOSSES, name="loss"), power)
         self.unit = None if unit is None else check_real(unit, name="unit")
+        self.scale = check_real(scale, name="scale", strict=True)
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
         self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
         self.groups.require(min_size=1, at_least=2)
         self.criterion = check_choice(criterion, CRITERIA, name="criterion")
+        if needs_labels(criterion) and not self.loss.is_logistic:
+            raise ValueError(
+                f"criterion={criterion!r} compares rows with the same label of two. For a regression, pass y as "
+                "strata: it is cut at quantiles."
+            )
         self.stratum_weight = stratum_weight
         if stratum_weight is not None:
             check_choice(stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
@@ -238,8 +227,10 @@ class TransportObjective:
             raise ValueError("unit and comparisons must be passed together: both are measured with one model.")
         if comparisons is None:
             check_target(target, self.groups)
+        self.kind = default_kind(kind, within=needs_labels(criterion) or self.strata is not None)
         self._distance = make_distance(
-            kind,
+            self.kind,
+            self.loss,
             regularizer=regularizer,
             strength=strength,
             opposite_duals=opposite_duals,
@@ -257,6 +248,7 @@ class TransportObjective:
         """Discard all rounds, for a new training."""
         self.round_, self.parity_ = 0, 0.0
         self.unit_ = float("nan") if self.unit is None else self.unit
+        self._scale = self.scale
         self._penalty: BinnedPenalty | None = None
         self._rows: GroupedRows | None = None
 
@@ -284,9 +276,8 @@ class TransportObjective:
         margins, labels, weights = self._check(margins, labels, sample_weight)
         if self.round_ and margins[0] == margins[-1] and (margins == margins[0]).all():
             self.reset()
-        scores, masses = self._grouped_rows(labels, weights).scores_and_masses(margins, weights)
-        self._advance(scores, labels, weights)
-        return self._penalty_and_derivatives(scores, masses, labels, weights, np.float32)[1:]
+        self._advance(margins, labels, weights)
+        return self._value_and_derivatives(margins, labels, weights, np.float32)[1:]
 
     def value_and_gradient(
         self, margins: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None
@@ -303,40 +294,39 @@ class TransportObjective:
         ObjectiveTerms
         """
         z, y, weights = self._check(margins, labels, sample_weight)
-        scores, masses = self._grouped_rows(y, weights).scores_and_masses(z, weights)
-        value, gradient, curvature = self._penalty_and_derivatives(scores, masses, y, weights, np.float64)
-        losses = np.logaddexp(0.0, z) - y * z
+        value, gradient, curvature = self._value_and_derivatives(z, y, weights, np.float64)
+        losses = self.loss.values(z, y)
         return ObjectiveTerms(value + float(losses @ weights if weights.size else losses.sum()), gradient, curvature)
 
     # ---------------------------------------------------------------- a round
 
-    def _advance(
-        self,
-        scores: NDArray[np.float64],
-        labels: NDArray[np.float32],
-        weights: NDArray[np.float64],
-    ) -> None:
+    def _advance(self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64]) -> None:
         """Count a round, and update the weight of the penalty."""
         start = self.warmup if self.unit is None else 0
-        if self._penalty is None and self.round_ >= start and np.ptp(scores) > 0.0:
-            self._start_penalty(scores, labels, weights if weights.size else None)
+        if self._penalty is None and self.round_ >= start and np.ptp(margins) > 0.0:
+            self._start_penalty(margins, labels, weights if weights.size else None)
         self.round_ += 1
         if self._penalty is None:
             return
-        self.parity_ = self.parity_weight * self.unit_ * min(1.0, (self.round_ - start) / max(1, self.ramp))
+        # The square lets trees learn from the labels first, and still ends at the full weight.
+        reached = min(1.0, (self.round_ - start) / max(1, self.ramp)) ** 2
+        self.parity_ = self.parity_weight * self.unit_ * reached
 
     def _start_penalty(
-        self, scores: NDArray[np.float64], labels: NDArray[np.float32], weights: NDArray[np.float64] | None
+        self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> None:
         """Measure the unit if it was not passed, and resolve the comparisons."""
         comparisons = self.comparisons
         if comparisons is None:
-            compared = self._compare_rows(labels, weights)
-            targets = compared.fixed_targets(self.target, scores)
-            self.unit_, comparisons = measure_unit(self._distance, labels, scores, compared.comparisons(targets))
+            compared, predictions = self._compare_rows(labels, weights), self.loss.predictions(margins)
+            self._scale = prediction_scale(self.loss, predictions, weights)
+            targets = compared.fixed_targets(self.target, predictions, self._scale)
+            pairs = compared.comparisons(targets)
+            measured = measure_unit(self._distance, self.loss, labels, margins, pairs, scale=self._scale)
+            self.unit_, comparisons = measured.factor, measured.comparisons
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
-    def _compare_rows(self, labels: NDArray[np.float32] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
+    def _compare_rows(self, labels: NDArray[Any] | None, weights: NDArray[np.float64] | None) -> ComparedRows:
         return compare_rows(
             self.criterion,
             self.groups,
@@ -346,7 +336,7 @@ class TransportObjective:
             stratum_weight=self.stratum_weight,
         )
 
-    def _grouped_rows(self, labels: NDArray[np.float32], weights: NDArray[np.float64]) -> GroupedRows:
+    def _grouped_rows(self, labels: NDArray[Any], weights: NDArray[np.float64]) -> GroupedRows:
         """Return the rows with the cells that they are counted in, which may depend on the labels."""
         if self._rows is None:
             compared = self._compare_rows(labels, weights if weights.size else None)
@@ -357,35 +347,40 @@ class TransportObjective:
             )
         return self._rows
 
-    def _penalty_and_derivatives(
-        self,
-        scores: NDArray[np.float64],
-        masses: NDArray[np.float64],
-        labels: NDArray[np.float32],
-        weights: NDArray[np.float64],
-        dtype: Any,
+    def _value_and_derivatives(
+        self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64], dtype: Any
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
-        """Return the value of the penalty, and the derivatives of log-loss plus penalty."""
-        rows = self._grouped_rows(labels, weights)
-        if self._penalty is None or self.parity_ == 0.0:
-            zeros = np.zeros((rows.n_cells_of_rows, CELLS))
-            return 0.0, *rows.derivatives(scores, labels, weights, zeros, zeros, dtype=dtype)
-        tables = self._penalty.read(masses)
-        total = self.parity_ * (weights.sum() if weights.size else float(len(scores)))
-        factor = (total / np.maximum(masses.sum(axis=1), 1e-300))[:, None]  # the slopes of empty cells are 0
-        slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.curvatures
-        return total * tables.value, *rows.derivatives(scores, labels, weights, slopes, bends, dtype=dtype)
+        """Return the value of the penalty, and the derivatives of loss plus penalty."""
+        rows, grid = self._grouped_rows(labels, weights), PredictionGrid.of(self.loss, margins, self._scale)
+        positions, masses = rows.count(margins, weights, grid.position)
+        value, (slopes, bends) = 0.0, np.zeros((2, rows.n_cells_of_rows, CELLS))
+        if self._penalty is not None and self.parity_ > 0.0:
+            tables = self._penalty.read(masses, (grid.low, grid.high))
+            total = self.parity_ * (weights.sum() if weights.size else float(len(margins)))
+            factor = (total / np.maximum(masses.sum(axis=1), 1e-300))[:, None]  # the slopes of empty cells are 0
+            value = total * tables.value
+            slopes, bends = factor * tables.slopes, _CURVATURE_SHARE * factor * tables.curvatures
+        if self.loss.is_logistic:
+            return value, *rows.logit_derivatives(positions, labels, weights, slopes, bends, dtype=dtype)
+        gradient, curvature = self.loss.derivatives(margins, labels)
+        if value > 0.0:
+            moved = self.loss.prediction_slopes(self.loss.predictions(margins)) / self._scale
+            gradient = gradient + rows.look_up(positions, slopes) * moved
+            curvature = curvature + rows.look_up(positions, bends) * moved**2
+        if weights.size:
+            gradient, curvature = weights * gradient, weights * curvature
+        return value, gradient.astype(dtype), np.maximum(curvature, 1e-16).astype(dtype)
 
     # ---------------------------------------------------------------- checks
 
     def _check(
         self, margins: Any, labels: Any, sample_weight: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64]]:
         z = np.ascontiguousarray(margins, dtype=np.float64)
         if z.ndim == 2 and z.shape[1] == 1:
             z = z[:, 0]
         if z.ndim != 1:
-            raise ValueError(f"TransportObjective is for two classes, with one margin per row; it got shape {z.shape}.")
+            raise ValueError(f"TransportObjective takes one margin per row, as of two classes; it got shape {z.shape}.")
         if len(z) != self.groups.n_rows:
             raise ValueError(
                 f"The objective was made with sensitive features of {self.groups.n_rows} rows, but the training set "
@@ -393,10 +388,10 @@ class TransportObjective:
             )
         if not np.isfinite(z.sum()) and not np.isfinite(z).all():
             raise ValueError("Margins are NaN or infinite: training diverged. Try a smaller learning_rate.")
-        y = np.ascontiguousarray(labels, dtype=np.float32)
+        y: NDArray[Any] = np.ascontiguousarray(labels, dtype=np.float32 if self.loss.is_logistic else np.float64)
         check_length(y, size=len(z), name="labels")
-        if self.round_ == 0 and not ((y == 0) | (y == 1)).all():
-            raise ValueError("labels must be 0 and 1; TransportBoostingClassifier takes any two labels.")
+        if self.round_ == 0:
+            self._check_labels(y)
         if sample_weight is None or np.size(sample_weight) == 0:
             return z, y, np.zeros(0)
         weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
@@ -405,3 +400,11 @@ class TransportObjective:
             if not all(weights[rows].any() for rows in self.groups.rows):
                 raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
         return z, y, weights
+
+    def _check_labels(self, y: NDArray[np.floating]) -> None:
+        if self.loss.is_logistic and not ((y == 0) | (y == 1)).all():
+            raise ValueError("labels must be 0 and 1; TransportBoostingClassifier takes any two labels.")
+        if not np.isfinite(y).all():
+            raise ValueError("labels has NaN or infinite numbers; remove those rows first.")
+        if self.loss.link == "log" and (y < 0).any():
+            raise ValueError(f"This loss is for numbers of 0 and more; labels has {int((y < 0).sum())} negative ones.")

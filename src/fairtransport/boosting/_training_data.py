@@ -1,14 +1,11 @@
-"""Checked training and validation rows: features, labels 0 and 1, groups and weights."""
+"""Checked training and validation rows: features, labels 0 and 1 or numbers, groups and weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairtransport._sklearn.estimator_calls import n_rows, take_rows
-from fairtransport._sklearn.labels import two_classes
 from fairtransport._validation import check_length, check_weights
 from fairtransport.boosting._compared_rows import compare_rows
 from fairtransport.groups import make_groups
@@ -16,6 +13,9 @@ from fairtransport.repair.group_checks import groups_to_repair
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.boosting._compared_rows import ComparedRows
@@ -33,23 +33,18 @@ class TrainingData:
     ----------
     X : table or matrix
         As passed to ``fit``.
-    labels : ndarray of int
-        0 and 1.
+    labels : ndarray
+        0 and 1, or the numbers of a regression as its loss takes them.
     groups : Groups
     weights : ndarray or None
     strata : Strata or None
     """
 
     X: Any
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     groups: Groups
     weights: NDArray[np.float64] | None = None
     strata: Strata | None = None
-
-    @property
-    def positive_rate(self) -> float:
-        """Weighted share of class 1."""
-        return float(np.average(self.labels, weights=self.weights))
 
     def select(self, rows: NDArray[np.int64]) -> TrainingData:
         """Return the rows at these positions."""
@@ -69,7 +64,7 @@ class TrainingData:
         )
 
 
-def check_shape(X: Any, n_features: int | None = None) -> None:
+def check_shape(X: Any, n_features: int | None = None, *, owner: str) -> None:
     """Raise ValueError, in scikit-learn's words, for an array that is no table of the expected number of columns.
 
     XGBoost's own messages are those of failed checks of its C++ code.
@@ -77,7 +72,6 @@ def check_shape(X: Any, n_features: int | None = None) -> None:
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple):
         return
-    owner = "TransportBoostingClassifier"
     if len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead. Reshape your data: one row per sample.")
     if shape[1] == 0:
@@ -88,23 +82,21 @@ def check_shape(X: Any, n_features: int | None = None) -> None:
 
 def check_training_data(
     X: Any,
-    y: ArrayLike,
+    labels: NDArray[Any],
     sensitive_features: Any,
     sample_weight: ArrayLike | None,
     *,
+    owner: str,
     strata: Any,
     repair: bool,
     small_groups: str,
     min_group_size: int,
     **group_options: Any,
-) -> tuple[TrainingData, NDArray[Any]]:
-    """Return the checked rows and the two class labels."""
+) -> TrainingData:
+    """Return the checked rows; ``labels`` are 0 and 1, or numbers."""
     if sensitive_features is None:
-        raise ValueError(
-            "TransportBoostingClassifier needs sensitive_features: the column or columns that define groups."
-        )
-    labels, classes = two_classes(y, "TransportBoostingClassifier")
-    check_shape(X)
+        raise ValueError(f"{owner} needs sensitive_features: the column or columns that define groups.")
+    check_shape(X, owner=owner)
     size = n_rows(X)
     check_length(labels, size=size, name="y")
     weights = check_weights(sample_weight, size=size)
@@ -115,28 +107,28 @@ def check_training_data(
         check_length(range(groups.n_rows), size=size, name="sensitive_features")
     groups = groups.settle(small_groups, min_group_size)
     groups.require(min_size=1, at_least=2)
-    if weights is not None:
-        if not all(weights[rows].any() for rows in groups.rows):
-            raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
-        if not all(weights[labels == label].any() for label in classes):
-            raise ValueError("One of the two classes has total sample_weight 0; give rows of both classes weight.")
+    if weights is not None and not all(weights[rows].any() for rows in groups.rows):
+        raise ValueError("A group has total sample_weight 0; drop its rows or give them weight.")
     found = None if strata is None else make_strata(strata, n_groups=len(groups))
     if found is not None:
         check_length(range(found.n_rows), size=size, name="strata")
-    return TrainingData(X, (labels == classes[1]).astype(np.int64), groups, weights, found), classes
+    return TrainingData(X, labels, groups, weights, found)
 
 
-def check_eval_set(eval_set: Any, rows: TrainingData, classes: NDArray[Any]) -> TrainingData | None:
-    """Return the checked validation rows, with the groups and strata of the training rows."""
+def check_eval_set(
+    eval_set: Any, rows: TrainingData, read_labels: Callable[[Any, str], NDArray[Any]]
+) -> TrainingData | None:
+    """Return the checked validation rows, with the groups and strata of the training rows.
+
+    ``read_labels`` takes the labels of the rows and the name of the argument.
+    """
     if eval_set is None:
         return None
     parts = ("X", "y", "sensitive_features") if rows.strata is None else ("X", "y", "sensitive_features", "strata")
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) != len(parts):
         raise ValueError(f"eval_set must be a tuple: {', '.join(parts[:-1])} and {parts[-1]}.")
     X, y, sensitive_features = eval_set[:3]
-    labels, eval_classes = two_classes(y, "eval_set")
-    if not np.array_equal(eval_classes, classes):
-        raise ValueError("eval_set has other class labels than y.")
+    labels = read_labels(y, "eval_set")
     groups = rows.groups.encode(sensitive_features)
     strata = None if rows.strata is None else rows.strata.encode(eval_set[3])
     check_length(labels, size=n_rows(X), name="y of eval_set")
@@ -144,4 +136,4 @@ def check_eval_set(eval_set: Any, rows: TrainingData, classes: NDArray[Any]) -> 
     if strata is not None:
         check_length(range(strata.n_rows), size=n_rows(X), name="strata of eval_set")
     groups.require(min_size=1, at_least=2)
-    return TrainingData(X, (labels == classes[1]).astype(np.int64), groups, strata=strata)
+    return TrainingData(X, labels, groups, strata=strata)

@@ -46,7 +46,7 @@ class CellTables:
 
 
 class BinnedPenalty:
-    r"""A penalty of groups whose scores are counted at the edges of equal cells of [0, 1].
+    r"""A penalty of groups whose scores are counted at the edges of equal cells of [0, 1], or of another interval.
 
     Parameters
     ----------
@@ -80,7 +80,6 @@ class BinnedPenalty:
         self.penalty, self.comparisons, self.n_groups, self.n_cells = penalty, comparisons, n_groups, n_cells
         # Mass at an edge is spread evenly around it, which preserves its mean.
         self._borders = (np.arange(n_cells + 2) - 0.5) / n_cells
-        self._fixed = np.array([self._counted(target) for target in comparisons.targets]).reshape(-1, n_cells + 1)
 
     def _counted(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
         at = np.clip(target, 0.0, 1.0) * self.n_cells
@@ -90,13 +89,15 @@ class BinnedPenalty:
         )
         return np.asarray(lower + upper, dtype=np.float64)
 
-    def read(self, masses: NDArray[np.float64]) -> CellTables:
+    def read(self, masses: NDArray[np.float64], interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
         """Return the value and the derivatives.
 
         Parameters
         ----------
         masses : ndarray of shape (n_strata * n_groups, n_cells + 1)
             Mass of each group of the first stratum at the edges, then of the second one, and so on.
+        interval : pair of float, default=(0, 1)
+            The first and the last edge.
 
         Returns
         -------
@@ -105,11 +106,13 @@ class BinnedPenalty:
         names, strata = self.comparisons.names, self.comparisons.strata or (0,) * len(self.comparisons.cells)
         rows = [self._rows_of(*cell) for cell in zip(names, strata, strict=True)]
         table = np.array([masses[members].sum(axis=0) for members in rows])
-        slices = histogram_slices(table, self._borders, self.penalty.n_slices or self.n_cells)
+        low, width = interval[0], interval[1] - interval[0]
+        slices = histogram_slices(table, low + width * self._borders, self.penalty.n_slices or self.n_cells)
         terms = self.penalty.slice_terms(slices, table.sum(axis=1), self.comparisons)
         slopes, curvatures = np.zeros((2, len(masses), self.n_cells))
         inside = [_between_edges(*one) for one in zip(terms.slopes, table, strict=True)]
-        cell_curvatures = self._curvatures(np.vstack((table, self._fixed)))
+        fixed = [self._counted((target - low) / width) for target in self.comparisons.targets]
+        cell_curvatures = self._curvatures(np.vstack((table, *fixed)), width)
         for members, slope, curvature in zip(rows, inside, cell_curvatures, strict=True):
             # Convert a row's share of several groups to its share of its own.
             share = (masses[members].sum(axis=1) / masses[members].sum())[:, None]
@@ -122,14 +125,14 @@ class BinnedPenalty:
         first = stratum * self.n_groups
         return slice(first, first + self.n_groups) if group is None else slice(first + group, first + group + 1)
 
-    def _curvatures(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _curvatures(self, table: NDArray[np.float64], width: float) -> NDArray[np.float64]:
         shares = table / table.sum(axis=1, keepdims=True)
         middles, levels = self._borders[1:-1], np.cumsum(shares, axis=1)[:, :-1]
         curvatures = np.zeros((len(self.comparisons.cells), self.n_cells))
         for pair, weight in zip(self.comparisons.pairs, self.comparisons.weights, strict=True):
             for one, other in (pair, pair[::-1]):
                 if one < len(curvatures) and weight > 0.0:
-                    gap = middles - quantiles(shares[other], levels[one])
+                    gap = width * (middles - quantiles(shares[other], levels[one]))
                     curvatures[one] += weight / np.maximum(np.abs(gap), _MIN_DISTANCE)
         return curvatures
 

@@ -1,0 +1,206 @@
+"""A boosting library behind one interface: training with a custom objective, and reading margins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from fairtransport._extras import load_extra
+from fairtransport._validation import check_real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from fairtransport.boosting._early_stopping import EarlyStopping
+
+__all__ = ["DetachableCallback", "Library", "TrainingRun", "ValidationRows"]
+
+
+class DetachableCallback:
+    """A callable that copies share, until its function is detached.
+
+    LightGBM copies its objective and metric before training, and fitted estimators keep theirs. Both hold the groups of
+    the training rows, of which nothing may remain in the fitted model: `detach` removes the function from all copies.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function: Callable[..., Any] | None = function
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def detach(self) -> None:
+        """Remove the function."""
+        self.function = None
+
+    def __call__(self, labels: Any, margins: Any, sample_weight: Any = None) -> Any:
+        """Call the function; raise RuntimeError after `detach`."""
+        if self.function is None:
+            raise RuntimeError("This model was trained by fairtransport.boosting; fit that estimator again instead.")
+        return self.function(labels, margins, sample_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationRows:
+    """Rows on which the objective is evaluated after each round.
+
+    Attributes
+    ----------
+    X : table or matrix
+    y : ndarray
+        Labels 0 and 1, or numbers.
+    stopping : EarlyStopping
+        Records the margins of these rows.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    stopping: EarlyStopping
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """What a library needs to train a model.
+
+    Attributes
+    ----------
+    X : table or matrix
+    y : ndarray
+        Labels 0 and 1, or numbers.
+    sample_weight : ndarray or None
+    initial_margin : float
+        Margin of the best constant.
+    objective : callable
+        Takes labels, margins and weights.
+    validation : ValidationRows, optional
+    """
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+    initial_margin: float
+    objective: Callable[..., Any]
+    validation: ValidationRows | None = None
+
+
+class Library(ABC):
+    """A boosting library, as the estimators use it.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+
+    Attributes
+    ----------
+    module : str
+        Name of the library's module.
+    class_names : dict
+        Name of its estimator for each task.
+    small_tree_params : dict
+        Settings that limit the size of the trees of an auxiliary model.
+    neutral_params : dict
+        Settings of the user that an auxiliary model must not inherit, because its labels may be others than y.
+    logistic_params : dict
+        Settings of the library's logistic objective.
+    losses : dict
+        Name of the loss for each name of an objective of real numbers.
+    """
+
+    module: ClassVar[str]
+    class_names: ClassVar[dict[str, str]]
+    small_tree_params: ClassVar[dict[str, Any]]
+    neutral_params: ClassVar[dict[str, Any]]
+    logistic_params: ClassVar[dict[str, Any]]
+    losses: ClassVar[Mapping[str | None, str]]
+
+    def __init__(self, task: str) -> None:
+        self.is_regression = task == "regression"
+
+    def loss_name(self, estimator: Any) -> str:
+        """Return the loss that an estimator's objective names."""
+        if not self.is_regression:
+            return "log_loss"
+        objective = self.objective_of(estimator)
+        if not (objective is None or isinstance(objective, str)) or objective not in self.losses:
+            known = dict.fromkeys(self.losses.values())
+            names = [next(name for name, loss in self.losses.items() if loss == one and name) for one in known]
+            raise ValueError(
+                f"The objective of the estimator must be one of {', '.join(map(repr, names))}, which are the losses "
+                "that predictions of groups are compared for."
+            )
+        return self.losses[objective]
+
+    def objective_of(self, estimator: Any) -> Any:
+        """Return the objective among an estimator's settings."""
+        return estimator.get_params().get("objective")
+
+    def auxiliary_model(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
+        """Return an unfitted estimator of the same task and loss, with few rounds."""
+        params = {"n_estimators": n_rounds, **self.neutral_params, **settings}
+        if self.is_regression:
+            params["objective"] = self.objective_of(estimator)
+        return _with_params(clone(estimator), params)
+
+    def group_model(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
+        """Return an unfitted classifier with the settings of the estimator and few rounds, for any labels."""
+        params = {"n_estimators": n_rounds, **self.neutral_params, **settings}
+        if not self.is_regression:
+            return _with_params(clone(estimator), params)
+        classifier = getattr(load_extra(self.module), self.class_names["classification"])
+        return _with_params(classifier(**clone(estimator).get_params()), params)
+
+    def n_rounds(self, estimator: Any) -> int:
+        """Return the number of rounds of an estimator."""
+        n_rounds = estimator.get_params().get("n_estimators")
+        return 100 if n_rounds is None else int(n_rounds)
+
+    def check_features(self, X: Any) -> None:  # noqa: B027 - most libraries check them
+        """Raise TypeError for features that the library cannot read and does not refuse."""
+
+    def check_settings(self, estimator: Any) -> None:  # noqa: B027 - most are possible
+        """Raise ValueError for settings with which no custom objective is possible."""
+
+    def absorb_class_weights(
+        self,
+        estimator: Any,
+        classes: NDArray[Any],  # noqa: ARG002 - used by LightGBM
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64] | None:
+        """Move the class weights among an estimator's settings into the weights of the rows, and return these.
+
+        The libraries apply ``scale_pos_weight`` only with their built-in objectives.
+        """
+        scale = estimator.get_params().get("scale_pos_weight")
+        if scale is None or scale == 1:
+            return weights
+        estimator.set_params(scale_pos_weight=1)
+        ones = np.ones(len(labels)) if weights is None else weights
+        return np.asarray(ones * np.where(labels > 0, check_real(scale, name="scale_pos_weight", strict=True), 1.0))
+
+    def fit_plain(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit an estimator with the library's built-in objective; the result predicts as that of `fit_objective`."""
+        params = dict(self.logistic_params)
+        if self.is_regression:
+            del params["objective"]
+        return _with_params(estimator, params).fit(run.X, run.y, sample_weight=run.sample_weight)
+
+    @abstractmethod
+    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+        """Fit an estimator with a custom objective; the result is a model of the library that predicts by itself."""
+
+    @abstractmethod
+    def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
+        """Return the margins: logits of class 1, or what the link maps to predictions."""
+
+
+def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """Return the estimator with those of the settings that it has."""
+    known = estimator.get_params()
+    return estimator.set_params(**{name: value for name, value in params.items() if name in known})
