@@ -76,7 +76,7 @@ def noise_floor(
         A disparity of this package, or any ``metric(scores, sensitive_features=groups, **options)`` that accepts
         `fairtransport.Groups`.
     scores : array-like of shape (n,)
-        Scores within [0, 1].
+        Scores that the metric takes.
     sensitive_features : column, table or Groups
         At least two groups; several columns are crossed.
     within : column, table or Strata, optional
