@@ -8,6 +8,7 @@ rank parity; the columns that carry the label tell how much information such a m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -306,25 +307,26 @@ def make_table(name: str | int, *, n_fresh: int = 5, task: str = "classification
     n_fresh : int, default=5
         How many independent samples beside the training rows; each has half as many rows of every group as the
         training rows, and three of a group at least.
-    task : {"classification"}
-        The kind of ``y``.
+    task : {"classification", "regression"}
+        The kind of ``y``: labels, or numbers with heavy tails in units from 1e-6 to 1e9.
 
     Returns
     -------
     HardTable
         The same arrays at every call.
     """
-    if task != "classification":
-        raise ValueError(f"task must be 'classification'; got {task!r}.")
+    if task not in ("classification", "regression"):
+        raise ValueError(f"task must be 'classification' or 'regression'; got {task!r}.")
     name = NAMES[name] if isinstance(name, int) else name
     if name not in RECIPES:
         raise ValueError(f"no such table: {name!r}; there are {', '.join(NAMES)}.")
     recipe, seed = RECIPES[name], NAMES.index(name)
     intercept = _intercept(recipe, np.random.default_rng((seed, 2)))
     smaller = tuple(max(3, size // 2) for size in recipe.sizes)
-    train = _sample(recipe, recipe.sizes, intercept, np.random.default_rng((seed, 0)))
+    drawn = partial(_sample, number=None if task == "classification" else seed)
+    train = drawn(recipe, recipe.sizes, intercept, np.random.default_rng((seed, 0)))
     fresh = tuple(
-        _sample(recipe, smaller, intercept, np.random.default_rng((seed, 1, index))) for index in range(n_fresh)
+        drawn(recipe, smaller, intercept, np.random.default_rng((seed, 1, index))) for index in range(n_fresh)
     )
     sizes = {_group_name(code): size for code, size in enumerate(recipe.sizes)}
     basis = recipe.fair_basis
@@ -347,11 +349,21 @@ def _intercept(recipe, rng):
     return brentq(lambda intercept: expit(logit + intercept).mean() - recipe.rate, -100.0, 100.0)
 
 
-def _sample(recipe, sizes, intercept, rng):
+def _sample(recipe, sizes, intercept, rng, number=None):
     codes = _codes(sizes, rng)
     X, logit = recipe.draw(rng, codes)
-    noise = 0.0 if recipe.separable else rng.logistic(size=len(codes))
-    y = (logit + intercept + noise > 0).astype(np.int64)
+    if number is None:
+        noise = 0.0 if recipe.separable else rng.logistic(size=len(codes))
+        y = (logit + intercept + noise > 0).astype(np.int64)
+    else:
+        y = _real_y(logit + intercept, number, rng, noise=0.01 if recipe.separable else 1.0)
     names = np.array([_group_name(code) for code in range(len(sizes))])
     weight = np.clip(np.exp(0.7 * rng.normal(size=len(codes))), 0.1, 10.0) if recipe.weighted else None
     return Rows(X, y, names[codes], weight)
+
+
+def _real_y(signal, number, rng, *, noise):
+    """The signal of the labels with noise, in every second table of heavy tails, in a unit of the table's own."""
+    errors = rng.standard_t(3.0, len(signal)) if number % 2 else rng.standard_normal(len(signal))
+    unit = 10.0 ** np.round(np.linspace(-6.0, 9.0, len(NAMES)))[number]
+    return unit * (signal + noise * errors)
