@@ -169,6 +169,26 @@ def test_an_unknown_table_is_an_error_that_names_those_there_are(generator, name
         generator.make_table(name)
 
 
-def test_other_tasks_are_not_made_yet(generator):
+def test_tables_with_a_real_y_have_units_of_their_own(generator):
+    deviations = [generator.make_table(name, n_fresh=0, task="regression").train.y.std() for name in generator.NAMES]
+    assert min(deviations) < 1e-5
+    assert max(deviations) > 1e8
     with pytest.raises(ValueError, match="classification"):
-        generator.make_table("wide", task="regression")
+        generator.make_table("wide", task="ranking")
+
+
+@pytest.mark.trust
+@pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
+@pytest.mark.parametrize("learner", ["continuous", "discrete"])
+def test_regressors_on_some_of_the_tables(learner):
+    """`benchmarks/results/regression_tables.json` has all twenty."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        tables = importlib.import_module("benchmarks.regression_tables")
+    finally:
+        sys.path.remove(str(ROOT))
+    for name in ("single_aware", "few_blind", "heavy_tails", "no_difference", "two_rare_groups"):
+        table = tables.make_table(name, n_fresh=3, task="regression")
+        row = {"fair_information": tables.fair_information(table), **tables.measure(table, learner)}
+        bars = tables.judge(row)
+        assert all(bars.values()), (name, bars)

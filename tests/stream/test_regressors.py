@@ -1,4 +1,4 @@
-"""A repaired regressor in a stream that drifts, in units of y and beyond the range of the first rows."""
+"""Regressors in a stream that drifts, in units of y and beyond the range of the first rows."""
 
 import numpy as np
 import pytest
@@ -33,3 +33,24 @@ def test_the_repair_follows_a_drift_without_labels(wrapped, tmp_path):
     distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
     assert distances[0] > 0.4
     assert distances[1] < 0.15
+
+
+@pytest.mark.parametrize("options", [{}, {"group_specific": True}, {"target": "barycenter"}])
+def test_a_linear_regressor_follows_a_drift_without_labels(options, tmp_path):
+    X, y, group = people()
+    kind = ft.ContinuousTransportRegressor if options else ft.DiscreteTransportRegressor
+    aware = np.column_stack((X, group == "b"))
+    model = kind(parity_weight=3.0, half_life=300, **options).fit(aware, y, sensitive_features=group)
+    drifted = aware + (group == "b")[:, None] * [0.0, 2.0, 0.0, 0.0]
+    before = model.predict(drifted, sensitive_features=group)
+    adjuster = ContinualAdjuster(model, store=tmp_path / "store", checkpoint_every=4, trust_radius=5.0)
+    for rows in np.array_split(np.arange(len(X)), 30):
+        report = adjuster.adjust(drifted[rows], sensitive_features=group[rows])
+        assert np.isfinite(report.scores).all()
+    adjuster.close()
+    resumed = ContinualAdjuster.resume(tmp_path / "store").model
+    after = resumed.predict(drifted, sensitive_features=group)
+    np.testing.assert_array_equal(after, adjuster.model.predict(drifted, sensitive_features=group))
+    distances = [kolmogorov_smirnov_disparity(x, sensitive_features=group) for x in (before, after)]
+    assert distances[0] > 0.4
+    assert distances[1] < 0.5 * distances[0]

@@ -1,13 +1,16 @@
-"""Linear transport classifiers in a stream."""
+"""Linear transport classifiers and regressors in a stream."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
+from fairtransport._sklearn.estimator_calls import model_scores
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport.criteria import needs_labels
+from fairtransport.histograms import Grid
 from fairtransport.stream.scorers._base import Scorer
 
 if TYPE_CHECKING:
@@ -18,15 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearScorer"]
 
+_DEVIATIONS = 4.0  # predictions farther from the mean of y are counted there
+
 
 class LinearScorer(Scorer):
-    """Scorer of continuous and discrete optimal transport classifiers (COT, DOT).
+    """Scorer of classifiers and regressors by continuous and discrete optimal transport (COT, DOT).
 
     Notes
     -----
     `distance` is the Euclidean norm of the change of the weights, relative to the norm of the other model's weights, or
     to 1 if that is larger. A weight is measured in the unit of its column, the standard deviation or the largest value,
-    and the intercept at the mean row.
+    and the intercept at the mean row; of a regressor for a standardised y.
     """
 
     default_radius = 0.5
@@ -46,9 +51,16 @@ class LinearScorer(Scorer):
         """Groups that the model knows, without rows."""
         return self.model.groups_
 
+    @property
+    def grid(self) -> Grid:
+        """Range of the scores: of a regressor four standard deviations of y to both sides of its mean."""
+        if not is_regressor(self.model):
+            return Grid()
+        width = _DEVIATIONS * self.model.y_std_
+        return Grid(self.model.y_mean_ - width, self.model.y_mean_ + width)
+
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        group_aware = {"sensitive_features": groups} if needs_groups(self.model) else {}
-        return np.asarray(self.model.predict_proba(X, **group_aware)[:, 1])
+        return model_scores(self.model, X, sensitive_features=groups if needs_groups(self.model) else None)
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""
@@ -85,12 +97,12 @@ class LinearScorer(Scorer):
 
     def target(self) -> NDArray[np.float64] | None:
         """Return the fixed target as points of equal mass in [0, 1]; None without one."""
-        return None if self._state.rule.each_other else np.asarray(self.model.target_)
+        return None if self._state.rule.each_other else self.grid.to_unit(self.model.target_)
 
     def duals(self, points: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return each group's dual potential at these points; None for a model without."""
         duals = getattr(self.model, "duals_", None)
-        return None if duals is None else np.asarray(duals(points))
+        return None if duals is None else np.asarray(duals(self.grid.from_unit(points)))
 
     @property
     def _state(self) -> OnlineState:

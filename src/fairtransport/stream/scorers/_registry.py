@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport.linear import ContinuousTransportClassifier, DiscreteTransportClassifier
+from fairtransport.linear import (
+    ContinuousTransportClassifier,
+    ContinuousTransportRegressor,
+    DiscreteTransportClassifier,
+    DiscreteTransportRegressor,
+)
 from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.stream.scorers._linear import LinearScorer
 from fairtransport.stream.scorers._repair import RepairScorer
@@ -20,6 +25,8 @@ __all__ = ["scorer_for"]
 _SCORERS: dict[type, type[Scorer]] = {
     ContinuousTransportClassifier: LinearScorer,
     DiscreteTransportClassifier: LinearScorer,
+    ContinuousTransportRegressor: LinearScorer,
+    DiscreteTransportRegressor: LinearScorer,
     QuantileRepair: RepairScorer,
     QuantileRepairClassifier: RepairScorer,
     QuantileRepairRegressor: RepairScorer,
