@@ -3,7 +3,8 @@
 The groups are communities whose share of black people is above .06, which is the median, or not. Two parts:
 
 - *responses*: the published set-up, in which the responses themselves are repaired, as those of a perfect regressor
-  would be. 30 % of the rows are test rows.
+  would be. 30 % of the rows are test rows. Responses come in steps of .01, and a repair gives equal ones equal values;
+  EquiPy adds noise of 1e-4, which separates them at random. "Ties broken" is our repair of responses with such noise.
 - *models*: predictions of a regressor, chosen among three by cross-validation on training rows. Maps are computed from
   out-of-fold predictions, and EquiPy is calibrated on the same ones.
 """
@@ -37,6 +38,7 @@ CLAIM = (
 PUBLISHED = {"Chzhen et al. (2020)": (0.0182, 0.097), "Xian et al. (2024)": (0.0185, 0.064)}
 AMOUNTS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0)
 TEST_SHARE = 0.3
+BROKEN = "fairtransport, ties broken"
 FOLDS = KFold(5, shuffle=True, random_state=0)  # those of QuantileRepairRegressor(cv=5)
 
 
@@ -113,9 +115,15 @@ def add_repairs(found, fitted, group, new, new_group, y):
 def run_responses(n_splits):
     _, y, group = load()
     found = Measures()
+    noisy = y + np.random.default_rng(0).uniform(-1e-4, 1e-4, y.size)
     for seed in range(n_splits):
         a, b = train_test_split(np.arange(y.size), test_size=TEST_SHARE, random_state=seed)
         add_repairs(found, y[a], group[a], y[b], group[b], y[b])
+        repair, _ = repaired(noisy[a], group[a], noisy[b], group[b])
+        for amount in AMOUNTS:
+            repair.amount = amount
+            moved = repair.transform(noisy[b], sensitive_features=group[b])
+            found.add(f"{BROKEN}, amount {amount:g}", moved, y[b], group[b])
     return found, {}
 
 
@@ -178,10 +186,12 @@ def gaps(results):
     compared = []
     for part, (found, _) in results.items():
         for name in found:
-            if name.startswith(("EquiPy", "fairlearn")):
-                ours = "fairtransport, ridge" if name.startswith("fairlearn") else "fairtransport"
-                value, error = gap(found, name, ours)
-                compared.append({"part": part, "peer": name, "gap": value, "standard error": error})
+            if name.startswith(("EquiPy", "fairlearn")) and name != "EquiPy, epsilon 1":  # which repairs nothing
+                ours = ["fairtransport, ridge"] if name.startswith("fairlearn") else ["fairtransport"]
+                ours += [BROKEN] if part == "responses" else []
+                for one in ours:
+                    value, error = gap(found, name, one)
+                    compared.append({"part": part, "peer": name, "ours": one, "gap": value, "standard error": error})
     return compared
 
 
@@ -205,13 +215,15 @@ def figures(found):
 
 
 def summary(compared, times):
-    met = sum(one["gap"] <= 2 * one["standard error"] for one in compared)
-    lines = [f"not above the peer, within two standard errors, at {met} of {len(compared)} points of peers"]
-    lines += [
-        f"{one['part']}: {one['peer']}: ours {one['gap']:+.5f} ± {one['standard error']:.5f}"
-        for one in compared
-        if one["gap"] > 2 * one["standard error"]
-    ]
+    lines = []
+    for part, ours in dict.fromkeys((one["part"], one["ours"]) for one in compared):
+        own = [one for one in compared if (one["part"], one["ours"]) == (part, ours)]
+        above = [one for one in own if one["gap"] > 2 * one["standard error"] + 1e-12]
+        line = f"{part}: {ours}: not above the peer at {len(own) - len(above)} of {len(own)} points"
+        if above:
+            worst = max(above, key=lambda one: one["gap"])
+            line += f"; most above {worst['peer']}: {worst['gap']:+.5f} ± {worst['standard error']:.5f}"
+        lines.append(line)
     lines += [f"{one['part']}: {one['peer']} takes {one['ratio']:.3g} times as long as {one['ours']}" for one in times]
     return lines
 
