@@ -4,12 +4,15 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.causal._audit import audit_counterfactual
 from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
 from fairtransport.causal._graph import CausalGraph, as_graph
+from fairtransport.causal._training import CounterfactuallyFairClassifier, CounterfactuallyFairRegressor
 from fairtransport.causal._transport import CounterfactualTransport
 
 __all__ = [
     "CausalGraph",
     "CounterfactualAudit",
     "CounterfactualTransport",
+    "CounterfactuallyFairClassifier",
+    "CounterfactuallyFairRegressor",
     "GroupEffects",
     "PathEffect",
     "as_graph",

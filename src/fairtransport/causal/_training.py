@@ -1,0 +1,202 @@
+"""Training towards counterfactual fairness: each person is compared with what they would be in another group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from fairtransport._sklearn.estimator_calls import fit_model, take_rows
+from fairtransport._validation import check_length, check_weights
+from fairtransport.causal._columns import NodeColumn, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.causal._transport import CounterfactualTransport
+
+__all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
+
+#: Weight of a counterfactual row relative to a row: the penalty compares both, the loss hardly sees it.
+_LIGHT = 1e-6
+
+
+class _CounterfactuallyFair(BaseEstimator):
+    """What the classifier and the regressor share."""
+
+    estimator: Any
+    transport: CounterfactualTransport
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Move the rows along the unfair paths, and train the model to score both alike.
+
+        Parameters
+        ----------
+        X : data frame
+            Features, with the columns of the graph; the sensitive column may be among them.
+        y : array-like of shape (n_samples,)
+        sensitive_features : array-like
+            The sensitive column of the graph.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        names, sensitive, outcome = Table(X).names, self.transport.sensitive, self.transport.outcome
+        frame = _with_column(X, sensitive, sensitive_features)
+        labels, n_rows = np.asarray(y), Table(frame).n_rows
+        check_length(labels, size=n_rows, name="y")
+        weights = check_weights(sample_weight, size=n_rows)
+        weights = np.ones(n_rows) if weights is None else weights
+        if outcome is not None:
+            frame = _with_column(frame, outcome, labels)
+        column = NodeColumn.of(sensitive, Table(frame)[sensitive])
+        codes = column.encode(Table(frame)[sensitive]).astype(np.int64)
+        self.transport_ = clone(self.transport)
+        parts = []
+        for code, group in enumerate(column.levels or ()):
+            moved = _select(self.transport_.fit_transform(frame, to=group), names)
+            for own in range(len(column.levels or ())):
+                members = np.flatnonzero(codes == own)
+                if own != code:
+                    stratum = f"{own} to {code}"
+                    parts.append(_Part(X, members, "factual", stratum, 1.0))
+                    parts.append(_Part(moved, members, "moved", stratum, _LIGHT))
+        rows = np.concatenate([part.rows for part in parts])
+        self.estimator_ = fit_model(
+            clone(self.estimator),
+            _stack([take_rows(part.table, part.rows) for part in parts]),
+            labels[rows],
+            sensitive_features=np.concatenate([np.full(part.rows.size, part.kind) for part in parts]),
+            strata=np.concatenate([np.full(part.rows.size, part.stratum) for part in parts]),
+            sample_weight=weights[rows] * np.concatenate([np.full(part.rows.size, part.weight) for part in parts]),
+        )
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+
+class _Part(NamedTuple):
+    """Rows of a table, as they are or moved, of one group and towards another."""
+
+    table: Any
+    rows: NDArray[np.int64]
+    kind: str
+    stratum: str
+    weight: float
+
+
+class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
+    """Classifier that scores people as they are and as they would be in another group alike, along unfair paths.
+
+    Parameters
+    ----------
+    estimator : classifier
+        `fairtransport.ContinuousTransportClassifier`, `fairtransport.DiscreteTransportClassifier`,
+        `fairtransport.boosting.TransportBoostingClassifier`, or a pipeline that ends in one. Its ``parity_weight`` is
+        the weight of the unfair effect.
+    transport : CounterfactualTransport
+        Its ``unfair_edges`` and ``resolving`` say which paths are unfair. It is cloned and fitted.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted; it needs neither the graph nor the group to predict, unless the group is a feature.
+    transport_ : CounterfactualTransport
+        Fitted to the training rows.
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    The training rows are followed by themselves as they would be in each other group, cross-fitted, and the estimator
+    is trained for conditional parity between the two kinds within each group. Counterfactual rows have no say in the
+    loss.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from fairtransport import DiscreteTransportClassifier
+    >>> from fairtransport.causal import CounterfactualTransport, CounterfactuallyFairClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(0, 2, 1000)
+    >>> X = pd.DataFrame({"hours": rng.normal(35, 5, 1000) + 4 * sex, "skill": rng.normal(size=1000)})
+    >>> hired = (0.2 * (X["hours"] - 37) + X["skill"] + rng.normal(size=1000) > 0).astype(int)
+    >>> transport = CounterfactualTransport({"sex": ["hours"]}, sensitive="sex", quantiles="linear")
+    >>> model = CounterfactuallyFairClassifier(DiscreteTransportClassifier(parity_weight=3), transport)
+    >>> model.fit(X, hired, sensitive_features=sex).predict_proba(X).shape
+    (1000, 2)
+    """
+
+    def __init__(self, estimator: Any, transport: CounterfactualTransport) -> None:
+        self.estimator = estimator
+        self.transport = transport
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The two classes."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.classes_)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of both classes."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+
+class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
+    """Regressor that predicts the same for people as they are and as they would be in another group.
+
+    Parameters
+    ----------
+    estimator : regressor
+        A transport regressor of this package, or a pipeline that ends in one.
+    transport : CounterfactualTransport
+        As for `CounterfactuallyFairClassifier`.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+    transport_ : CounterfactualTransport
+
+    See Also
+    --------
+    CounterfactuallyFairClassifier : The same for two classes, with notes.
+    """
+
+    def __init__(self, estimator: Any, transport: CounterfactualTransport) -> None:
+        self.estimator = estimator
+        self.transport = transport
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X), dtype=np.float64)
+
+
+def _with_column(table: Any, name: str, column: Any) -> Any:
+    """Return a data frame with one more column, or with another one of that name."""
+    values = np.asarray(column).ravel()
+    frame = nw.from_native(table, eager_only=True)
+    check_length(values, size=len(frame), name="sensitive_features")
+    series = nw.new_series(name, values.tolist(), backend=frame.implementation)
+    if hasattr(table, "assign"):  # pandas: rows keep their index
+        return table.assign(**{name: values})
+    return frame.with_columns(series).to_native()
+
+
+def _select(table: Any, names: list[str]) -> Any:
+    return nw.from_native(table, eager_only=True).select(*names).to_native()
+
+
+def _stack(tables: list[Any]) -> Any:
+    return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
