@@ -248,7 +248,7 @@ def test_invalid_limits_are_refused_before_reading(run, here, arguments, message
         ({"files": ["one.csv"]}, "The rows fall into 1 group(s) of column 'race'; at least 2 are needed."),
         ({"files": ["ragged.csv"]}, "error: ragged.csv, line 4: the row does not have the 2 fields"),
         ({"files": ["cut.parquet"]}, "error: cut.parquet is not a Parquet file, or is truncated"),
-        ({"files": ["points.csv"]}, "has 1 of 3 values outside [0, 1]. Give the range of possible scores with --range"),
+        ({"files": ["points.csv"]}, "Column 's' has 1 of 4 infinite values; drop or replace them."),
         ({"files": ["ids.csv"], "sensitive": "id"}, "at least 1000 groups in column 'id'; --max-groups is 200"),
         ({"files": ["missing.csv"]}, "No row of the table can be counted: 2 with no score"),
         ({"files": ["scores.csv", "scores.parquet"]}, "of 2 formats (csv, parquet)"),
@@ -265,7 +265,7 @@ def test_bad_input_is_one_line_with_what_to_do(run, here, arguments, message):
         "header.csv": "s,race\n",
         "one.csv": "s,race\n0.1,a\n0.2,a\n",
         "ragged.csv": f"s,race\n0.1,a\n0.1,b\n0.2,b,{CANARY}\n",
-        "points.csv": "s,race\n0.1,a\n0.2,b\n650,b\n",
+        "points.csv": "s,race\n0.1,a\n0.2,b\n650,b\ninf,a\n",
         "ids.csv": "s,id\n" + "".join(f"0.5,{CANARY}{number}\n" for number in range(1000)),
         "missing.csv": f"s,race\n,{CANARY}\nnan,b\n",
         "twice.csv": "s,race,race\n0.1,a,a\n",
@@ -310,7 +310,7 @@ def test_missing_scores_and_groups_are_counted(run, here):
         (["--json", "x", "--html", "x"], "Two outputs have the same file name"),
         (["--positive", "1"], "A positive label requires a column of labels"),
         (["--label", "region", "--positive", "x"], "Column 'region' has two labels, and --positive is neither of them"),
-        (["--label", "w"], "Column 'w' has at least 3 different labels; two are needed"),
+        (["--label", "w", "--task", "classification"], "Column 'w' has at least 3 different labels; two are needed"),
         (["--target", "X"], "None of the 2 groups of column 'race' has the name that --target says"),
         (["--memory", "much"], "memory must be a size such as '2GiB'"),
     ],
@@ -351,7 +351,7 @@ def test_ctrl_c_leaves_nothing_and_ends_with_130(run, here, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairtransport.tables.table_counts._group", stop)
+    monkeypatch.setattr("fairtransport.tables._entries._group", stop)
     before = sorted(here.iterdir())
     result = call(run, "--json", "a.json")
     assert (result.exit_code, result.stderr) == (130, "stopped\n")

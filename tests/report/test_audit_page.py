@@ -157,7 +157,8 @@ def test_data_are_the_counts(reader, audit):
         assert group["rows"] == audit.groups[index].rows
         assert len(group["images"]) == len(nodes)
         assert all(isinstance(mass, int) for mass in group["masses"][0])
-    settings = {"range", "threshold", "confidence", "z", "tukey", "favourable", "minJudgedRows", "labelled"}
+    settings = {"range", "ranks", "scoreTitle", "threshold", "confidence", "z", "tukey", "favourable", "labelled"}
+    settings.add("minJudgedRows")
     assert set(data) == {*settings, "groups", "audits", "sheets"}
     tables = [*collect_tables(audit), *collect_error_tables(audit), *collect_calibration_tables(audit)]
     assert {table.key for table in tables} | {"distances", "reliability"} == set(data["sheets"])

@@ -351,7 +351,7 @@ def test_names_of_columns_that_are_twice_there_or_numbers():
 
 
 def test_too_many_combinations(monkeypatch):
-    monkeypatch.setattr("fairtransport.tables.table_counts.MOST_ENTRIES", 3)
+    monkeypatch.setattr("fairtransport.tables._entries.MOST_ENTRIES", 3)
     refused(pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")}), ValueError, "more than 3 combinations")
 
 

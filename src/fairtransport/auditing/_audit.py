@@ -15,6 +15,7 @@ from fairtransport.auditing._rank_scale import RankScale
 from fairtransport.auditing._rows import Rows, choose_grid, labels_of
 from fairtransport.auditing._small_groups import summarise_small_groups
 from fairtransport.auditing._within_strata import AlikeRows, compare_within
+from fairtransport.auditing.errors._residual_moments import moments_of_sums
 from fairtransport.auditing.options import MATERIALITY, check_options, place_thresholds
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.auditing.errors._residual_moments import ResidualMoments
     from fairtransport.auditing.result import Audit
     from fairtransport.histograms import GroupHistograms
+    from fairtransport.tables.residual_sums import ResidualSums
 
 __all__ = ["LABEL_COLUMN", "audit", "audit_histograms", "check_criterion"]
 
@@ -282,7 +283,7 @@ def audit_histograms(
     favourable: str = "high",
     reference: Any = None,
     set_aside: Mapping[str, int] | None = None,
-    residuals: ResidualMoments | None = None,
+    residuals: ResidualSums | None = None,
 ) -> Audit:
     """Audit histograms of scores.
 
@@ -300,8 +301,8 @@ def audit_histograms(
         As in `fairtransport.audit`.
     set_aside : dict of str to int, optional
         Number of rows that were left out of the histograms, by reason, to be reported.
-    residuals : ResidualMoments, optional
-        Sums of the residuals of real-valued labels, as `fairtransport.audit_table` computes them.
+    residuals : ResidualSums, optional
+        Sums of the residuals of real-valued labels, as `fairtransport.tables.count_table` returns them.
 
     Returns
     -------
@@ -350,7 +351,8 @@ def audit_histograms(
     if strata or needs_labels(criterion):
         rows = _alike_histograms(settled, strata, criterion, scale)
         within = compare_within(rows, settled.groups.labels, options, rng, whole=None if scale is None else evidence)
-    columns = tuple(strata_columns) or (("strata",) if strata else ())
+    by_labels = is_regression and needs_labels(criterion)
+    columns = tuple(strata_columns) or (("strata",) if strata and not by_labels else ())
     return estimate_audit(
         evidence,
         options,
@@ -359,7 +361,7 @@ def audit_histograms(
         strata=columns,
         set_aside=set_aside,
         small_groups=summary,
-        residuals=residuals,
+        residuals=None if residuals is None else moments_of_sums(residuals, settled.groups),
     )
 
 

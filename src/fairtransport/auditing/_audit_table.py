@@ -8,7 +8,7 @@ import numpy as np
 
 from fairtransport._columns import say_columns
 from fairtransport.auditing._audit import audit_histograms
-from fairtransport.auditing.options import MATERIALITY, check_options
+from fairtransport.auditing.options import MATERIALITY, check_options, requested_nodes
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.histograms import DEFAULT_BINS, Grid
@@ -49,6 +49,7 @@ def audit_table(
     materiality: float = MATERIALITY,
     small_groups: str = "keep",
     min_group_size: int = MIN_GROUP_SIZE,
+    task: str | None = None,
     pos_label: Any = None,
     favourable: str = "high",
     reference: Any = None,
@@ -60,12 +61,13 @@ def audit_table(
     frame : table
         A table of pandas, polars (eager or lazy), pyarrow, DuckDB, Dask or PySpark.
     score : str
-        Column of scores, within [0, 1] or within ``range``.
+        Column of scores: probabilities or any other real numbers.
     sensitive_features : str or list of str
         Sensitive columns; several are crossed.
     label : str, optional
         Column of labels: 0 and 1, or two others, of which the larger (for text, the alphabetically later) is the
-        positive class. With labels, the audit includes error rates and areas under the ROC curve.
+        positive class; or real numbers. With classes, the audit includes error rates and areas under the ROC curve;
+        with real numbers, errors such as the root mean squared error of each group's predictions.
     strata : str or list of str, optional
         Columns of a legitimate ground for differences, such as a region: people are compared only within strata
         (conditional parity). Missing values form a stratum. Columns with more than 12 different numbers are cut at
@@ -77,16 +79,20 @@ def audit_table(
     min_judged_rows, materiality, small_groups, min_group_size, favourable, reference
         As in `fairtransport.audit`.
     range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted. Distances are shares of this range.
+        Lowest and highest possible score; distances are shares of this range. When omitted, as in
+        `fairtransport.audit`: [0, 1] for scores within it, while other scores have no known bounds.
     n_bins : int, default 16384
-        Number of bins. The error of a distance is at most 1 / n_bins, and 0 for scores on the grid;
+        Number of bins. The error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid;
         `Reading.resolution` has the bound for each metric. Rates and errors are exact for thresholds on the grid.
+        Scores without known bounds are counted in bins between their quantiles, and exactly where few of them differ.
     grouping : {"crossed", "each"}, default "crossed"
         As in `fairtransport.make_groups`.
     missing : {"set_aside", "group"}, default "set_aside"
         Whether rows with a missing sensitive value are set aside or form a group.
     max_groups : int, default 200
         Largest number of groups. More usually mean that a column is an identifier.
+    task : {"classification", "regression"}, optional
+        As in `fairtransport.audit`; by default recognised from the first rows.
     pos_label : label, optional
         The positive class, where it is not the larger label.
 
@@ -103,7 +109,8 @@ def audit_table(
     Notes
     -----
     The engine runs one group-by over (group, bin), and over label and stratum where specified, after counting the
-    distinct groups in the first 131,072 rows. Only counts are collected; see `fairtransport.tables.count_table`.
+    distinct groups in the first 131,072 rows. Only counts are collected; see `fairtransport.tables.count_table`. Scores
+    outside [0, 1] take a few more passes over their column, and real-valued labels one for the sums of residuals.
 
     Examples
     --------
@@ -127,7 +134,7 @@ def audit_table(
         "reference": reference,
         "criterion": criterion,
     }
-    check_options(Grid.over(range, n_bins), **options)  # fail before the engine starts
+    check_options(None if range is None else Grid.over(range, n_bins), **options)  # fail before the engine starts
     if needs_labels(criterion) and label is None:
         raise ValueError(f"criterion={criterion!r} compares people with the same label, so it needs label=.")
     counts = count_table(
@@ -144,6 +151,10 @@ def audit_table(
         missing=missing,
         max_groups=max_groups,
         pos_label=pos_label,
+        any_range=True,
+        nodes=requested_nodes(thresholds),
+        task=task,
+        within_labels=needs_labels(criterion),
     )
     return audit_counts(counts, random_state=random_state, **options)
 
@@ -176,6 +187,7 @@ def audit_counts(counts: TableCounts, **options: Any) -> Audit:
         strata=counts.strata,
         strata_columns=counts.strata_columns,
         set_aside=counts.set_aside,
+        residuals=counts.residuals,
         **options,
     )
     return audit.with_provenance(strata_cuts=counts.cuts) if counts.cuts else audit

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import make_frame, render
-from fairtransport._text import one_line, shorten, wrap
+from fairtransport._text import one_line, shorten, three_digits, wrap
 from fairtransport._validation import check_choice
 from fairtransport.auditing._audit_text import MAX_GROUPS_SHOWN, METRIC_TITLES
 from fairtransport.auditing._figure_tables import COMPARISON_TABLES
 from fairtransport.auditing._json_file import plain_values
 from fairtransport.auditing.result import Audit
+from fairtransport.auditing.units import distance_text, threshold_heading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairtransport.auditing.proportions import Estimate
     from fairtransport.auditing.records import Reading, ThresholdSummary
@@ -146,8 +148,9 @@ class AuditComparison:
         return str(render("comparison_repr_html", self))
 
     def __repr__(self) -> str:
-        change = self.changes["strong_pairwise_disparity"]
-        text = f"{len(self.before.groups)} groups, pairwise disparity {change.before:.3f} to {change.after:.3f}"
+        change = self.changes[self.before.settings.pairs_metric]
+        name = "pairwise disparity" if self.before.settings.bounded else "rank disparity"
+        text = f"{len(self.before.groups)} groups, {name} {change.before:.3f} to {change.after:.3f}"
         return f"AuditComparison({text}, {'beyond' if change.beyond_noise else 'within'} noise)"
 
     def __str__(self) -> str:
@@ -160,7 +163,8 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
     Parameters
     ----------
     before, after : Audit
-        Of the same groups and the same range of scores: one model before and after repair, two models, two months.
+        Of the same groups and the same range of scores, or both without known bounds: one model before and after
+        repair, two models, two months.
     names : pair of str, default ("Before", "After")
         Names of the two audits.
 
@@ -221,7 +225,9 @@ def compare(before: Audit, after: Audit, *, names: tuple[str, str] = ("Before", 
 
 def _match_groups(before: Audit, after: Audit) -> tuple[int, ...]:
     """Return the index in the second audit of each group of the first, after checking that they are comparable."""
-    if before.settings.range != after.settings.range:
+    if before.settings.bounded != after.settings.bounded:
+        raise ValueError("One audit has scores within a known range, and the other has not; give both the same range=.")
+    if before.settings.bounded and before.settings.range != after.settings.range:
         one, other = (f"[{audit.settings.range[0]:g}, {audit.settings.range[1]:g}]" for audit in (before, after))
         raise ValueError(f"The audits have different ranges of scores, {one} and {other}; use the same range=.")
     if before.settings.confidence != after.settings.confidence:
@@ -260,9 +266,9 @@ def _change(one: tuple[float, float, float], other: tuple[float, float, float]) 
 
 
 def _threshold_changes(before: Audit, after: Audit, positions: tuple[int, ...]) -> Iterator[ThresholdChange]:
-    later = {threshold.threshold: threshold for threshold in after.thresholds}
+    later = {threshold.top_share or threshold.threshold: threshold for threshold in after.thresholds}
     for one in before.thresholds:
-        other = later.get(one.threshold)
+        other = later.get(one.top_share or one.threshold)
         if other is None:
             continue
         errors = None
@@ -292,13 +298,15 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
     interval = f"{before.settings.confidence:.0%} interval"
     yield f"{'':<{_NAME_WIDTH}}{one:>10}{other:>10}{'change':>9}{interval:>18}"
     for name, change in comparison.changes.items():
-        yield _row(METRIC_TITLES[name], change)
+        yield _row(METRIC_TITLES[name], change, partial(distance_text, before, metric=name))
     if comparison.auc is not None:
         yield _row("AUC", comparison.auc)
     for threshold in comparison.thresholds:
         yield ""
         ratios = " to ".join("none" if ratio is None else f"{ratio:.2f}" for ratio in threshold.ratios)
-        yield from wrap(f"Selected above {threshold.threshold:g}; ratio of lowest to highest rate: {ratios}")
+        summary = next(at for at in before.thresholds if at.threshold == threshold.threshold)
+        where = threshold_heading(before, summary)
+        yield from wrap(f"Selected {where}; ratio of lowest to highest rate: {ratios}")
         for group, change in list(zip(before.groups, threshold.rates, strict=True))[:MAX_GROUPS_SHOWN]:
             yield _row(shorten(group.name, _NAME_WIDTH - 1), change) + (" ?" if not group.judged else "")
         if len(threshold.rates) > MAX_GROUPS_SHOWN:
@@ -307,7 +315,7 @@ def _lines(comparison: AuditComparison) -> Iterator[str]:
     yield "* beyond noise: the interval of the change does not include 0."
 
 
-def _row(title: str, change: Change) -> str:
-    interval = f"{change.low:+.3f} to {change.high:+.3f}"
-    line = f"{title:<{_NAME_WIDTH}}{change.before:>10.3f}{change.after:>10.3f}{change.value:>+9.3f}{interval:>18}"
+def _row(title: str, change: Change, text: Callable[[float], str] = three_digits) -> str:
+    value, low, high = (f"{'+' if part >= 0 else ''}{text(part)}" for part in (change.value, change.low, change.high))
+    line = f"{title:<{_NAME_WIDTH}}{text(change.before):>10}{text(change.after):>10}{value:>9}{f'{low} to {high}':>18}"
     return line + (" *" if change.beyond_noise else "")

@@ -10,9 +10,10 @@ import numpy as np
 from fairtransport.auditing._evidence import RowEvidence
 from fairtransport.auditing._rank_scale import RankScale
 from fairtransport.auditing._within_strata import AlikeRows
-from fairtransport.auditing.errors._residual_moments import decile_edges, moments_of_rows
+from fairtransport.auditing.errors._residual_moments import moments_of_rows
 from fairtransport.histograms import Grid, count_entries
 from fairtransport.metrics import pooled_ranks
+from fairtransport.tables.residual_sums import decile_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,8 +37,7 @@ def choose_grid(values: NDArray[np.float64], n_bins: int, options: Options, *, i
     within = bool(np.all((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)))
     if within and not is_regression:
         return Grid(n_bins=n_bins)
-    cuts = [each for each in options.requested if isinstance(each, float)]
-    return Grid.covering(values, n_bins, extra=cuts)
+    return Grid.covering(values, n_bins, extra=[each for each in options.requested if isinstance(each, float)])
 
 
 def labels_of(criterion: str) -> tuple[int | None, ...]:

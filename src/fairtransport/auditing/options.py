@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid, GroupHistograms
 
-__all__ = ["FAVOURABLE", "MATERIALITY", "TOP_SHARES", "Options", "check_options", "place_thresholds"]
+__all__ = ["FAVOURABLE", "MATERIALITY", "TOP_SHARES", "Options", "check_options", "place_thresholds", "requested_nodes"]
 
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02
@@ -125,6 +125,12 @@ def _parse_top_share(text: str) -> float | TopShare:
         raise ValueError(
             'A threshold must be a score, or a share of the rows such as "top 10%", between 0 and 100%.'
         ) from None
+
+
+def requested_nodes(thresholds: Any) -> list[float]:
+    """Return the thresholds that are scores, for a grid with nodes at them."""
+    parsed = () if thresholds is None else _parse_thresholds(thresholds, None)
+    return [each for each in parsed if isinstance(each, float)]
 
 
 def place_thresholds(options: Options, histograms: GroupHistograms) -> Options:

@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by", "by_in_errors"]
 
-_PAIRS = "strong_pairwise_disparity"
 _ESTABLISHED = frozenset({"matters", "different", "small"})
 _CONTROL = 3.0  # standard errors from the centre line to the control limits
-_COUNTING = ("label", "weight", "range", "n_bins", "grouping", "missing", "max_groups", "pos_label")
+_COUNTING = ("label", "weight", "range", "n_bins", "grouping", "missing", "max_groups", "pos_label", "task")
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class AuditSeries:
     @cached_property
     def points(self) -> tuple[SeriesPoint, ...]:
         """The figures of each value."""
-        adjusted = holm([audit.readings[_PAIRS].p_value or 0.0 for audit in self.audits.values()])
+        adjusted = holm([audit.readings[audit.settings.pairs_metric].p_value or 0.0 for audit in self.audits.values()])
         quantile = NormalDist().inv_cdf((1 + self.overall.settings.confidence) / 2)
         points = []
         for (value, audit), p_value in zip(self.audits.items(), adjusted, strict=True):
@@ -132,8 +131,9 @@ class AuditSeries:
         """The series in words."""
         outside = [point for point in self.points if point.outside]
         established = sum(point.p_value <= 1 - self.overall.settings.confidence for point in self.points)
+        over = "thresholds" if self.overall.settings.bounded else "shares of people selected"
         text = (
-            f"Groups differ by {100 * self.centre:.1f} percentage points on average over pairs and thresholds; a "
+            f"Groups differ by {100 * self.centre:.1f} percentage points on average over pairs and {over}; a "
             f"difference is established in {established} of {len(self.points)} values of {self.by} (p-values adjusted "
             "for their number, Holm)."
         )
@@ -219,7 +219,8 @@ def audit_by(
     score, sensitive_features
         As in `fairtransport.audit_table`.
     **options
-        Further parameters of `fairtransport.audit_table`, except ``strata`` and ``criterion``.
+        Further parameters of `fairtransport.audit_table`, except ``strata`` and ``criterion``. Errors of real-valued
+        labels are those of all rows.
 
     Returns
     -------
@@ -245,9 +246,11 @@ def audit_by(
         raise ValueError("by and strata cannot be combined; choose the rows of a stratum first.")
     if options.get("criterion", "demographic_parity") != "demographic_parity":
         raise ValueError("by compares all people; audit the rows of each value for another criterion.")
-    counting = {name: options.pop(name) for name in _COUNTING if name in options}
+    counting = {"task": None} | {name: options.pop(name) for name in _COUNTING if name in options}
     with by_in_errors():
-        counts = count_table(frame, score=score, sensitive_features=sensitive_features, strata=by, **counting)
+        counts = count_table(
+            frame, score=score, sensitive_features=sensitive_features, strata=by, any_range=True, **counting
+        )
     return audit_counts_by(counts, by=by, **options)
 
 
@@ -295,7 +298,8 @@ def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSer
         if np.count_nonzero(histograms.group_rows) < 2:
             set_aside[value] = "one group"
             continue
-        audits[value] = audit_counts(replace(counts, histograms=histograms, strata={}, set_aside={}), **options)
+        part = replace(counts, histograms=histograms, strata={}, set_aside={}, residuals=None)
+        audits[value] = audit_counts(part, **options)
     if not audits:
         raise ValueError(f"No value of {say_columns([by])} has rows of two groups.")
     return AuditSeries(by, audits, overall, set_aside)

@@ -21,6 +21,8 @@ ABOVE = {
     "spdd": "strong_pairwise_disparity",
     "sdd": "strong_demographic_disparity",
     "wass1": "wasserstein_disparity",
+    "rank": "rank_disparity",
+    "ks": "kolmogorov_smirnov_disparity",
     "mean": "mean_distance",
     "largest": "largest_distance",
     "err": "error_rate",
@@ -43,6 +45,12 @@ BELOW = {"ratio": "rate_ratio"}
 # Largest differences between groups that need labels.
 _GAPS = {ABOVE[alias] for alias in ("tpr", "fpr", "fnr", "ppv", "npv", "acc")}
 _ODDS = {"equalized_odds", "equal_opportunity"}
+_BOUNDED = "scores have known bounds, as probabilities do; limit spdd or largest instead"
+_REASONS = {
+    "rank_disparity": _BOUNDED,
+    "kolmogorov_smirnov_disparity": _BOUNDED,
+    "error_rate": "labels are numbers, not classes",
+}
 _WITHIN_LABELS = {"separation_disparity": "equalized_odds", "opportunity_disparity": "equal_opportunity"}
 _LABELLED = {*_GAPS, *_ODDS, *_WITHIN_LABELS, "error_rate", "expected_calibration_error"}
 
@@ -110,7 +118,9 @@ class Limit:
         elif self.name == "largest_distance" and audit.farthest.estimate is not None:
             estimate = audit.farthest.estimate
         else:
-            reading = audit.readings[self.name]
+            reading = audit.readings.get(self.name)
+            if reading is None:
+                raise ValueError(f"A limit on {self.alias} cannot be judged: {_REASONS[self.name]}.")
             return reading.corrected, reading.low, reading.high
         return estimate.value, estimate.low, estimate.high
 
@@ -133,7 +143,7 @@ class Limit:
         """Return the disparity among people with the same label, or in the same stratum."""
         reading: Reading | None = None
         if self.name == "conditional_disparity" or self._is_criterion(audit):
-            reading = audit.conditional.get("strong_pairwise_disparity")
+            reading = audit.conditional.get(audit.settings.pairs_metric)
         elif audit.separation is not None and self.name == "separation_disparity":
             reading = audit.separation.disparity
         elif audit.separation is not None and audit.separation.positives is not None:

@@ -33,6 +33,7 @@ def run_audit(
     sensitive: shared.Sensitive,
     label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
+    task: shared.Task = None,
     weight: shared.Weight = None,
     criterion: Annotated[
         str,
@@ -40,7 +41,7 @@ def run_audit(
             "--criterion",
             metavar="CRITERION",
             help="What the verdict is about: demographic_parity (all people), equalized_odds (people with the same "
-            "label) or equal_opportunity (people with the positive label).",
+            "label, or similar numbers) or equal_opportunity (people with the positive label).",
         ),
     ] = "demographic_parity",
     strata: Annotated[
@@ -61,11 +62,12 @@ def run_audit(
         ),
     ] = None,
     threshold: Annotated[
-        list[float] | None,
+        list[str] | None,
         typer.Option(
             "--threshold",
             metavar="X",
-            help="Scores above X are selected; may be repeated [default: the middle of the range].",
+            help="Scores above X are selected, or a share such as 'top 10%'; may be repeated [default: the middle of "
+            "the range; top 10, 25 and 50% without known bounds].",
         ),
     ] = None,
     target: Annotated[
@@ -138,7 +140,7 @@ def run_audit(
         typer.Option(
             "--materiality",
             metavar="X",
-            help="Smallest distance between two groups that matters, as a share of the range of scores.",
+            help="Smallest distance between two groups that matters: a mean difference of selection rates.",
         ),
     ] = 0.02,
     replicates: Annotated[
@@ -158,12 +160,15 @@ def run_audit(
     """Measure differences between groups' scores, with intervals.
 
     Files may be larger than memory, because only histograms of the scores are kept. Rows without a score or a group are
-    counted and reported.
+    counted and reported. Scores may be probabilities or any other numbers, such as decile scores, logits or
+    predictions of a regression: those outside [0, 1] are compared by their ranks, unless --range gives their bounds.
 
     \b
     Metrics that can have a limit:
       mean        mean distance between two groups
       largest     widest distance between two groups that is established
+      rank, ks    of scores without known bounds, such as predictions: the rank
+                  disparity, and the largest difference at any threshold
       spdd        strong pairwise demographic disparity: sum over all pairs
       sdd         strong demographic disparity: sum of distances to everyone
       wass1       sum of Wasserstein-1 distances to the target
@@ -197,6 +202,8 @@ def run_audit(
           --label y --strata region --html report.html --fail-above spdd=.1
       fairtransport audit scores.csv --score s --sensitive sex --label y \\
           --criterion equalized_odds --fail-above separation=.05 --surely
+      fairtransport audit wages.csv --score predicted --label wage \\
+          --sensitive sex --threshold 'top 10%' --fail-above rank=.1
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None, stratified=bool(strata))
     if criterion != "demographic_parity" and label is None:
@@ -227,6 +234,8 @@ def run_audit(
         "missing": missing,
         "max_groups": max_groups,
         "cut_strata": by is None,
+        "task": task,
+        "within_labels": criterion != "demographic_parity",
     }
     if by is not None:
         others = {
@@ -313,8 +322,13 @@ def count_files(
         from fairtransport.auditing.options import check_options  # noqa: PLC0415
         from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
 
-        check_options(Grid.over(counting["range"], counting.get("n_bins", DEFAULT_BINS)), **drawing)
+        score_range = counting["range"]
+        grid = None if score_range is None else Grid.over(score_range, counting.get("n_bins", DEFAULT_BINS))
+        check_options(grid, **drawing)
 
+    from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415
+
+    counting = {"task": None, **counting, "any_range": True, "nodes": requested_nodes(drawing["thresholds"])}
     with open_files(files, **reading) as table:
         columns, paths = shared.name_columns(table, **names), table.paths
         if positive is not None:

@@ -577,11 +577,13 @@ class GroupHistograms:
     def bounds(self) -> dict[str, float]:
         """Return the largest error of each disparity: the resolution times the number of distances in its sum.
 
-        Where nodes are not equally spaced, the error of a distance is at most the mean width of both groups' bins.
+        Where nodes are scores that occur, the error of a distance is at most the mean width of both groups' bins.
         """
         n_groups, step = len(self.groups), self.grid.resolution
         if self.grid.positions:
             widths = np.append(0.0, self.grid.unit_widths)
+            if self.squares is None:
+                widths[self.everyone <= 1] = 0.0  # the only score in its bin is its node
             shares = self.by_group / self.weights[:, None]
             means = np.append(shares @ widths, self.everyone @ widths / self.everyone.sum())
             to_target = float(means[:-1].sum() + n_groups * means[:-1].max())

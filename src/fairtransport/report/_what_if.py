@@ -15,6 +15,7 @@ from fairtransport._validation import check_real
 from fairtransport.auditing.decisions import RATES, Decisions
 from fairtransport.auditing.proportions import Estimate, Tally, complement, extremes_confidence, ratio, share
 from fairtransport.report._reduced_histograms import NodeMasses, ReducedHistograms, reduce_histograms
+from fairtransport.report._shown_scores import shown_audit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ class WhatIf:
     Parameters
     ----------
     audit : Audit
-        Result of `fairtransport.audit`.
+        Result of `fairtransport.audit`, with equally spaced nodes.
     reduced : ReducedHistograms
         Its histograms, on the nodes of the page.
 
@@ -118,13 +119,15 @@ class WhatIf:
     reduced: ReducedHistograms
 
     @classmethod
-    def of(cls, audit: Audit, *, repair_target: Any = "barycenter_w2") -> WhatIf:
+    def of(cls, audit: Audit, *others: Audit, repair_target: Any = "barycenter_w2") -> WhatIf:
         """Reduce the histograms of an audit.
 
         Parameters
         ----------
         audit : Audit
             Result of `fairtransport.audit`.
+        *others : Audit
+            Audits that are shown beside it.
         repair_target : str, label, array or None, default="barycenter_w2"
             Target as in `fairtransport.QuantileRepair`; None for no repair.
 
@@ -133,7 +136,8 @@ class WhatIf:
         WhatIf
         """
         size = audit.settings.small_groups.min_group_size
-        return cls(audit, reduce_histograms(audit.histograms, repair_target=repair_target, min_group_size=size))
+        shown = shown_audit(audit, *others)
+        return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
         """Return the result of a threshold and an amount of repair.
@@ -152,7 +156,8 @@ class WhatIf:
         Outcome
         """
         grid = self.audit.histograms.grid
-        cut = self.next_node(float(grid.to_unit(grid.check([threshold], name="threshold")[0])))
+        value = threshold if self.audit.settings.bounded else float(np.clip(threshold, grid.low, grid.high))
+        cut = self.next_node(float(grid.to_unit(grid.check([value], name="threshold")[0])))
         part = check_real(amount, name="amount", most=1.0)
         if part and not self.reduced.can_repair:
             raise ValueError(
@@ -197,18 +202,25 @@ class WhatIf:
         return float(nodes[min(int(np.searchsorted(nodes, cut - _SLACK)), nodes.size - 1)])
 
     def disparity(self, amount: float, *, chosen: Sequence[int]) -> float:
-        """Return the sum of the distances between all pairs of chosen groups, computed on the bins of the page."""
+        """Return the sum of the distances between all pairs of chosen groups, computed on the bins of the page.
+
+        Of scores without known bounds, the distances between ranks.
+        """
         n_bins = self.reduced.n_bins
-        functions = []
+        functions, pooled = [], np.zeros(n_bins + 1)
         for index in chosen:
             group = self.reduced.groups[index]
             nodes = np.ceil(self._repaired(group, amount) * n_bins - _SLACK * n_bins).astype(np.int64)
             masses = np.bincount(nodes, weights=group.masses.sum(axis=0), minlength=n_bins + 1)
+            pooled += masses
             functions.append(np.cumsum(masses)[:-1] / masses.sum())
         # At each node the sum of all pairwise differences is a weighted sum of the ordered values.
         ordered = np.sort(functions, axis=0)
         factors = 2 * np.arange(len(chosen)) - (len(chosen) - 1)
-        return float((factors @ ordered).sum() / n_bins)
+        if self.audit.settings.bounded:
+            return float((factors @ ordered).sum() / n_bins)
+        # The distance between ranks: a bin counts by the share of people around it.
+        return float((factors @ ordered) @ (pooled[:-1] + pooled[1:]) / (2 * pooled.sum()))
 
     def _repaired(self, group: NodeMasses, amount: float) -> NDArray[np.float64]:
         """Return the scores of the nodes of a group after repair, on [0, 1]."""

@@ -17,7 +17,10 @@ from fairtransport.tables._engines import collect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["count_first_partitions", "map_partitions", "sum_partitions"]
+__all__ = ["HIGHEST", "count_first_partitions", "map_partitions", "sum_partitions"]
+
+#: Column of the largest score of a bin.
+HIGHEST = "highest"
 
 _SUM_EVERY = 8  # partial counts in one task
 _GROWTH = 4  # factor of the number of partitions, where the first ones have too few rows
@@ -26,7 +29,10 @@ _GROWTH = 4  # factor of the number of partitions, where the first ones have too
 def sum_partitions(
     table: nw.LazyFrame[Any], work: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]], *, keys: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """Return the lazy sum over partitions of the counts that ``work`` returns, by the columns ``keys``."""
+    """Return the lazy sum over partitions of the counts that ``work`` returns, by the columns ``keys``.
+
+    Of the column `HIGHEST`, the maximum.
+    """
     native = table.to_native()
     count, add = partial(_on_pandas, work=work), partial(_add, keys=list(keys))
     counted = native.reduction(count, aggregate=add, combine=add, meta=count(native._meta), split_every=_SUM_EVERY)  # noqa: SLF001 - the documented attribute of the empty table
@@ -39,8 +45,9 @@ def _on_pandas(part: Any, *, work: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[An
 
 def _add(counts: Any, *, keys: list[str]) -> Any:
     frame = nw.from_native(counts, eager_only=True)
-    rest = [name for name in frame.columns if name not in keys]
-    return frame.group_by(*keys).agg(nw.col(*rest).sum()).to_native()
+    rest = [name for name in frame.columns if name not in keys and name != HIGHEST]
+    highest = [nw.col(HIGHEST).max()] if HIGHEST in frame.columns else []
+    return frame.group_by(*keys).agg(nw.col(*rest).sum(), *highest).to_native()
 
 
 def map_partitions(table: nw.LazyFrame[Any], work: Callable[[Any, Any], Any], shared: Any) -> Any:

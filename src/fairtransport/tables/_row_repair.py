@@ -11,9 +11,9 @@ import narwhals as nw
 from fairtransport._columns import say_columns
 from fairtransport.tables._dask_partitions import map_partitions, sum_partitions
 from fairtransport.tables._engines import NumberedTable, choose_code, collect, numbers, rename_all, schema_of
+from fairtransport.tables._entries import node_of
 from fairtransport.tables._group_join import common_kind, join_groups
 from fairtransport.tables.column_roles import Columns, check_columns, open_table
-from fairtransport.tables.table_counts import node_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

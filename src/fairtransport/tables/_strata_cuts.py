@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairtransport.tables._engines import NumberedTable
     from fairtransport.tables.column_roles import Columns
 
-__all__ = ["find_cuts", "range_of"]
+__all__ = ["ColumnQuantiles", "column_quantiles", "find_cuts", "range_of"]
 
 _N_BINS = 4096
 _MAX_PASSES = 6
@@ -59,7 +59,7 @@ def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[
     cuts = {}
     for name, bins in cut.items():
         n_ranges = count_ranges(bins.n_rows, n_groups, n_cut=len(cut), n_others=n_others)
-        cuts[name] = _quantiles(table.frame, table.keys[name], bins, n_ranges)
+        cuts[name] = _quantiles(table.frame, table.keys[name], bins, np.arange(1, n_ranges) / n_ranges)
     return cuts
 
 
@@ -72,6 +72,36 @@ def range_of(values: nw.Expr, points: NDArray[np.float64], kind: nw.dtypes.DType
     if kind.is_float():
         known = known & ~values.is_nan()
     return nw.when(known).then(number)
+
+
+class ColumnQuantiles(NamedTuple):
+    """The lowest and highest finite value of a column, and some of its quantiles, ascending and different."""
+
+    low: float
+    high: float
+    points: NDArray[np.float64]
+
+
+def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.float64]) -> ColumnQuantiles | None:
+    """Return quantiles of the finite values of a column, counted on the engine; None where it has none.
+
+    Parameters
+    ----------
+    table : LazyFrame
+    key : str
+        Name of the column.
+    levels : array of shape (n_levels,)
+        Between 0 and 1, ascending.
+
+    Returns
+    -------
+    ColumnQuantiles or None
+    """
+    bins = _count_values(table, key)
+    if bins is None:
+        return None
+    points = _quantiles(table, key, bins, levels)
+    return ColumnQuantiles(float(bins.lows[0]), float(bins.highs[-1]), points)
 
 
 class _Bins(NamedTuple):
@@ -123,12 +153,12 @@ def _count_between(finite: nw.LazyFrame[Any], low: float, high: float) -> _Bins:
     return _Bins(counts[order].astype(np.int64), lows[order].astype(np.float64), highs[order].astype(np.float64))
 
 
-def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, n_ranges: int) -> NDArray[np.float64]:
+def _quantiles(table: nw.LazyFrame[Any], key: str, bins: _Bins, levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the quantiles between ranges, after counting again within bins that are too coarse."""
     finite = table.select(value=nw.col(key).cast(nw.Float64)).filter(
         (nw.col("value") > float("-inf")) & (nw.col("value") < float("inf"))
     )
-    levels = np.arange(1, n_ranges) / n_ranges
+    n_ranges = levels.size + 1
     for _ in range(_MAX_PASSES):
         places = np.searchsorted(np.cumsum(bins.counts), levels * (bins.n_rows - 1), side="right")
         many = (bins.counts > bins.n_rows / (_FINE * n_ranges)) & (bins.highs > bins.lows)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from fairtransport._columns import say_columns
+from fairtransport._labels import task_of_numbers
 from fairtransport.tables._dask_partitions import count_first_partitions
 from fairtransport.tables._engines import NumberedTable, collect, schema_of
 
@@ -25,7 +26,9 @@ __all__ = [
     "Columns",
     "check_columns",
     "check_group_count",
+    "check_numbers",
     "open_table",
+    "probe_task",
     "refuse_identifiers",
     "suggest_names",
 ]
@@ -142,16 +145,21 @@ def check_columns(schema: Mapping[str, nw.dtypes.DType], columns: Columns) -> No
         if name not in schema:
             raise ValueError(f"The table has no column {name!r}; {suggest_names(name, list(schema))}")
     for name in filter(None, (columns.score, columns.weight)):
-        if not schema[name].is_numeric():
-            kind = type(schema[name]).__name__
-            raise TypeError(
-                f"Column {name!r} contains {kind}, not numbers. If these are numbers as text, cast the column first; "
-                "otherwise name another column."
-            )
+        check_numbers(schema, name)
     for name in filter(None, (*columns.sensitive_features, *columns.strata, columns.label)):
         if schema[name].is_nested():
             kind = type(schema[name]).__name__
             raise TypeError(f"Column {name!r} contains {kind}: lists and structs cannot be compared as groups.")
+
+
+def check_numbers(schema: Mapping[str, nw.dtypes.DType], name: str) -> None:
+    """Raise when a column does not contain numbers."""
+    if not schema[name].is_numeric():
+        kind = type(schema[name]).__name__
+        raise TypeError(
+            f"Column {name!r} contains {kind}, not numbers. If these are numbers as text, cast the column first; "
+            "otherwise name another column."
+        )
 
 
 def suggest_names(name: str, known: list[str]) -> str:
@@ -192,6 +200,35 @@ def refuse_identifiers(
                 check_group_count(n_values, role, chosen, most, at_least=True)
             elif n_values > 2:
                 raise ValueError(f"Column {chosen[0]!r} has at least {n_values} different labels; two are needed.")
+
+
+def probe_task(table: NumberedTable, label: str) -> str:
+    """Return whether the labels in the first rows are classes or real numbers; see `fairtransport._labels.infer_task`.
+
+    Parameters
+    ----------
+    table : NumberedTable
+    label : str
+        Name of the column.
+
+    Returns
+    -------
+    {"classification", "regression"}
+    """
+    key, kind = table.keys[label], table.schema()[label]
+    if not kind.is_numeric():
+        return "classification"
+    frame = table.frame
+    if frame.implementation.is_dask():
+        frame = nw.from_native(frame.to_native().partitions[:1]).lazy()
+    first = _first(frame.select(nw.col(key).cast(nw.Float64)), [key], PROBED)
+    n_values = _count_distinct(first, questions=[[key]])[0]
+    if n_values <= 2:
+        return "classification"
+    value = nw.col(key)
+    fractions = first.filter(value != value.floor()).select(nw.len().alias("rows"))
+    whole = not int(collect(fractions).item() or 0)
+    return task_of_numbers(n_values, whole=whole, source=f"Column {label!r}")
 
 
 def _first(table: nw.LazyFrame[Any], keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 
-from fairtransport._labels import positive_label
-from fairtransport._validation import OTHER_RANGES, check_choice, check_count
+from fairtransport._labels import TASKS, positive_label
+from fairtransport._validation import check_choice, check_count
 from fairtransport.groups import make_groups
-from fairtransport.histograms import DEFAULT_BINS, SLACK, Grid, count_entries
+from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.strata import Strata
-from fairtransport.tables._dask_partitions import sum_partitions
-from fairtransport.tables._engines import choose_code, collect
+from fairtransport.tables._entries import MOST_ENTRIES, Entries, check_entries, count_rows, set_rows_aside, to_array
 from fairtransport.tables._strata_cuts import find_cuts, range_of
-from fairtransport.tables.column_roles import Columns, check_columns, check_group_count, open_table, refuse_identifiers
+from fairtransport.tables.column_roles import (
+    Columns,
+    check_columns,
+    check_group_count,
+    check_numbers,
+    open_table,
+    probe_task,
+    refuse_identifiers,
+)
+from fairtransport.tables.residual_sums import PRODUCTS, ResidualSums, collect_residuals, decile_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,15 +36,10 @@ if TYPE_CHECKING:
     from fairtransport.histograms import GroupHistograms
     from fairtransport.tables._engines import NumberedTable
 
-__all__ = ["TableCounts", "count_table", "node_of"]
+__all__ = ["TableCounts", "count_table"]
 
-#: Largest number of rows that a group-by may return: about a gigabyte.
-MOST_ENTRIES = 1 << 24
 #: Largest number of strata where columns of numbers are cut, as in `fairtransport.strata.make_strata`.
 MOST_STRATA = 1000
-
-# Codes of rows without a node.
-_NO_SCORE, _OUTSIDE, _NO_WEIGHT, _BAD_WEIGHT = -1, -2, -3, -4
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,8 @@ class TableCounts:
         Columns of the strata.
     cuts : dict of str to tuple of float
         Points at which columns of the strata are cut, where ``cut_strata``.
+    residuals : ResidualSums or None
+        Sums of the residuals of real-valued labels.
     """
 
     histograms: GroupHistograms
@@ -66,6 +70,7 @@ class TableCounts:
     weight: str | None = None
     strata_columns: tuple[str, ...] = ()
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    residuals: ResidualSums | None = None
 
     @property
     def rows(self) -> int:
@@ -88,6 +93,10 @@ def count_table(
     missing: str = "set_aside",
     max_groups: int = 200,
     pos_label: Any = None,
+    any_range: bool = False,
+    nodes: Sequence[float] = (),
+    task: str | None = "classification",
+    within_labels: bool = False,
 ) -> TableCounts:
     """Count each group's scores at the nodes of a grid, on the engine that holds the table.
 
@@ -101,7 +110,7 @@ def count_table(
         Columns of the groups; several are crossed.
     label : str, optional
         Column of two labels: 0 and 1, or two others, of which the larger (in the order of text, the later) is the
-        positive one.
+        positive one; or of real numbers, where ``task`` is ``"regression"``.
     strata : str or list of str, optional
         Columns of the strata; a missing value is a stratum of its own.
     cut_strata : bool, default False
@@ -110,7 +119,7 @@ def count_table(
     weight : str, optional
         Column of the rows' weights; 1 when omitted.
     range : pair of float, optional
-        Lowest and highest possible score; [0, 1] when omitted.
+        Lowest and highest possible score; [0, 1] when omitted, unless ``any_range``.
     n_bins : int, default 16384
         Resolution: the error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid.
     grouping : {"crossed", "each"}, default "crossed"
@@ -123,6 +132,14 @@ def count_table(
         smaller.
     pos_label : label, optional
         The positive label, where it is not the larger one.
+    any_range : bool, default False
+        Whether scores outside [0, 1] are counted at nodes of their own where no range is given: see Notes.
+    nodes : sequence of float
+        Thresholds at which the shares of these scores are exact.
+    task : {"classification", "regression"} or None
+        Whether labels are classes or real numbers; None to recognise it from the first rows.
+    within_labels : bool, default False
+        Whether rows are also counted by ranges of real-valued labels, as strata.
 
     Returns
     -------
@@ -133,6 +150,9 @@ def count_table(
     -----
     The engine computes the node of each score and groups by it; the result has one row for each combination of group,
     stratum, label and node that occurs, whatever the number of rows in the table.
+
+    Scores without known bounds take a few more passes over their column: to find quantiles, between which bins are
+    equally spaced. Each bin is represented by the largest score in it.
 
     Examples
     --------
@@ -145,15 +165,25 @@ def count_table(
     >>> counts.set_aside
     {'no score': 1}
     """
-    grid = Grid.over(range, n_bins)
+    known = None if range is None and any_range else Grid.over(range, n_bins)
     columns = Columns.named(
         score=score, sensitive_features=sensitive_features, label=label, strata=strata, weight=weight
     )
     check_choice(grouping, ("crossed", "each"), name="grouping")
     check_choice(missing, ("set_aside", "group"), name="missing")
     check_count(max_groups, name="max_groups")
+    if task is not None:
+        check_choice(task, TASKS, name="task")
     table = open_table(frame)
     check_columns(table.schema(), columns)
+    if label is not None and task is None:
+        task = "classification" if pos_label is not None else probe_task(table, label)
+    is_regression = label is not None and task == "regression"
+    named = columns
+    if label is not None and is_regression:
+        check_numbers(table.schema(), label)
+        strata_of_labels = (label,) if within_labels and label not in columns.strata else ()
+        columns = replace(columns, label=None, strata=(*strata_of_labels, *columns.strata))
     cuts: dict[str, NDArray[np.float64]] = {}
     if cut_strata and columns.strata:
         cuts = find_cuts(table, columns, crossed=grouping == "crossed")
@@ -167,13 +197,14 @@ def count_table(
             _range_key(key) if name in cuts else key for name, key in zip(columns.strata, renamed.strata, strict=True)
         ),
     )
-    entries = _Entries.of(_group(_with_ranges(table, cuts), renamed, grid), columns)
-    _check_scores(entries, columns, grid)
-    kept, set_aside = _set_aside(entries, with_groups=missing == "set_aside")
+    outcome = table.keys[label] if is_regression else None
+    entries, grid = count_rows(_with_ranges(table, cuts), renamed, known, outcome=outcome, n_bins=n_bins, nodes=nodes)
+    check_entries(entries, named, grid)
+    kept, set_aside = set_rows_aside(entries, with_groups=missing == "set_aside")
     groups = _groups(
         kept.keys("g", columns.sensitive_features), "sensitive_features", grouping=grouping, max_groups=max_groups
     )
-    positive = None if label is None else _positive(kept, label, pos_label)
+    positive = None if columns.label is None else _positive(kept, columns.label, pos_label)
 
     def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
@@ -193,7 +224,37 @@ def count_table(
         layers = Strata(cells, tuple(cuts.get(name) for name in columns.strata))
         by_stratum = _Strata(layers, count)
     points = {name: tuple(each.tolist()) for name, each in cuts.items()}
-    return TableCounts(count(), by_stratum, set_aside, weight, columns.strata, points)
+    histograms = count()
+    residuals = None
+    if is_regression:
+        roles = named.renamed(table.keys)
+        residuals = _residuals(table, roles, named, histograms, grouping=grouping, missing=missing)
+    return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals)
+
+
+def _residuals(
+    table: NumberedTable,
+    roles: Columns,
+    columns: Columns,
+    histograms: GroupHistograms,
+    *,
+    grouping: str,
+    missing: str,
+) -> ResidualSums:
+    """Return the sums of residuals of the rows that are counted."""
+    edges = decile_edges(histograms)
+    frame, centre, scale = collect_residuals(table.frame, roles, edges)
+    entries = Entries(frame, *(np.zeros(len(frame), dtype=np.int64),) * 2, None, None)
+    if missing == "set_aside":
+        frame = entries.select(~entries.without("g")).frame
+    keys = {name: frame[f"g{number}"].to_native() for number, name in enumerate(columns.sensitive_features)}
+    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
+
+    def read(prefix: str, number: int) -> NDArray[np.float64]:
+        return np.stack([to_array(frame[f"{prefix}{index}"]) for index in np.arange(number)], axis=1).astype(np.float64)
+
+    deciles = to_array(frame["decile"]).astype(np.int64)
+    return ResidualSums(centre, scale, edges, groups, deciles, read("s", 6), read("p", len(PRODUCTS)))
 
 
 class _Strata(Mapping[str, "GroupHistograms"]):
@@ -213,9 +274,6 @@ class _Strata(Mapping[str, "GroupHistograms"]):
         return len(self._rows)
 
 
-# ------------------------------------------------------------------------------------------------------ the group-by
-
-
 def _range_key(key: str) -> str:
     return f"{key}_range"
 
@@ -230,146 +288,13 @@ def _with_ranges(table: NumberedTable, cuts: Mapping[str, NDArray[np.float64]]) 
     return table.frame.with_columns(**ranges) if ranges else table.frame
 
 
-def node_of(score: nw.Expr, grid: Grid) -> nw.Expr:
-    """Return the node of scores within the range, as in `Grid`; the node of other scores is arbitrary."""
-    within = nw.when((score >= grid.low) & (score <= grid.high)).then(score).otherwise(nw.lit(grid.low))
-    return ((within - grid.low) * grid.scale - SLACK).ceil().cast(nw.Int64)
-
-
-def _group(table: nw.LazyFrame[Any], columns: Columns, grid: Grid) -> nw.DataFrame[Any]:
-    """Run the group-by and collect its result, which is small."""
-    count = partial(_count_nodes, columns=columns, grid=grid)
-    if table.implementation.is_dask():
-        counted = sum_partitions(table.select(*columns), count, keys=[*columns.keys(), "node"])
-    else:
-        counted = count(table)
-    entries = collect(counted.head(MOST_ENTRIES + 1))
-    if len(entries) > MOST_ENTRIES:
-        raise ValueError(
-            f"The group-by has more than {MOST_ENTRIES} combinations of group, stratum, label and bin. Give fewer bins "
-            "(n_bins=), or fewer groups or strata."
-        )
-    return entries
-
-
-def _count_nodes(table: nw.LazyFrame[Any], *, columns: Columns, grid: Grid) -> nw.LazyFrame[Any]:
-    """Group by the keys and the node."""
-    score = nw.col(columns.score).cast(nw.Float64)
-    node = node_of(score, grid)
-    sums = []
-    keys = {key: nw.col(name) for key, name in columns.keys().items()}
-    chosen = dict(keys)
-    if columns.weight is not None:
-        weight = nw.col(columns.weight).cast(nw.Float64)
-        sound = choose_code((weight < 0) | (weight == float("inf")), _BAD_WEIGHT, node)
-        node = choose_code(weight.is_null(), _NO_WEIGHT, choose_code(weight.is_nan(), _NO_WEIGHT, sound))
-        chosen |= {"weights": weight, "squares": weight * weight}
-        sums = [nw.col("weights").sum(), nw.col("squares").sum()]
-    # A comparison with a missing score is missing on some engines, so missing scores are tested last, outermost.
-    outside = choose_code((score < grid.low) | (score > grid.high), _OUTSIDE, node)
-    chosen["node"] = choose_code(score.is_null(), _NO_SCORE, choose_code(score.is_nan(), _NO_SCORE, outside))
-    return table.select(**chosen).group_by(*keys, "node").agg(nw.len().alias("rows"), *sums)
-
-
-# ------------------------------------------------------------------------------------------------------- the result
-
-
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Result of the group-by: the keys, the node, the number of rows and their weights."""
-
-    frame: nw.DataFrame[Any]
-    nodes: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    squares: NDArray[np.float64] | None
-
-    @classmethod
-    def of(cls, frame: nw.DataFrame[Any], columns: Columns) -> _Entries:
-        def read(name: str, kind: Any) -> NDArray[Any]:
-            return _to_array(frame[name]).astype(kind)
-
-        weighted = columns.weight is not None
-        return cls(
-            frame,
-            read("node", np.int64),
-            read("rows", np.int64),
-            read("weights", np.float64) if weighted else None,
-            read("squares", np.float64) if weighted else None,
-        )
-
-    def keys(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
-        return {name: self.frame[f"{prefix}{number}"].to_native() for number, name in enumerate(names)}
-
-    def without(self, start: str) -> NDArray[np.bool_]:
-        """Return which entries have a missing value in a key with this prefix."""
-        missing = np.zeros(self.rows.size, dtype=np.bool_)
-        for name in self.frame.columns:
-            if name.startswith(start):
-                key = self.frame[name]
-                if key.null_count():
-                    missing |= key.is_null().to_numpy().astype(np.bool_)
-                if key.dtype.is_float():
-                    missing |= key.is_nan().fill_null(value=True).to_numpy().astype(np.bool_)
-        return missing
-
-    def select(self, kept: NDArray[np.bool_]) -> _Entries:
-        if kept.all():
-            return self
-        weights, squares = (None if values is None else values[kept] for values in (self.weights, self.squares))
-        return _Entries(self.frame.filter(kept.tolist()), self.nodes[kept], self.rows[kept], weights, squares)
-
-
-def _to_array(column: nw.Series[Any]) -> NDArray[Any]:
-    """Return numbers as an array; for pyarrow by DLPack, since `to_numpy` loads pandas."""
-    if column.implementation.is_pyarrow() and not column.null_count():
-        return np.from_dlpack(column.to_native().combine_chunks())
-    return np.asarray(column.to_numpy())
-
-
-def _check_scores(entries: _Entries, columns: Columns, grid: Grid) -> None:
-    total = int(entries.rows.sum())
-    if not total:
-        raise ValueError("The table has no rows.")
-    n_outside, n_bad = (int(entries.rows[entries.nodes == code].sum()) for code in (_OUTSIDE, _BAD_WEIGHT))
-    if n_outside:
-        raise ValueError(
-            f"Column {columns.score!r} has {n_outside} of {total} values outside [{grid.low:g}, {grid.high:g}]. "
-            f"{OTHER_RANGES}"
-        )
-    if n_bad:
-        raise ValueError(
-            f"Column {columns.weight!r} has {n_bad} of {total} values that are negative or infinite; weights must be "
-            "zero or more."
-        )
-
-
-def _set_aside(entries: _Entries, *, with_groups: bool) -> tuple[_Entries, dict[str, int]]:
-    """Return the entries that can be counted, and the number of the other rows by reason."""
-    reasons = {"no score": entries.nodes == _NO_SCORE, "no weight": entries.nodes == _NO_WEIGHT}
-    if with_groups:
-        reasons["no group"] = entries.without("g")
-    reasons["no label"] = entries.without("label")
-    kept = np.ones(entries.rows.size, dtype=np.bool_)
-    set_aside = {}
-    for reason, affected in reasons.items():
-        n_rows = int(entries.rows[kept & affected].sum())
-        kept &= ~affected
-        if n_rows:
-            set_aside[reason] = n_rows
-    if not kept.any():
-        reasons_text = ", ".join(f"{n_rows} with {reason}" for reason, n_rows in set_aside.items())
-        raise ValueError(f"No row of the table can be counted: {reasons_text}.")
-    return entries.select(kept), set_aside
-
-
 def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) -> Groups:
     groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
     check_group_count(len(groups), role, list(keys), max_groups)
     return groups
 
 
-def _positive(entries: _Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
+def _positive(entries: Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Return which entries have the positive label."""
     by_label = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
     labels = list(by_label.labels)

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.tables.residual_sums import PRODUCTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
-    from fairtransport.histograms import GroupHistograms
+    from fairtransport.tables.residual_sums import ResidualSums
 
-__all__ = ["N_TERMS", "ResidualMoments", "decile_edges", "moments_of_rows", "residual_terms"]
+__all__ = ["N_TERMS", "ResidualMoments", "moments_of_rows", "moments_of_sums"]
 
 #: Number of terms whose means the errors are functions of: 1, r, \|r\|, r**2, d and d**2.
 N_TERMS = 6
-_N_DECILES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +51,12 @@ class ResidualMoments:
     edges: NDArray[np.float64]
 
 
-def residual_terms(
+def _terms(
     y: NDArray[np.float64], scores: NDArray[np.float64], centre: float, scale: float
 ) -> list[NDArray[np.float64]]:
     """Return the six terms of each row; see `ResidualMoments`."""
     residuals, deviations = (y - scores) / scale, (y - centre) / scale
     return [np.ones(y.size), residuals, np.abs(residuals), residuals**2, deviations, deviations**2]
-
-
-def decile_edges(histograms: GroupHistograms) -> NDArray[np.float64]:
-    """Return the distinct scores that divide all rows into ten parts of about equal weight, or fewer."""
-    levels = np.arange(1, _N_DECILES) / _N_DECILES
-    places = np.searchsorted(histograms.cdf_of_everyone, levels * (1 - 1e-12))
-    last = np.flatnonzero(histograms.everyone)[-1]
-    return np.unique(histograms.grid.nodes[places[places < last]])
 
 
 def moments_of_rows(
@@ -78,7 +71,7 @@ def moments_of_rows(
     centre = float(np.average(y, weights=masses))
     scale = float(np.sqrt(np.average((y - centre) ** 2, weights=masses))) or 1.0
     deciles = np.searchsorted(edges, scores)
-    terms = np.array(residual_terms(y, scores, centre, scale))
+    terms = np.array(_terms(y, scores, centre, scale))
     rows: Sequence[NDArray[np.int64]] = [*groups.rows, np.arange(y.size)]
     n_deciles = edges.size + 1
     sums = np.zeros((len(rows), n_deciles, N_TERMS))
@@ -90,3 +83,18 @@ def moments_of_rows(
             sums[group, decile] = part @ mass
             products[group, decile] = (part * mass**2) @ part.T
     return ResidualMoments(centre, scale, sums, products, edges)
+
+
+def moments_of_sums(sums: ResidualSums, groups: Groups) -> ResidualMoments:
+    """Return the sums that an engine computed, by the groups of an audit; rows of no group are left out."""
+    encoded = groups.encode(sums.groups)
+    members = [*encoded.rows, np.unique(np.concatenate(encoded.rows))]
+    n_deciles = sums.edges.size + 1
+    totals = np.zeros((len(members), n_deciles, N_TERMS))
+    products = np.zeros((len(members), n_deciles, N_TERMS, N_TERMS))
+    for group, rows in enumerate(members):
+        np.add.at(totals[group], sums.deciles[rows], sums.sums[rows])
+        for number, (one, other) in enumerate(PRODUCTS):
+            np.add.at(products[group, :, one, other], sums.deciles[rows], sums.products[rows, number])
+            products[group, :, other, one] = products[group, :, one, other]
+    return ResidualMoments(sums.centre, sums.scale, totals, products, sums.edges)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._text import shorten
+from fairtransport._text import score_text, shorten
 from fairtransport.report.displays._axes import (
     THEME,
     font_size,
@@ -52,7 +52,7 @@ class CdfDisplay(HistogramDisplay):
     area_ : matplotlib.collections.PolyCollection
         The shaded area.
     distance_ : float
-        Wasserstein-1 distance of the pair, as a share of the range of scores.
+        Wasserstein-1 distance of the pair, as a share of the range of scores, or in units of scores without bounds.
 
     See Also
     --------
@@ -92,6 +92,8 @@ class CdfDisplay(HistogramDisplay):
         ax, histograms, grid = self.ax_, self.histograms, self.histograms.grid
         one, other = self._pair_indices(self.pair)
         self.distance_ = float(np.abs(histograms.cdf[one] - histograms.cdf[other])[:-1].sum() / grid.n_bins)
+        if self.in_units:
+            self.distance_ *= grid.high - grid.low
         # A subset of the nodes, at which the functions are exact.
         nodes = np.unique(np.linspace(0, grid.n_bins, min(grid.n_nodes, _MAX_POINTS + 1)).round().astype(np.int64))
         points, cdf = grid.nodes[nodes], histograms.cdf[:, nodes]
@@ -103,9 +105,9 @@ class CdfDisplay(HistogramDisplay):
         ax.set(xlim=(grid.low, grid.high), ylim=(0, 1))
         set_tick_count(ax)
         percent_axis(ax)
-        label_axes(ax, xlabel="Score", ylabel="Share at or below")
+        label_axes(ax, xlabel=self.score_title, ylabel="Share at or below")
         self._label_area(one, other)
-        legend_above(ax, drawn.entries, [(self.area_, f"Distance {self.distance_:.3f}")], grow=new_figure)
+        legend_above(ax, drawn.entries, [(self.area_, f"Distance {score_text(self.distance_)}")], grow=new_figure)
 
     def _label_area(self, one: int, other: int) -> None:
         """Name the two groups in the corner that distribution functions leave free."""

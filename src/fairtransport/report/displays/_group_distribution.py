@@ -97,7 +97,7 @@ class GroupDistributionDisplay(HistogramDisplay):
         self._set_limits()
         set_tick_count(ax)
         width = (histograms.grid.high - histograms.grid.low) / self.n_bins
-        label_axes(ax, xlabel="Score", ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
+        label_axes(ax, xlabel=self.score_title, ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
         target = [] if self.target_ is None else [(self.target_, "Target")]
         legend_above(ax, drawn.entries, target, grow=new_figure)
 

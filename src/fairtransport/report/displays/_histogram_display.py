@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from fairtransport._sklearn.group_awareness import score_with_groups
+from fairtransport._validation import check_vector
 from fairtransport.histograms import GroupHistograms, count_scores
+from fairtransport.report._shown_scores import score_title, shown_histograms
 from fairtransport.report.displays._base import Display
 
 if TYPE_CHECKING:
@@ -63,6 +65,9 @@ class HistogramDisplay(ScoreDisplay):
         Groups with fewer rows are marked: they have too few to be judged.
     """
 
+    score_title: str = "Score"
+    in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
+
     def __init__(self, histograms: GroupHistograms, *, min_judged_rows: int = 30) -> None:
         self.histograms = histograms
         self.min_judged_rows = min_judged_rows
@@ -89,7 +94,11 @@ class HistogramDisplay(ScoreDisplay):
         -------
         Display
         """
-        return cls(audit.histograms, min_judged_rows=audit.settings.min_judged_rows, **options).plot(ax)
+        shown = shown_histograms(audit.histograms)
+        display = cls(shown, min_judged_rows=audit.settings.min_judged_rows, **options)
+        display.score_title = score_title(audit)
+        display.in_units = not audit.settings.bounded
+        return display.plot(ax)
 
     @classmethod
     def from_predictions(
@@ -107,13 +116,13 @@ class HistogramDisplay(ScoreDisplay):
         Parameters
         ----------
         scores : array-like of shape (n_samples,)
-            Scores of the rows, within [0, 1] or within ``range``.
+            Scores of the rows: probabilities, or any other real numbers.
         sensitive_features : column, table or Groups
             Sensitive features of the rows; several columns are crossed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
         range : pair of float, default=None
-            Lowest and highest possible score; if None, 0 and 1.
+            Lowest and highest possible score; if None, 0 and 1, or those of the scores if they lie outside.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; if None, a new figure is created.
         **options
@@ -123,10 +132,17 @@ class HistogramDisplay(ScoreDisplay):
         -------
         Display
         """
+        values = check_vector(scores, name="scores")
+        in_units = range is None and bool(values.min() < 0 or values.max() > 1)
+        shown_range = (float(values.min()), float(values.max())) if in_units else range
+        if in_units and shown_range is not None and shown_range[0] == shown_range[1]:
+            shown_range = (shown_range[0] - 1.0, shown_range[1])
         histograms = count_scores(
-            scores, sensitive_features=sensitive_features, sample_weight=sample_weight, range=range
+            values, sensitive_features=sensitive_features, sample_weight=sample_weight, range=shown_range
         )
-        return cls(histograms.filled(), **options).plot(ax)
+        display = cls(histograms.filled(), **options)
+        display.in_units = in_units
+        return display.plot(ax)
 
     def _pair_indices(self, pair: tuple[Any, Any] | None) -> tuple[int, int]:
         """Return the indices of two groups; by default of the two farthest apart among those that are judged."""

@@ -74,6 +74,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
     [[0.0, 20.0, 60.0], [20.0, 0.0, 40.0], [60.0, 40.0, 0.0]]
     """
 
+    title: str = "Distance, percentage points"
     image_: Any
     indices_: NDArray[np.int64]
     texts_: list[Any]
@@ -95,7 +96,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, most: int | None = MOST_NAMED, ax: Any = None) -> Self:
-        """Draw the distances of an audit.
+        """Draw the distances of an audit; those between ranks, where scores have no known bounds.
 
         Parameters
         ----------
@@ -112,7 +113,11 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         """
         names = [group.name for group in audit.groups]
         judged = [group.judged for group in audit.groups]
-        return cls(audit.distances, names, counts=audit.histograms.group_rows, judged=judged, most=most).plot(ax)
+        distances = audit.distances if audit.rank_distances is None else audit.rank_distances
+        display = cls(distances, names, counts=audit.histograms.group_rows, judged=judged, most=most)
+        if audit.rank_distances is not None:
+            display.title = "Distance between ranks, percentage points"
+        return display.plot(ax)
 
     @classmethod
     def from_predictions(
@@ -168,7 +173,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         self.texts_ = self._write_numbers(points) if cell_width >= _NUMBER_WIDTH * size / 9.0 else []
         if not self.texts_:
             bar = self.figure_.colorbar(self.image_, ax=ax, shrink=0.8)
-            bar.set_label("Distance, percentage points", fontsize=size)
+            bar.set_label(self.title, fontsize=size)
             bar.ax.tick_params(labelsize=size - 0.5)
             bar.outline.set_visible(False)
 
@@ -176,7 +181,7 @@ class PairwiseDisparityDisplay(ScoreDisplay):
         """Write names with numbers on the left, and the numbers below."""
         ax, n_shown = self.ax_, self.indices_.size
         left_out = np.asarray(self.counts).size - n_shown
-        xlabel = f"{left_out:,} smaller groups left out" if left_out else "Distance, percentage points"
+        xlabel = f"{left_out:,} smaller groups left out" if left_out else self.title
         label_axes(ax, xlabel=xlabel, ylabel="", grid=False)
         judged = np.asarray(self.judged)
         max_chars = 14 if is_narrow(ax) else 26

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from fairtransport.report.displays._axes import THEME, label_axes, legend_above, percent_axis, set_tick_count
 from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
@@ -94,8 +92,7 @@ class SeparationDisplay(Display):
     def _draw(self, *, new_figure: bool) -> None:
         outer, audit = self.ax_, self.audit
         outer.set_axis_off()
-        grid = audit.histograms.grid
-        points = grid.from_unit(np.linspace(0, 1, _N_POINTS))
+        points = audit.display_points(_N_POINTS)
         curves = audit.error_curves(points)
         judged = [group.judged for group in audit.groups]
         self.axes_, self.lines_ = {}, {}
@@ -104,7 +101,7 @@ class SeparationDisplay(Display):
             drawn = GroupLines(audit.histograms.groups, audit.histograms.group_rows, judged)
             for values in curves[rate]:
                 drawn.draw(panel, points, 1 - values)
-            panel.set(xlim=(grid.low, grid.high), ylim=(0, 1))
+            panel.set(xlim=(points[0], points[-1]), ylim=(0, 1))
             set_tick_count(panel)
             percent_axis(panel)
             label_axes(panel, xlabel="Score", ylabel="" if label else "Share at or below")

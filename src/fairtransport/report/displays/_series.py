@@ -146,15 +146,14 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
     outside = {point.value for point in series.points if point.outside}
     handles = None
     for ax, (value, audit) in zip(axes.flat, audits, strict=False):
-        grid = audit.histograms.grid
-        points = grid.from_unit(np.linspace(0, 1, _POINTS))
+        points = audit.display_points(_POINTS)
         curves = np.full((len(everyone), _POINTS), np.nan)
         curves[[order[label] for label in audit.histograms.groups.labels]] = audit.cdf(points)
         lines = GroupLines(everyone, series.overall.histograms.group_rows)
         for curve in curves:
             lines.draw(ax, points, curve)
         handles = handles or lines.entries(30)
-        ax.set(xlim=(grid.low, grid.high), ylim=(0, 1))
+        ax.set(xlim=(points[0], points[-1]), ylim=(0, 1))
         mark = " (outside the limits)" if value in outside else ""
         title = ax.set_title(
             shorten(one_line(value), 26) + mark, fontsize=font_size(ax) + 0.5, color=_OUTSIDE if mark else THEME.ink

@@ -10,6 +10,7 @@ from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._validation import check_length, check_real, check_scores
 from fairtransport.groups import Groups, make_groups
 from fairtransport.report._reduced_histograms import reduce_histograms
+from fairtransport.report._shown_scores import shown_histograms
 from fairtransport.report.displays._axes import THEME, label_axes, legend_above, set_tick_count
 from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
@@ -193,8 +194,9 @@ class TransportMapDisplay(Display):
         Display
         """
         share = check_real(amount, name="amount", most=1.0)
-        min_group_size, grid = audit.settings.small_groups.min_group_size, audit.histograms.grid
-        reduced = reduce_histograms(audit.histograms, repair_target=target, min_group_size=min_group_size)
+        min_group_size, shown = audit.settings.small_groups.min_group_size, shown_histograms(audit.histograms)
+        grid = shown.grid
+        reduced = reduce_histograms(shown, repair_target=target, min_group_size=min_group_size)
         curves = []
         for group in reduced.groups:
             if group.images is None:

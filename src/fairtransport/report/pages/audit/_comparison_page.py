@@ -63,7 +63,8 @@ def collect_audit_comparison_page(
     dict
         Values of the template.
     """
-    what_ifs = [WhatIf.of(audit, repair_target=None) for audit in (comparison.before, comparison.after)]
+    before, after = comparison.before, comparison.after
+    what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
     indices = [range(len(comparison.positions)), comparison.positions]
     tables = collect_comparison_tables(comparison)
     names = [shorten(name, 24) for name in comparison.names]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairtransport._text import one_line, percent, shorten, three_digits
+from fairtransport.auditing.units import distance_text, threshold_heading
 from fairtransport.report.pages.audit._table import METRIC_NAMES, Cell, Row, Table
-from fairtransport.report.pages.audit._tables import farthest_pairs
+from fairtransport.report.pages.audit._tables import farthest_pairs, pair_distances
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fairtransport.auditing import AuditComparison, Change
 
 __all__ = ["collect_comparison_tables"]
@@ -29,7 +33,8 @@ def collect_comparison_tables(comparison: AuditComparison) -> list[Table]:
         caption = (
             f"Lowest over highest rate: {ratios}. Groups are judged one by one; a few may seem to change by chance."
         )
-        title = f"Selected above {threshold.threshold:g}"
+        summary = next(at for at in comparison.before.thresholds if at.threshold == threshold.threshold)
+        title = f"Selected {threshold_heading(comparison.before, summary)}"
         tables.append(Table(f"selected-{number + 1}", title, caption, ("Group", *columns), rows, frozenset({4})))
     tables.append(_pair_table(comparison, names))
     return tables
@@ -39,7 +44,9 @@ def _change_table(comparison: AuditComparison, columns: tuple[str, ...]) -> Tabl
     rows = []
     for metric, change in comparison.changes.items():
         name, description = METRIC_NAMES[metric]
-        rows.append(Row(name, _change_cells(change, percents=metric == "error_rate"), note=description))
+        text = partial(distance_text, comparison.before, metric=metric)
+        cells = _change_cells(change, percents=metric == "error_rate", text=text)
+        rows.append(Row(name, cells, note=description))
     if comparison.auc is not None:
         note = "Probability that a positive row scores above a negative one."
         rows.append(Row("Area under the ROC curve", _change_cells(comparison.auc), note=note))
@@ -53,7 +60,7 @@ def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
     before, after = comparison.before, comparison.after
     rows = []
     for one, other, distance in farthest_pairs(before):
-        later = float(after.distances[comparison.positions[one], comparison.positions[other]])
+        later = float(pair_distances(after)[comparison.positions[one], comparison.positions[other]])
         partner = before.groups[other].name
         cells = (
             Cell(shorten(partner, 60), one_line(partner)),
@@ -70,12 +77,15 @@ def _pair_table(comparison: AuditComparison, names: tuple[str, ...]) -> Table:
     )
 
 
-def _change_cells(change: Change, *, percents: bool = False) -> tuple[Cell, ...]:
+def _change_cells(
+    change: Change, *, percents: bool = False, text: Callable[[float], str] = three_digits
+) -> tuple[Cell, ...]:
     def show(value: float) -> str:
-        return percent(value) if percents else three_digits(value)
+        return percent(value) if percents else text(value)
 
     def signed(value: float) -> str:
-        return (f"{100 * value:+.1f}" if percents else f"{value:+.3f}").replace("-", "\N{MINUS SIGN}")
+        shown = f"{100 * value:.1f}" if percents else text(value)
+        return f"{'' if shown.startswith('-') else '+'}{shown}".replace("-", "\N{MINUS SIGN}")
 
     unit = " points" if percents else ""
     beyond_noise = "yes" if change.beyond_noise else "no"

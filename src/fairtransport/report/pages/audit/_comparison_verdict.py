@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairtransport._text import isolated
-from fairtransport.report.pages.audit._verdict import PAIRS
+from fairtransport.auditing.units import threshold_heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,8 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     The groups are closer together: averaged over all thresholds, the shares of two groups above the threshold lie 32.8
     percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35... to -29...), beyond noise.
     """
-    change = comparison.changes[PAIRS]
+    settings = comparison.before.settings
+    change = comparison.changes[settings.pairs_metric]
     status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
     opening = {
         "smaller": "The groups are closer together",
@@ -71,8 +72,9 @@ def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
     one, other = (isolated(name, 24) for name in comparison.names)
     points = 100 / comparison.before.verdict.n_pairs
     mean = " on average" if comparison.before.verdict.n_pairs > 1 else ""
+    over = "all thresholds" if settings.bounded else "all shares of people selected"
     sentence = (
-        f"{opening}: averaged over all thresholds, the shares of two groups above the threshold lie "
+        f"{opening}: averaged over {over}, the shares of two groups above the threshold lie "
         f"{points * change.before:.1f} percentage points apart{mean} in {one} and {points * change.after:.1f} in "
         f"{other}, a change of {_signed(points * change.value)} ({_interval(comparison, change, points)}), "
         f"{_noise(change)}."
@@ -89,9 +91,8 @@ def _points(comparison: AuditComparison) -> Iterator[str]:
         )
     for threshold in comparison.thresholds[:1]:
         ratios = [f"{ratio:.2f}" if ratio is not None else "none" for ratio in threshold.ratios]
-        yield (
-            f"Lowest over highest rate above {threshold.threshold:g}: {ratios[0]} and {ratios[1]}; four fifths is 0.80."
-        )
+        where = threshold_heading(comparison.before, comparison.before.thresholds[0])
+        yield f"Lowest over highest rate, {where}: {ratios[0]} and {ratios[1]}; four fifths is 0.80."
 
 
 def _noise(change: Change) -> str:

@@ -41,7 +41,7 @@ class DistanceMatrix:
 
 
 def collect_distance_matrix(audit: Audit) -> DistanceMatrix:
-    """Return the distances between the largest groups, at most twelve.
+    """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ def collect_distance_matrix(audit: Audit) -> DistanceMatrix:
     """
     rows = audit.histograms.group_rows
     indices = np.sort(np.argsort(-rows, kind="stable")[:MOST_NAMED])
-    distances = audit.distances[np.ix_(indices, indices)]
+    whole = audit.distances if audit.rank_distances is None else audit.rank_distances
+    distances = whole[np.ix_(indices, indices)]
     levels = np.searchsorted(LEVELS, distances, side="right")
     return DistanceMatrix(
         tuple(indices.tolist()),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtransport._text import one_line, percent, shorten
 from fairtransport.auditing.decisions import RATES
+from fairtransport.auditing.units import cut_text
 from fairtransport.report._what_if import ERROR_RATES
 from fairtransport.report.pages.audit._table import EMPTY_CELL, Cell, Row, Table
 
@@ -110,7 +111,7 @@ def _reference_table(audit: Audit) -> Table:
     reference = shorten(first.reference, 40)
     return Table(
         key="errors-reference",
-        title=f"Errors above {first.threshold:g} compared with {reference}",
+        title=f"Errors above {cut_text(audit, first.threshold)} compared with {reference}",
         caption=f"Each group's rate minus that of {reference}, in percentage points. The CSV file has all rates, their "
         "differences and their ratios at all thresholds of the audit.",
         columns=("Group", *heads),
@@ -149,8 +150,8 @@ def _gap_table(audit: Audit) -> Table:
         key="errors-largest",
         title="Largest differences of errors",
         caption="The largest difference between two groups, among those with enough rows for the rate, in percentage "
-        f"points above {first.threshold:g} unless said otherwise. “Corrected” is the value without the upward bias of "
-        "the largest of several differences, which the interval takes into account as well.",
+        f"points above {cut_text(audit, first.threshold)} unless said otherwise. “Corrected” is the value without the "
+        "upward bias of the largest of several differences, which the interval takes into account as well.",
         columns=(
             "Rate",
             "Difference",

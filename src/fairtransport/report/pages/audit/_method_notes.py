@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairtransport._text import one_line
+from fairtransport._text import number_text, one_line, score_text
+from fairtransport.histograms import display_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]
     list of (name, text)
     """
     settings = audit.settings
-    low, high = settings.range
     intervals = (
         f"{settings.confidence:.0%}; for disparities from {settings.n_bootstrap:,} bootstrap replicates, corrected for "
         "the upward bias of small groups; for shares by Wilson's method; for ratios by Donner and Zou's; for areas "
@@ -40,7 +40,7 @@ def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]
         ("Rows", f"{audit.rows:,}{', weighted' if settings.weighted else ''}"),
         ("Set aside", _set_aside(audit)),
         ("Groups", f"{len(audit.groups)} of {', '.join(map(one_line, settings.columns))}"),
-        ("Range of scores", f"{low:g} to {high:g}; distances are shares of it"),
+        ("Range of scores", _range(audit)),
         ("Target", one_line(settings.target)),
         ("Resolution", _resolution(audit)),
         ("Intervals", intervals),
@@ -66,10 +66,24 @@ def _set_aside(audit: Audit) -> str:
     return "; ".join([*reasons, *audit.settings.small_groups.sentences()]) or "no rows"
 
 
+def _range(audit: Audit) -> str:
+    grid = audit.histograms.grid
+    if audit.settings.bounded:
+        return f"{grid.low:g} to {grid.high:g}; distances are shares of it"
+    low, high = display_range(audit.histograms)
+    text = f"{number_text(grid.low)} to {number_text(grid.high)}, as observed; groups are compared by ranks"
+    if (low, high) == (grid.low, grid.high):
+        return text
+    return f"{text}. Charts show {number_text(low)} to {number_text(high)}, others at the ends"
+
+
 def _resolution(audit: Audit) -> str:
     settings = audit.settings
     if settings.exact:
         return "The numbers in the tables are exact: they were computed from the rows"
+    if not settings.bounded:
+        error = score_text(audit.readings["strong_pairwise_disparity"].resolution)
+        return f"Scores were counted in {settings.n_bins:,} bins; the sum of distances is exact to {error}"
     return (
         f"Scores were counted in {settings.n_bins:,} bins; each distance is exact to {1 / settings.n_bins:.1g}, shares "
         "are exact for thresholds on the edges of bins"

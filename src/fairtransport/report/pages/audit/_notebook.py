@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from fairtransport._text import percent, shorten
+from fairtransport._text import percent, score_text, shorten, three_digits
 from fairtransport.auditing.errors.summary import errors_sentence
+from fairtransport.auditing.units import threshold_heading
 from fairtransport.report.pages.audit._script_data import audit_styles
 from fairtransport.report.style.colors import MOST_NAMED
 
@@ -39,7 +40,8 @@ def render_notebook_cell(audit: Audit) -> str:
     (False, True)
     """
     first = audit.thresholds[0]
-    heads = ["Group", "Rows", "Mean", "Median", f"Above {first.threshold:g}"]
+    heads = ["Group", "Rows", "Mean", "Median", threshold_heading(audit, first).capitalize()]
+    score = three_digits if audit.settings.bounded else score_text
     if first.errors is not None:
         heads.append("Wrong")
     rows = _row(heads, "th")
@@ -55,8 +57,8 @@ def render_notebook_cell(audit: Audit) -> str:
         cells = [
             f"{line}<bdi>{escape(shorten(group.name, 60))}</bdi>{few}",
             f"{group.rows:,}",
-            f"{group.mean:.3f}",
-            f"{group.quantiles[2]:.3f}",
+            score(group.mean),
+            score(group.quantiles[2]),
             percent(first.rates[index].value),
         ]
         if first.errors is not None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairtransport import __version__
 from fairtransport._text import count_word, one_line, shorten
+from fairtransport.auditing.units import scores_word
+from fairtransport.report._shown_scores import score_title
 from fairtransport.report._what_if import ERROR_RATES, WhatIf
 from fairtransport.report.pages.audit._calibration_section import (
     collect_calibration_sheets,
@@ -86,6 +88,7 @@ def collect_audit_page(
         Values of the template.
     """
     what_if = WhatIf.of(audit, repair_target=repair_target)
+    shown = what_if.audit  # the same figures, with equally spaced nodes
     tables, error_tables, calibration_tables = (
         collect(audit) for collect in (collect_tables, collect_error_tables, collect_calibration_tables)
     )
@@ -97,10 +100,11 @@ def collect_audit_page(
     indices = range(len(audit.groups))
     columns = ", ".join(one_line(column) for column in audit.settings.columns)
     heading = audit.provenance.title if title is None else title
+    default = shorten(f"{scores_word(audit).capitalize()} by {columns}", 80)
     script_data = collect_script_data([what_if], names=[""], indices=[indices])
     return {
         **collect_common([what_if], written),
-        "title": one_line(heading) if heading is not None else shorten(f"Scores by {columns}", 80),
+        "title": one_line(heading) if heading is not None else default,
         "verdict": audit.verdict,
         "points": verdict_points(audit, what_if),
         "cards": collect_cards(audit),
@@ -109,7 +113,7 @@ def collect_audit_page(
         "threshold_rows": collect_threshold_rows([what_if], [indices]),
         "error_rows": collect_error_rows(what_if),
         "error_tables": error_tables,
-        "outcomes": collect_outcomes(audit),
+        "outcomes": collect_outcomes(shown),
         "panels": collect_panels(audit),
         "calibration_tables": calibration_tables,
         "repairable": what_if.reduced.can_repair,
@@ -171,7 +175,10 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "many": len(first.groups) > MOST_NAMED,
         "most_named": MOST_NAMED,
         "labelled": all(what_if.reduced.has_labels for what_if in what_ifs),
-        "threshold": f"{first.thresholds[0].threshold:g}",
+        "threshold": f"{first.thresholds[0].threshold:{'g' if first.settings.bounded else '.10g'}}",
+        "score_title": score_title(first),
+        "averaged": "all thresholds" if first.settings.bounded else "all shares of people selected",
+        "ranks": not first.settings.bounded,
         "low": low,
         "high": high,
         "confidence": f"{first.settings.confidence:.0%}",

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from fairtransport._text import one_line
 from fairtransport.auditing.proportions import critical_values
+from fairtransport.report._shown_scores import score_title
 from fairtransport.report.style.colors import GroupStyle, group_styles
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def collect_script_data(
     Returns
     -------
     dict
-        ``range``, ``threshold`` (the initial one), ``confidence`` and ``z`` of intervals, ``favourable``,
+        ``range``, ``ranks`` (whether distances are those of ranks), ``scoreTitle``, ``threshold`` (the initial one),
+        ``confidence`` and ``z`` of intervals, ``favourable``,
         ``minJudgedRows``, ``labelled``, ``groups``
         (name, colour, dashes) and ``audits``: bins, sum of the distances of all pairs, and for each group its rows,
         whether it is judged, the nodes with rows (``at``, as differences), their weights by label (``masses``) and
@@ -52,6 +54,8 @@ def collect_script_data(
     settings = first.settings
     return {
         "range": list(settings.range),
+        "ranks": not settings.bounded,
+        "scoreTitle": score_title(first),
         "threshold": first.thresholds[0].threshold,
         "confidence": f"{settings.confidence:.0%}",
         "favourable": settings.favourable,
@@ -78,7 +82,7 @@ def _audit_data(what_if: WhatIf, name: str, indices: Sequence[int]) -> dict[str,
         "name": one_line(name),
         "bins": reduced.n_bins,
         "fullBins": reduced.full_bins,
-        "disparity": audit.metrics["strong_pairwise_disparity"],
+        "disparity": audit.metrics[audit.settings.pairs_metric],
         "groups": [
             {
                 "rows": audit.groups[index].rows,

@@ -21,6 +21,14 @@ METRIC_NAMES = {
     "wasserstein_disparity": ("To the target", "Sum of the distances from each group's scores to the target."),
     "strong_demographic_disparity": ("To everyone", "Sum of the distances from each group's scores to everyone's."),
     "strong_pairwise_disparity": ("Between all pairs", "Sum of the distances between the scores of every two groups."),
+    "rank_disparity": (
+        "Between ranks",
+        "Sum over pairs of the difference between two groups' selection rates, over all shares of people selected.",
+    ),
+    "kolmogorov_smirnov_disparity": (
+        "Largest difference",
+        "Between two groups' shares above any threshold (Kolmogorov-Smirnov).",
+    ),
 }
 """Name of each metric in a few words, and its description."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
 from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS
+from fairtransport.auditing.units import cut_text, distance_text, scores_word, threshold_heading
 from fairtransport.auditing.verdict import among_whom, four_fifths_text
+from fairtransport.report.pages.audit._residual_tables import collect_residual_tables
 from fairtransport.report.pages.audit._table import (
     EMPTY_CELL,
     METRIC_NAMES,
@@ -20,31 +23,38 @@ from fairtransport.report.pages.audit._table import (
     interval_cell,
     number_cell,
 )
-from fairtransport.report.pages.audit._verdict import PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from fairtransport.auditing import Audit, Reading
 
-__all__ = ["collect_sheets", "collect_tables", "farthest_pairs"]
+__all__ = ["collect_sheets", "collect_tables", "farthest_pairs", "pair_distances"]
 
 _MAX_PAIRS = 15
 
 
 def collect_tables(audit: Audit) -> list[Table]:
     """Return the tables of an audit: metrics, groups, thresholds, their rates, farthest pairs, and strata."""
-    caption = (
+    meaning = (
         "A distance is the difference between two groups' shares above a threshold, averaged over all thresholds. "
-        "“Corrected” is the value without the upward bias of small groups, “by chance” the value with groups assigned "
-        "at random, p the share of random assignments that reach the value. “Within” is a bound that holds for any "
-        "distribution."
+        if audit.settings.bounded
+        else f"Distances are in units of the {scores_word(audit, plural=False)}; that between ranks is the difference "
+        "between two groups' shares among those selected, averaged over all shares of people selected. "
+    )
+    caption = (
+        f"{meaning}“Corrected” is the value without the upward bias of small groups, “by chance” the value with groups "
+        "assigned at random, p the share of random assignments that reach the value. “Within” is a bound that holds "
+        "for any distribution."
     )
     tables = [
         _metric_table(audit, audit.readings, key="figures", title="The metrics", caption=caption),
         _group_table(audit),
         _threshold_table(audit),
     ]
+    tables += collect_residual_tables(audit)
     if (rates := _rate_table(audit)).rows:
         tables.append(rates)
     if len(audit.groups) > 2:
@@ -86,9 +96,14 @@ def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int,
     judged = np.flatnonzero(enough) if enough.sum() >= 2 else np.arange(enough.size)
     rows, columns = np.triu_indices(judged.size, 1)
     rows, columns = judged[rows], judged[columns]
-    distances = audit.distances[rows, columns]
+    distances = pair_distances(audit)[rows, columns]
     order = np.argsort(-distances, kind="stable")[:most]
     return [(int(rows[k]), int(columns[k]), float(distances[k])) for k in order]
+
+
+def pair_distances(audit: Audit) -> NDArray[np.float64]:
+    """Return the distances between every two groups as shares: of scores, or of ranks where they have no bounds."""
+    return audit.distances if audit.rank_distances is None else audit.rank_distances
 
 
 def _metric_table(audit: Audit, readings: Mapping[str, Reading], *, key: str, title: str, caption: str) -> Table:
@@ -98,21 +113,22 @@ def _metric_table(audit: Audit, readings: Mapping[str, Reading], *, key: str, ti
         title=title,
         caption=caption,
         columns=("Metric", "Value", interval, "Corrected", "By chance", "p", "Within"),
-        rows=tuple(_metric_row(name, reading) for name, reading in readings.items()),
+        rows=tuple(_metric_row(audit, name, reading) for name, reading in readings.items()),
         wide=frozenset({3, 4, 6}),
     )
 
 
-def _metric_row(metric: str, reading: Reading) -> Row:
+def _metric_row(audit: Audit, metric: str, reading: Reading) -> Row:
     name, description = METRIC_NAMES[metric]
-    show = percent if metric == "error_rate" else three_digits
+    distance = partial(distance_text, audit, metric=metric)
+    show = percent if metric == "error_rate" else distance
     return Row(
         name,
         (
             Cell(show(reading.value), reading.value),
             interval_cell(reading.low, reading.high, show),
-            number_cell(None if reading.floor is None else reading.corrected, three_digits),
-            number_cell(reading.floor, three_digits),
+            number_cell(None if reading.floor is None else reading.corrected, distance),
+            number_cell(reading.floor, distance),
             number_cell(reading.p_value, _p_value_text),
             number_cell(reading.margin if np.isfinite(reading.margin) else None, lambda value: f"± {show(value)}"),
         ),
@@ -130,18 +146,18 @@ def _group_table(audit: Audit) -> Table:
     for index, group in enumerate(audit.groups):
         cells = [Cell(f"{group.rows:,}", group.rows), Cell(score_text(group.mean), group.mean)]
         cells += [Cell(score_text(value), value) for value in group.quantiles]
-        cells.append(Cell(three_digits(group.distance_to_everyone), group.distance_to_everyone))
+        cells.append(Cell(distance_text(audit, group.distance_to_everyone), group.distance_to_everyone))
         if labelled:
             cells += [estimate_cell(group.error, percent), estimate_cell(group.auc, _ratio_text)]
         rows.append(Row(group.name, tuple(cells), index))
-    first = audit.thresholds[0].threshold
+    first, word = cut_text(audit, audit.thresholds[0].threshold), scores_word(audit)
     labels = (
-        f" “Wrong” is the share on the wrong side of {first:g}, AUC the area under the ROC curve." if labelled else ""
+        f" “Wrong” is the share on the wrong side of {first}, AUC the area under the ROC curve." if labelled else ""
     )
     return Table(
         key="groups",
         title="The groups",
-        caption=f"Scores by group: mean, quantiles, and the distance from everyone's scores.{labels}",
+        caption=f"{word.capitalize()} by group: mean, quantiles, and the distance from everyone's {word}.{labels}",
         columns=tuple(columns),
         rows=tuple(rows),
         wide=frozenset({3, 4, 6, 7, 8}),
@@ -169,7 +185,8 @@ def _threshold_table(audit: Audit) -> Table:
             interval_cell(ratio.low, ratio.high, _ratio_text) if defined else EMPTY_CELL,
             Cell(four_fifths_text(summary).capitalize(), four_fifths_text(summary)),
         )
-        rows.append(Row(f"{summary.threshold:g}", cells))
+        note = "" if summary.top_share is None else threshold_heading(audit, summary)
+        rows.append(Row(cut_text(audit, summary.threshold), cells, note=note))
     return Table(
         key="thresholds",
         title="At the thresholds of the audit",
@@ -197,7 +214,7 @@ def _rate_table(audit: Audit) -> Table:
     for comparison in compare_rates(audit):
         points = [100 * getattr(comparison.difference, name) for name in ("value", "low", "high")]
         cells = (
-            Cell(f"{comparison.threshold:g}", comparison.threshold),
+            Cell(cut_text(audit, comparison.threshold), comparison.threshold),
             Cell(percent(comparison.rate.value), comparison.rate.value),
             Cell(_ratio_text(comparison.ratio.value), comparison.ratio.value),
             Cell("met" if comparison.four_fifths else "not met", comparison.four_fifths),
@@ -227,31 +244,35 @@ def _pair_table(audit: Audit) -> Table:
     for one, other, distance in farthest_pairs(audit):
         pair = audit.pair(audit.histograms.groups.labels[one], audit.histograms.groups.labels[other])
         between = f"{score_text(pair.most_between[0])} to {score_text(pair.most_between[1])}"
-        cells = (
+        cells = [
             Cell(shorten(pair.higher, 60), one_line(pair.higher)),
             Cell(three_digits(distance), distance),
             Cell(between, between),
-        )
-        rows.append(Row(pair.lower, cells, one if audit.groups[one].name == pair.lower else other))
+        ]
+        if pair.score_distance is not None:
+            cells.insert(2, Cell(score_text(pair.score_distance), pair.score_distance))
+        rows.append(Row(pair.lower, tuple(cells), one if audit.groups[one].name == pair.lower else other))
     return Table(
         key="pairs",
         title="Farthest apart",
         caption="The group with the lower scores comes first. Half of the distance lies between the scores named last.",
-        columns=("Lower", "Higher", "Distance", "Half of it between"),
+        columns=("Lower", "Higher", "Distance", "Half of it between")
+        if audit.settings.bounded
+        else ("Lower", "Higher", "Between ranks", f"Between {scores_word(audit)}", "Half of it between"),
         rows=tuple(rows),
-        wide=frozenset({3}),
+        wide=frozenset({3 if audit.settings.bounded else 4}),
     )
 
 
 def _stratum_table(audit: Audit) -> Table:
-    rows = []
+    rows, pairs = [], audit.settings.pairs_metric
     for stratum in audit.strata:
         cells = (
             Cell(f"{stratum.rows:,}", stratum.rows),
             Cell(str(stratum.n_groups), stratum.n_groups),
-            number_cell(stratum.metrics.get(PAIRS), three_digits),
-            number_cell(stratum.floors.get(PAIRS), three_digits),
-            number_cell(stratum.p_values.get(PAIRS), _p_value_text),
+            number_cell(stratum.metrics.get(pairs), three_digits),
+            number_cell(stratum.floors.get(pairs), three_digits),
+            number_cell(stratum.p_values.get(pairs), _p_value_text),
         )
         note = "" if stratum.metrics else "set aside: fewer than two groups, or not the target"
         rows.append(Row(stratum.name, cells, note=note))

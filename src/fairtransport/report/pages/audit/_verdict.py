@@ -8,9 +8,7 @@ if TYPE_CHECKING:
     from fairtransport.auditing import Audit
     from fairtransport.report._what_if import WhatIf
 
-__all__ = ["PAIRS", "compared_groups", "verdict_points"]
-
-PAIRS = "strong_pairwise_disparity"
+__all__ = ["compared_groups", "verdict_points"]
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:

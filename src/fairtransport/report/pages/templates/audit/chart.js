@@ -119,7 +119,7 @@ class Chart {
       add(this.svg, "text", { x, y: bottom + 18, "text-anchor": "middle" }, minus(String(value)));
     }
     add(this.svg, "text", { x: this.x(1), y: bottom + 35, "text-anchor": "end" },
-      this.shares ? "Threshold on the score" : "Score");
+      this.shares ? `Threshold on the ${DATA.scoreTitle.toLowerCase()}` : DATA.scoreTitle);
   }
 
   // Groups without a style of their own first, so that the others are drawn on top.

@@ -141,9 +141,10 @@ function ratioOf(one, other) {
   return { value, low: Math.min(Math.max(low, 0), value), high: Math.max(high, value) };
 }
 
-// Sum of the distances between all pairs of chosen groups, computed on the bins of the page.
+// Sum of the distances between all pairs of chosen groups, computed on the bins of the page; or between their ranks.
 function disparity(audit, amount, chosen) {
   const { bins } = audit;
+  const pooled = new Float64Array(bins + 1);
   const functions = chosen.map((index) => {
     const group = audit.groups[index];
     const masses = new Float64Array(bins + 1);
@@ -152,6 +153,7 @@ function disparity(audit, amount, chosen) {
       const node = Math.ceil(scores[i] * bins - SLACK * bins);
       for (const weights of group.masses) masses[node] += weights[i];
     }
+    for (let k = 0; k <= bins; k += 1) pooled[k] += masses[k];
     let sum = 0;
     for (let k = 0; k < bins; k += 1) {
       sum += masses[k];
@@ -160,13 +162,18 @@ function disparity(audit, amount, chosen) {
     return masses;
   });
   const here = new Float64Array(chosen.length);
+  const people = pooled.reduce((sum, mass) => sum + mass, 0);
+  // Of ranks, a bin counts by the share of people around it.
+  const width = (k) => (DATA.ranks ? (pooled[k] + pooled[k + 1]) / (2 * people) : 1 / bins);
   let total = 0;
   for (let k = 0; k < bins; k += 1) {
     functions.forEach((values, index) => { here[index] = values[k]; });
     here.sort();
-    for (let i = 0; i < here.length; i += 1) total += (2 * i - (here.length - 1)) * here[i];
+    let sum = 0;
+    for (let i = 0; i < here.length; i += 1) sum += (2 * i - (here.length - 1)) * here[i];
+    total += width(k) * sum;
   }
-  return total / bins;
+  return total;
 }
 
 // All results of an audit at a threshold, in units of the scores, and an amount of repair.

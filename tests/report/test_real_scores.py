@@ -1,0 +1,117 @@
+"""Pages and figures of scores without known bounds: real axes, ranks, and the same figures as the audit."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import fairtransport as ft
+from fairtransport.report import CdfDisplay, GroupDistributionDisplay
+from fairtransport.report._shown_scores import shown_audit, shown_histograms
+from fairtransport.report._what_if import WhatIf
+
+FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def wages():
+    rng = np.random.default_rng(0)
+    group = rng.choice(["F", "M", "X"], 1500, p=[0.5, 0.4, 0.1])
+    scores = np.exp(10 + 0.4 * rng.normal(0.3 * (group == "M"), 1.0))
+    y = scores * np.exp(rng.normal(0, 0.2, 1500))
+    scores[0] = 5e8
+    return ft.audit(scores, y, sensitive_features={"sex": group}, **FEW), scores
+
+
+@pytest.fixture(scope="module")
+def deciles():
+    rng = np.random.default_rng(1)
+    group = rng.choice(["a", "b"], 800)
+    scores = np.clip(np.round(rng.normal(5 + (group == "b"), 2)), 1, 10)
+    return ft.audit(scores, rng.random(800) < scores / 11, sensitive_features=group, **FEW), scores
+
+
+def test_charts_leave_out_what_lies_far_from_all_others(wages):
+    audit, scores = wages
+    shown = shown_audit(audit)
+    grid = shown.histograms.grid
+    assert not grid.positions
+    assert grid.high < 3e5
+    assert shown.histograms.everyone.sum() == scores.size
+    assert shown.metrics == audit.metrics
+    inside = np.median(scores)
+    assert shown.histograms.shares_above([inside])[0] == pytest.approx(
+        audit.histograms.shares_above([inside])[0], abs=0.01
+    )
+
+
+def test_whole_numbers_lie_on_nodes(deciles):
+    audit, scores = deciles
+    shown = shown_histograms(audit.histograms)
+    assert (shown.grid.low, shown.grid.high) == (scores.min(), scores.max())
+    assert set(shown.grid.nodes[np.flatnonzero(shown.everyone)]) == set(scores)
+
+
+def test_the_sliders_show_the_figures_of_the_audit(deciles, wages):
+    for audit, _ in (deciles, wages):
+        what_if = WhatIf.of(audit)
+        first = audit.thresholds[0]
+        outcome = what_if.at(first.threshold)
+        assert [rate.value for rate in outcome.rates] == pytest.approx([r.value for r in first.rates], abs=0.005)
+        assert outcome.disparity == pytest.approx(audit.metrics["rank_disparity"], abs=0.005)
+
+
+def test_repair_is_shown_in_ranks(wages):
+    what_if = WhatIf.of(wages[0])
+    assert what_if.at(3e4, amount=1.0).disparity < 0.2 * what_if.at(3e4).disparity
+
+
+def test_the_page_has_real_axes_and_the_errors_of_predictions(wages):
+    audit, _ = wages
+    page = audit.to_html()
+    data = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    assert data["ranks"]
+    assert data["scoreTitle"] == "Prediction"
+    assert data["range"][1] < 3e5
+    assert data["audits"][0]["disparity"] == audit.metrics["rank_disparity"]
+    for text in ("Predictions by sex", "Errors of the predictions", "Mean residuals by prediction", "top 10%",
+                 "all shares of people selected", "Root mean squared error"):  # fmt: skip
+        assert text in page, text
+    assert {"residuals", "residual-deciles"} <= {*data["sheets"]}
+
+
+def test_a_page_of_two_audits_has_one_axis(wages):
+    audit, scores = wages
+    later = ft.audit(1.5 * scores, sensitive_features={"sex": np.resize(["F", "M", "X"], scores.size)}, **FEW)
+    comparison = ft.compare(audit, later)
+    page = comparison.to_html()
+    data = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    assert data["audits"][0]["fullBins"] == data["audits"][1]["fullBins"]
+    assert "all shares of people selected" in page
+
+
+@pytest.mark.parametrize("kind", ["distribution", "cdf", "pairs", "map"])
+def test_figures_have_real_axes(wages, kind):
+    display = wages[0].plot(kind)
+    if kind in {"distribution", "cdf"}:
+        assert display.ax_.get_xlabel() == "Prediction"
+        assert display.ax_.get_xlim()[1] > 1e4
+    if kind == "cdf":
+        assert display.distance_ > 1000
+    if kind == "pairs":
+        assert "ranks" in display.ax_.get_xlabel()
+
+
+def test_figures_of_scores_outside_the_unit_interval():
+    scores = np.r_[np.linspace(-3, 1, 60), np.linspace(-2, 2, 60)]
+    groups = np.repeat(["a", "b"], 60)
+    display = CdfDisplay.from_predictions(scores, sensitive_features=groups)
+    assert display.distance_ == pytest.approx(1.0, abs=1e-3)
+    assert GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups).ax_.get_xlim() == (-3, 2)
+
+
+def test_a_notebook_cell_of_deciles(deciles):
+    assert "Top" in deciles[0]._repr_html_()
