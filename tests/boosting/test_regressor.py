@@ -116,6 +116,17 @@ def test_weights_are_copies(data, real):
     assert weighted.unit_ == pytest.approx(copied.unit_, rel=0.01)
 
 
+@BOTH
+@pytest.mark.parametrize("loss", OBJECTIVES)
+@pytest.mark.parametrize("weight", [0.0, 5.0])
+def test_model_files(trees, loss, weight, data, real, tmp_path):
+    model = fitted(with_loss(trees, loss), data, target_of(loss, real), parity_weight=weight)
+    ft.save(model, tmp_path / "model.ft")
+    loaded = ft.load(tmp_path / "model.ft")
+    np.testing.assert_array_equal(loaded.predict(data.X), model.predict(data.X))
+    assert loaded.disparities_ == model.disparities_
+
+
 def test_frontier(data, real):
     curve = ft.frontier(
         TransportBoostingRegressor(LIGHT), data.X, real["any"], sensitive_features=data.group,

@@ -58,10 +58,11 @@ class XGBoost(Library):
             return self.fit_objective(estimator, run)
         model = super().fit_plain(estimator, run)
         if loss == "absolute_error":
+            base_score = model.get_params()["base_score"]
             content = json.loads(bytes(model.get_booster().save_raw("json")))
             content["learner"]["objective"] = {"name": _SQUARED_ERROR, "reg_loss_param": {"scale_pos_weight": "1"}}
             model.load_model(bytearray(json.dumps(content).encode()))
-            model.set_params(objective=_SQUARED_ERROR)
+            model.set_params(objective=_SQUARED_ERROR, base_score=base_score)
         return model
 
     def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:

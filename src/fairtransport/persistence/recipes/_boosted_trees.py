@@ -32,8 +32,6 @@ from fairtransport.persistence.recipes._checks import (
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
 from fairtransport.persistence.recipes._tree_parameters import (
-    LIGHTGBM_PARAMS,
-    XGBOOST_PARAMS,
     check_params,
     stored_params,
 )
@@ -52,13 +50,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairtransport.persistence.recipes._checks import Check
+
 __all__ = ["BOOSTER", "RECIPES", "VALUE_TYPES"]
 
 _TREES, _CATEGORIES = "trees", "categories"  # first parts of the names of arrays
 #: End of the name of an array that every file with trees contains.
 BOOSTER = f"{_TREES}.threshold"
 _AMOUNT = number_in(0.0, 1e300)
-_CLASSIFIERS = {"LGBMClassifier", "XGBClassifier"}
+_CLASSIFIERS, _REGRESSORS = {"LGBMClassifier", "XGBClassifier"}, {"LGBMRegressor", "XGBRegressor"}
+_LOSSES = ("squared_error", "absolute_error", "poisson", "tweedie")
 _LABELS = (str, int, float, bool, type(None))
 
 
@@ -84,28 +85,28 @@ def _check_names(parts: dict[str, Any], names: set[str], trees: Any) -> None:
         raise InvalidTreesError("something is missing or not known")
 
 
-def _saving(class_name: str, to_parts: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+def _saving(class_name: str, to_parts: Callable[[Any, str], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
     """Return the function that names the class in the error for trees that a file does not support."""
 
     def convert(estimator: Any) -> dict[str, Any]:
         try:
-            return to_parts(estimator)
+            return to_parts(estimator, class_name)
         except InvalidTreesError as error:
             raise TypeError(
                 f"A model file cannot store this {class_name}: {error}. It stores trees of two classes with the "
-                "logistic objective, without linear leaves. Save others in the format of their library, and a "
-                "QuantileRepair of their scores in a model file."
+                "logistic objective, or of real numbers with squared error, without linear leaves. Save others in the "
+                "format of their library, and a QuantileRepair of their scores in a model file."
             ) from None
 
     return convert
 
 
-def _loading(from_parts: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+def _loading(class_name: str, from_parts: Callable[[dict[str, Any], str], Any]) -> Callable[[dict[str, Any]], Any]:
     """Return the function that says what is wrong with the trees of a file."""
 
     def convert(parts: dict[str, Any]) -> Any:
         try:
-            return from_parts(parts)
+            return from_parts(parts, class_name)
         except InvalidTreesError as error:
             raise ModelFileError(f"The trees of the file are not valid: {error}. Do not trust it.") from None
 
@@ -131,19 +132,20 @@ def _load_lightgbm_trees(booster: Any, trees: LightGBMTrees) -> None:
     booster.model_from_string(text)
 
 
-def _lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
+def _lightgbm_to_parts(estimator: Any, class_name: str) -> dict[str, Any]:
     parts = _fitted_lightgbm_to_parts(estimator) if estimator.__sklearn_is_fitted__() else {}
-    params = stored_params(estimator.get_params(deep=False), LIGHTGBM_PARAMS, "LGBMClassifier")
+    params = stored_params(estimator.get_params(deep=False), class_name)
     return {"params": params, **parts}
 
 
 def _fitted_lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
     trees = LightGBMTrees.from_text(estimator.booster_.model_to_string())
-    rebuilt = _lightgbm_estimator({}, trees, estimator.classes_).booster_.model_to_string()
+    classes = None if trees.is_regression else estimator.classes_
+    rebuilt = _lightgbm_estimator({}, trees, classes).booster_.model_to_string()
     if not trees.equals(LightGBMTrees.from_text(rebuilt)):
         raise InvalidTreesError("LightGBM does not read back what is stored")
     return {
-        "classes": estimator.classes_,
+        "classes": classes,
         "categories": _categories_to_arrays(estimator.booster_.pandas_categorical),
         "n_columns": trees.n_columns,
         "feature_names": trees.feature_names,
@@ -151,19 +153,22 @@ def _fitted_lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _lightgbm_from_parts(parts: dict[str, Any]) -> Any:
+def _lightgbm_from_parts(parts: dict[str, Any], class_name: str) -> Any:
     lightgbm = _import_library("lightgbm")
-    params = check_params(parts["params"], LIGHTGBM_PARAMS, "LGBMClassifier")
+    params = check_params(parts["params"], class_name)
     if set(parts) == {"params"}:
-        return lightgbm.LGBMClassifier(**params)
+        return getattr(lightgbm, class_name)(**params)
     _check_names(parts, {"params", "classes", "categories", "n_columns", "feature_names"}, LightGBMTrees)
     arrays = _from_arrays(LightGBMTrees, parts, _TREES)
-    trees = LightGBMTrees(parts["n_columns"], parts["feature_names"], **arrays)
+    trees = LightGBMTrees(parts["n_columns"], parts["feature_names"], class_name in _REGRESSORS, **arrays)
     trees.check()
     if params.get("boosting_type") == "rf" or params.get("linear_tree"):
         raise InvalidTreesError("the parameters boosting_type and linear_tree do not agree with the trees")
     classes = parts["classes"]
-    if not label_array(1)(classes) or len(set(classes.tolist())) != 2 or classes.size != 2:
+    if trees.is_regression:
+        if classes is not None:
+            raise InvalidTreesError("a model of real numbers has classes")
+    elif not label_array(1)(classes) or len(set(classes.tolist())) != 2 or classes.size != 2:
         raise InvalidTreesError("there are not two classes")
     categories = _categories_from_arrays(parts["categories"], trees.n_columns)
     estimator = _lightgbm_estimator(params, trees, classes)
@@ -171,16 +176,17 @@ def _lightgbm_from_parts(parts: dict[str, Any]) -> Any:
     return estimator
 
 
-def _lightgbm_estimator(params: dict[str, Any], trees: LightGBMTrees, classes: NDArray[Any]) -> Any:
-    """Return a fitted estimator with these trees.
+def _lightgbm_estimator(params: dict[str, Any], trees: LightGBMTrees, classes: NDArray[Any] | None) -> Any:
+    """Return a fitted estimator with these trees, of two classes or of real numbers.
 
     LightGBM has no public way to make one: fit a minimal one, take over what it learned, and replace its booster.
     """
-    classifier = _import_library("lightgbm").LGBMClassifier
+    lightgbm = _import_library("lightgbm")
+    cls = lightgbm.LGBMRegressor if classes is None else lightgbm.LGBMClassifier
     named = {} if trees.feature_names is None else {"feature_name": ["column"]}
-    minimal = classifier(n_estimators=1, min_child_samples=1, n_jobs=1, verbose=-1)
-    minimal.fit(np.array([[0.0], [1.0]]), classes, **named)
-    estimator = classifier(**params)
+    minimal = cls(n_estimators=1, min_child_samples=1, n_jobs=1, verbose=-1)
+    minimal.fit(np.array([[0.0], [1.0]]), np.array([0.0, 1.0]) if classes is None else classes, **named)
+    estimator = cls(**params)
     own = {*minimal.get_params(), "_other_params"}
     vars(estimator).update({name: value for name, value in vars(minimal).items() if name not in own})
     vars(estimator).update(_n_features=trees.n_columns, _n_features_in=trees.n_columns)
@@ -222,9 +228,9 @@ def _categories_from_arrays(arrays: Any, n_columns: int) -> list[list[Any]] | No
 # ----------------------------------------------------------------------------------------------------------- XGBoost
 
 
-def _xgboost_to_parts(estimator: Any) -> dict[str, Any]:
+def _xgboost_to_parts(estimator: Any, class_name: str) -> dict[str, Any]:
     parts = _fitted_xgboost_to_parts(estimator) if estimator.__sklearn_is_fitted__() else {}
-    params = stored_params(estimator.get_params(deep=False), XGBOOST_PARAMS, "XGBClassifier")
+    params = stored_params(estimator.get_params(deep=False), class_name)
     return {"params": params, **parts}
 
 
@@ -248,15 +254,16 @@ def _fitted_xgboost_to_parts(estimator: Any) -> dict[str, Any]:
 _XGBOOST_VALUES = ("n_columns", "feature_names", "feature_types", "base_score", "trees_per_round")
 
 
-def _xgboost_from_parts(parts: dict[str, Any]) -> Any:
-    params = check_params(parts["params"], XGBOOST_PARAMS, "XGBClassifier")
+def _xgboost_from_parts(parts: dict[str, Any], class_name: str) -> Any:
+    params = check_params(parts["params"], class_name)
     if set(parts) == {"params"}:
-        return _import_library("xgboost").XGBClassifier(**params)
+        return getattr(_import_library("xgboost"), class_name)(**params)
     known = {"params", "best_iteration", "best_score", *_XGBOOST_VALUES}
     _check_names(parts, known | {f"{_CATEGORIES}.{name}" for name in ColumnCategories.array_names()}, XGBoostTrees)
     values: dict[str, Any] = {name: parts[name] for name in _XGBOOST_VALUES}
     categories = ColumnCategories(**_from_arrays(ColumnCategories, parts, _CATEGORIES))
-    trees = XGBoostTrees(**values, values=categories, **_from_arrays(XGBoostTrees, parts, _TREES))
+    arrays = _from_arrays(XGBoostTrees, parts, _TREES)
+    trees = XGBoostTrees(**values, is_regression=class_name in _REGRESSORS, values=categories, **arrays)
     trees.check()
     if params.get("booster", "gbtree") != ("dart" if trees.drop_weight.size else "gbtree"):
         raise InvalidTreesError("the parameter booster does not agree with the trees")
@@ -275,7 +282,8 @@ def _xgboost_from_parts(parts: dict[str, Any]) -> Any:
 
 
 def _xgboost_estimator(params: dict[str, Any], trees: XGBoostTrees) -> Any:
-    estimator = _import_library("xgboost").XGBClassifier(**params)
+    xgboost = _import_library("xgboost")
+    estimator = (xgboost.XGBRegressor if trees.is_regression else xgboost.XGBClassifier)(**params)
     estimator.load_model(trees.to_content())  # also sets parameters, which are reset below
     booster = estimator.get_booster()
     booster.feature_names, booster.feature_types = (
@@ -285,11 +293,11 @@ def _xgboost_estimator(params: dict[str, Any], trees: XGBoostTrees) -> Any:
     return estimator.set_params(**{**unset, **params})
 
 
-# -------------------------------------------------------------------------------------------------------- classifier
+# --------------------------------------------------------------------------------------------- classifier, regressor
 
 
-def _is_fitted_trees(value: Any) -> bool:
-    return type(value).__name__ in _CLASSIFIERS and value.__sklearn_is_fitted__()
+def _fitted_trees(class_names: set[str]) -> Check:
+    return lambda value: type(value).__name__ in class_names and value.__sklearn_is_fitted__()
 
 
 def _is_fitted_repair_or_none(value: Any) -> bool:
@@ -298,57 +306,76 @@ def _is_fitted_repair_or_none(value: Any) -> bool:
 
 def _is_consistent(model: Any) -> bool:
     repair = model.repair_
-    return model.classes_.size == 2 and (repair is None or repair.groups_.labels == model.groups_.labels)
+    return repair is None or repair.groups_.labels == model.groups_.labels
+
+
+def _is_consistent_classifier(model: Any) -> bool:
+    return model.classes_.size == 2 and _is_consistent(model)
+
+
+def _value_type(key: str, library: str, class_name: str, to_parts: Any, from_parts: Any) -> ValueType:
+    return ValueType(
+        key, f"{library}.sklearn.{class_name}", _saving(class_name, to_parts), _loading(class_name, from_parts)
+    )
 
 
 VALUE_TYPES = (
-    ValueType(
-        "lightgbm",
-        "lightgbm.sklearn.LGBMClassifier",
-        _saving("LGBMClassifier", _lightgbm_to_parts),
-        _loading(_lightgbm_from_parts),
-    ),
-    ValueType(
-        "xgboost",
-        "xgboost.sklearn.XGBClassifier",
-        _saving("XGBClassifier", _xgboost_to_parts),
-        _loading(_xgboost_from_parts),
-    ),
+    _value_type("lightgbm", "lightgbm", "LGBMClassifier", _lightgbm_to_parts, _lightgbm_from_parts),
+    _value_type("xgboost", "xgboost", "XGBClassifier", _xgboost_to_parts, _xgboost_from_parts),
+    _value_type("lightgbm_regressor", "lightgbm", "LGBMRegressor", _lightgbm_to_parts, _lightgbm_from_parts),
+    _value_type("xgboost_regressor", "xgboost", "XGBRegressor", _xgboost_to_parts, _xgboost_from_parts),
 )
+
+_ATTRIBUTES: dict[str, Check] = {
+    "groups_": instance_of(Groups),
+    "history_": dict_of(number_array(1, finite=False)),
+    "n_iter_": is_count,
+    "outcome_": is_text,
+    "repair_": _is_fitted_repair_or_none,
+    "strata_": any_of(is_none, instance_of(Strata)),
+    "unit_": instance_of(float),
+}
+_REQUIRED = ("estimator_", "groups_", "repair_", "strata_")
+_PARAMS: dict[str, Check] = {
+    **GROUP_PARAMS,
+    "criterion": one_of(*CRITERIA),
+    "estimator": any_of(is_none, is_estimator),
+    "kernel_variance": any_of(is_none, _AMOUNT),
+    "kind": any_of(is_none, is_word),
+    "n_fourier_features": count_up_to(100_000),
+    "n_iter_no_change": any_of(is_none, is_count),
+    "opposite_duals": is_bool,
+    "parity_weight": _AMOUNT,
+    "random_state": is_seed,
+    "regularizer": is_word,
+    "repair_amount": number_in(0.0, 1.0),
+    "smooth_groups": is_bool,
+    "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
+    "strength": any_of(is_none, _AMOUNT),
+    "validation_fraction": number_in(0.0, 1.0),
+}
 
 RECIPES = (
     Recipe(
         "fairtransport.boosting.TransportBoostingClassifier",
+        attributes={**_ATTRIBUTES, "classes_": label_array(1), "estimator_": _fitted_trees(_CLASSIFIERS)},
+        required=("classes_", *_REQUIRED),
+        params=_PARAMS,
+        is_consistent=_is_consistent_classifier,
+        summarize=summarize_target,
+    ),
+    Recipe(
+        "fairtransport.boosting.TransportBoostingRegressor",
         attributes={
-            "classes_": label_array(1),
-            "estimator_": _is_fitted_trees,
-            "groups_": instance_of(Groups),
-            "history_": dict_of(number_array(1, finite=False)),
-            "n_iter_": is_count,
-            "outcome_": is_text,
-            "repair_": _is_fitted_repair_or_none,
-            "strata_": any_of(is_none, instance_of(Strata)),
-            "unit_": instance_of(float),
+            **_ATTRIBUTES,
+            "disparities_": dict_of(is_finite),
+            "estimator_": _fitted_trees(_REGRESSORS),
+            "loss_": one_of(*_LOSSES),
+            "y_center_": is_finite,
+            "y_scale_": number_in(0.0, 1e300),
         },
-        required=("classes_", "estimator_", "groups_", "repair_", "strata_"),
-        params={
-            **GROUP_PARAMS,
-            "criterion": one_of(*CRITERIA),
-            "estimator": any_of(is_none, is_estimator),
-            "kernel_variance": _AMOUNT,
-            "kind": is_word,
-            "n_fourier_features": count_up_to(100_000),
-            "n_iter_no_change": any_of(is_none, is_count),
-            "opposite_duals": is_bool,
-            "parity_weight": _AMOUNT,
-            "random_state": is_seed,
-            "regularizer": is_word,
-            "repair_amount": number_in(0.0, 1.0),
-            "smooth_groups": is_bool,
-            "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
-            "strength": _AMOUNT,
-            "validation_fraction": number_in(0.0, 1.0),
-        },
+        required=("loss_", "y_center_", "y_scale_", *_REQUIRED),
+        params=_PARAMS,
         is_consistent=_is_consistent,
         summarize=summarize_target,
     ),

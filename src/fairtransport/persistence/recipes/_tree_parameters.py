@@ -1,4 +1,4 @@
-"""Parameters of LightGBM's and XGBoost's classifiers that a model file may contain, and their ranges.
+"""Parameters of LightGBM's and XGBoost's estimators that a model file may contain, and their ranges.
 
 Both libraries take their parameters as text, and some allocate memory, start threads, open files or choose a device by
 them. Only those of these lists are stored, and no text but words from a list.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fairtransport.persistence.recipes._checks import Check
 
-__all__ = ["LIGHTGBM_PARAMS", "XGBOOST_PARAMS", "check_params", "stored_params"]
+__all__ = ["check_params", "stored_params"]
 
 # Of the machine rather than of the model.
 _NOT_STORED = {
@@ -56,12 +56,19 @@ def _is_class_weight(value: Any) -> bool:
     return isinstance(value, str) and value == "balanced"
 
 
+# Losses of real numbers, by the names of the libraries.
+_LIGHTGBM_LOSSES = (
+    *("regression", "regression_l2", "l2", "mean_squared_error", "mse", "regression_l1", "l1", "mean_absolute_error"),
+    *("mae", "poisson", "tweedie"),
+)
+_XGBOOST_LOSSES = ("reg:squarederror", "reg:absoluteerror", "count:poisson", "reg:tweedie")
+_POWER = number_in(1.0, 2.0)
 _COUNT = _integer(0)
 _AMOUNT = number_in(0.0, 1e30)
 _SHARE = number_in(0.0, 1.0)
 _DIRECTION = _integer(-1, 1)
 
-LIGHTGBM_PARAMS: Mapping[str, Check] = {
+_LIGHTGBM_PARAMS: Mapping[str, Check] = {
     "bagging_fraction": _SHARE,
     "bagging_freq": _COUNT,
     "bagging_seed": is_seed,
@@ -140,7 +147,7 @@ LIGHTGBM_PARAMS: Mapping[str, Check] = {
     "zero_as_missing": is_bool,
 }
 
-XGBOOST_PARAMS: Mapping[str, Check] = {
+_XGBOOST_PARAMS: Mapping[str, Check] = {
     "alpha": _AMOUNT,
     "base_score": number_in(1e-16, 1.0 - 1e-16),
     "booster": one_of("gbtree", "dart", "gblinear"),
@@ -189,7 +196,20 @@ XGBOOST_PARAMS: Mapping[str, Check] = {
 }
 
 
-def stored_params(params: Mapping[str, Any], checks: Mapping[str, Check], class_name: str) -> dict[str, Any]:
+_PARAMS: Mapping[str, Mapping[str, Check]] = {
+    "LGBMClassifier": _LIGHTGBM_PARAMS,
+    "LGBMRegressor": {**_LIGHTGBM_PARAMS, "objective": one_of(*_LIGHTGBM_LOSSES), "tweedie_variance_power": _POWER},
+    "XGBClassifier": _XGBOOST_PARAMS,
+    "XGBRegressor": {
+        **_XGBOOST_PARAMS,
+        "base_score": number_in(-1e30, 1e30),
+        "objective": one_of(*_XGBOOST_LOSSES),
+        "tweedie_variance_power": _POWER,
+    },
+}
+
+
+def stored_params(params: Mapping[str, Any], class_name: str) -> dict[str, Any]:
     """Return the parameters to store: those that are set, without those of the machine.
 
     Raises
@@ -199,6 +219,7 @@ def stored_params(params: Mapping[str, Any], checks: Mapping[str, Check], class_
     """
     stored = {name: value for name, value in params.items() if value is not None and name not in _NOT_STORED}
     stored = {name: value.item() if isinstance(value, np.generic) else value for name, value in stored.items()}
+    checks = _PARAMS[class_name]
     refused = sorted(name for name, value in stored.items() if name not in checks or not checks[name](value))
     if refused:
         raise TypeError(
@@ -209,8 +230,9 @@ def stored_params(params: Mapping[str, Any], checks: Mapping[str, Check], class_
     return stored
 
 
-def check_params(params: Any, checks: Mapping[str, Check], class_name: str) -> dict[str, Any]:
+def check_params(params: Any, class_name: str) -> dict[str, Any]:
     """Return the parameters of a file; raise a ModelFileError unless each is in the list, with an allowed value."""
+    checks = _PARAMS[class_name]
     if not isinstance(params, dict) or not all(name in checks and checks[name](params[name]) for name in params):
         raise ModelFileError(f"The file has parameters of a {class_name} that are not allowed; do not trust it.")
     return params

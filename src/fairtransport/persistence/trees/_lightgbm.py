@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LightGBMTrees"]
 
-_OBJECTIVE = "binary sigmoid:1"
+#: Objectives of the models that a file may contain, as LightGBM writes them.
+_OBJECTIVES = ("binary sigmoid:1", "regression")
 _FORBIDDEN = ' ",:[]{}'  # in names of columns, by LightGBM itself
 _MAX_LEAVES = 131_072  # of a tree, by LightGBM itself
 _MAX_ALL_LEAVES = 2_000_000  # while LightGBM reads them, their text is in memory, too
@@ -59,7 +60,7 @@ _REALS = {"gain", "threshold", "leaf_value", "shrinkage"}
 
 @dataclass(frozen=True, eq=False)
 class LightGBMTrees:
-    """Trees of a logistic model of two classes.
+    """Trees of a logistic model of two classes, or of a model of real numbers.
 
     All arrays are vectors of int64 or float64. Arrays of splits and leaves contain those of all trees, one tree after
     the other; a tree of n leaves has n - 1 splits.
@@ -69,6 +70,8 @@ class LightGBMTrees:
     n_columns : int
     feature_names : array of text or None
         None if the columns have no names.
+    is_regression : bool
+        Whether the model is one of real numbers.
     n_leaves, shrinkage : array of shape (n_trees,)
     feature, threshold, decision, left, right : array of shape (n_splits,)
         Column; the largest value that goes left, which may be infinite (0 at a split of categories); 1 for a split of
@@ -85,6 +88,7 @@ class LightGBMTrees:
 
     n_columns: int
     feature_names: NDArray[np.str_] | None
+    is_regression: bool
     n_leaves: Integers
     shrinkage: Reals
     feature: Integers
@@ -102,12 +106,13 @@ class LightGBMTrees:
     @classmethod
     def array_names(cls) -> list[str]:
         """Return the names of the arrays of numbers."""
-        return [one.name for one in fields(cls)][2:]
+        return [one.name for one in fields(cls)][3:]
 
     # -------------------------------------------------------------------------------------------------------- check
 
     def check(self) -> None:
         """Raise InvalidTreesError unless every tree is a binary tree whose numbers LightGBM may use as indices."""
+        require(isinstance(self.is_regression, bool), "it is not said whether the model is one of real numbers")
         names = self.array_names()
         reals = [name for name in names if name in _REALS]
         check_numbers(vars(self), integers=[name for name in names if name not in _REALS], reals=reals)
@@ -161,7 +166,7 @@ class LightGBMTrees:
             "num_tree_per_iteration": 1,
             "label_index": 0,
             "max_feature_idx": self.n_columns - 1,
-            "objective": _OBJECTIVE,
+            "objective": _OBJECTIVES[self.is_regression],
             "feature_names": " ".join(names),
             "feature_infos": " ".join(["none"] * len(names)),
         }
@@ -211,7 +216,8 @@ class LightGBMTrees:
         header = _entries(head.removeprefix("tree\n"))
         require(header.get("num_class") == header.get("num_tree_per_iteration") == "1", "it has more than two classes")
         require("average_output" not in header, "it is a random forest (boosting_type='rf')")
-        require(header.get("objective") == _OBJECTIVE, "its objective is not 'binary' with sigmoid=1")
+        objective = header.get("objective")
+        require(objective in _OBJECTIVES, "its objective is neither 'binary' with sigmoid=1 nor 'regression'")
         _refuse_unknown(header, _HEADER)
         blocks = rest.partition("\nend of trees")[0].split("\nTree=")
         trees = [_parse_tree(block.partition("\n")[2]) for block in blocks]
@@ -221,9 +227,9 @@ class LightGBMTrees:
             for name in cls.array_names()
         }
         joined["gain"] = np.nan_to_num(joined["gain"]).clip(-_MAX_GAIN, _MAX_GAIN)
-        result = cls(len(names), np.array(names), **joined)
+        result = cls(len(names), np.array(names), objective == _OBJECTIVES[1], **joined)
         if names == [f"Column_{number}" for number in range(len(names))]:
-            result = cls(len(names), None, **joined)
+            result = cls(len(names), None, objective == _OBJECTIVES[1], **joined)
         result.check()
         return result
 

@@ -61,10 +61,13 @@ _KEYS_OF_TREE = {
     *("categories", "categories_nodes", "categories_segments", "categories_sizes"),
 }
 
+#: Objectives of the models that a file may contain.
+_OBJECTIVES = ("binary:logistic", "reg:squarederror")
+
 
 @dataclass(frozen=True, eq=False)
 class XGBoostTrees:
-    """Trees of a logistic model of two classes.
+    """Trees of a logistic model of two classes, or of a model of real numbers.
 
     All arrays are vectors of int64 or float64. Arrays of nodes contain those of all trees, one tree after the other.
 
@@ -73,8 +76,10 @@ class XGBoostTrees:
     n_columns : int
     feature_names, feature_types : array of text or None
         None if the columns have no names or types.
+    is_regression : bool
+        Whether the model is one of real numbers.
     base_score : float
-        Probability before the first tree.
+        Probability, or prediction, before the first tree.
     trees_per_round : int
     values : ColumnCategories
     n_nodes : array of shape (n_trees,)
@@ -93,6 +98,7 @@ class XGBoostTrees:
     n_columns: int
     feature_names: NDArray[np.str_] | None
     feature_types: NDArray[np.str_] | None
+    is_regression: bool
     base_score: float
     trees_per_round: int
     values: ColumnCategories
@@ -112,7 +118,7 @@ class XGBoostTrees:
     @classmethod
     def array_names(cls) -> list[str]:
         """Return the names of the arrays of numbers."""
-        return [one.name for one in fields(cls)][6:]
+        return [one.name for one in fields(cls)][7:]
 
     @property
     def n_rounds(self) -> int:
@@ -150,7 +156,9 @@ class XGBoostTrees:
     def _check_scalars_and_columns(self) -> None:
         n_columns = self.n_columns
         require(isinstance(n_columns, int) and 0 < n_columns <= MAX_COLUMNS, "the number of columns is out of range")
-        require(isinstance(self.base_score, float) and 0.0 < self.base_score < 1.0, "the base score is out of range")
+        require(isinstance(self.is_regression, bool), "it is not said whether the model is one of real numbers")
+        low, high = (-1e30, 1e30) if self.is_regression else (0.0, 1.0)
+        require(isinstance(self.base_score, float) and low < self.base_score < high, "the base score is out of range")
         check_names(self.feature_names, n_columns, _FORBIDDEN)
         types = self.feature_types
         if types is not None:
@@ -202,7 +210,7 @@ class XGBoostTrees:
                         "num_feature": str(self.n_columns),
                         "num_target": "1",
                     },
-                    "objective": {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}},
+                    "objective": {"name": _OBJECTIVES[self.is_regression], "reg_loss_param": {"scale_pos_weight": "1"}},
                 },
                 "version": _VERSION,
             }
@@ -222,7 +230,7 @@ class XGBoostTrees:
         learner = from_ubjson(content)["learner"]
         objective, entries = learner["objective"]["name"], learner["learner_model_param"]
         require(int(entries["num_class"]) == 0, "it has more than two classes")
-        require(objective == "binary:logistic", "its objective is not 'binary:logistic'")
+        require(objective in _OBJECTIVES, "its objective is neither 'binary:logistic' nor 'reg:squarederror'")
         require(int(entries["num_target"]) == 1, "it has several targets")
         booster, drop_weight = learner["gradient_booster"], np.zeros(0)
         require(booster["name"] in {"gbtree", "dart"}, "it does not consist of trees (booster='gblinear')")
@@ -241,7 +249,17 @@ class XGBoostTrees:
         base_score = float(np.float32(entries["base_score"].strip("[]")))
         n_columns = int(entries["num_feature"])
         values = ColumnCategories.from_dict(model.get("cats") or {"enc": []})
-        result = cls(n_columns, names, types, base_score, per_round, values, drop_weight=drop_weight, **of_trees)
+        result = cls(
+            n_columns,
+            names,
+            types,
+            objective == _OBJECTIVES[1],
+            base_score,
+            per_round,
+            values,
+            drop_weight=drop_weight,
+            **of_trees,
+        )
         result.check()
         return result
 
