@@ -160,6 +160,7 @@ def test_spread_of_the_initial_model():
 def test_equalized_odds_compares_people_with_about_the_same_y(cls):
     model = fitted(cls, criterion="equalized_odds", group_specific=True)
     assert model.strata_.columns == ("y",)
+    assert "equalized odds (11 strata of y)" in model.outcome_
     assert len(model.strata_) == 11  # 1,200 rows cut into about n^(1/3) ranges
     before, after = model.before_after_["disparity"]
     assert after < 0.7 * before

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sklearn.exceptions import ConvergenceWarning
 
 from fairtransport._warnings import FairnessWarning
-from fairtransport.criteria import criterion_text
+from fairtransport.criteria import criterion_text, needs_labels
 from fairtransport.linear.training.weight_path import MIN_INFORMATION
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) 
     if strata.is_everywhere:
         return outcome
     has_strata = strata.compared[0].stratum is not None
-    text, warnings = criterion_text(criterion, has_strata=has_strata), outcome.warnings
+    of_y = needs_labels(criterion) and strata.compared[0].label is None  # ranges of a real y are strata
+    text, warnings = criterion_text(criterion, has_strata=has_strata and not of_y), outcome.warnings
     if has_strata:
         aside = f", {len(strata.set_aside)} set aside" if strata.set_aside else ""
         n = len(strata.compared)
-        text += f" ({n} {'stratum' if n == 1 else 'strata'}{aside})"
+        text += f" ({n} {'stratum' if n == 1 else 'strata'}{' of y' if of_y else ''}{aside})"
     if strata.share_set_aside > _MANY_SET_ASIDE:
         message = (
             f"{strata.share_set_aside:.0%} of the rows have only one group in their stratum and were set aside: "
