@@ -44,7 +44,7 @@ def repair(task, grid, *, randomize):
 
 
 class ProbabilityReader(ScoreReader):
-    """A fitted classifier of groups, perhaps crossed with labels: its probabilities are the features after the score."""
+    """A fitted classifier of groups, or of groups and labels: its probabilities are the features after the score."""
 
     def __init__(self, n_classes=4):
         self.n_classes = n_classes

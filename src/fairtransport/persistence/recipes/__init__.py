@@ -4,6 +4,7 @@ from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import (
     _blind_repairs,
     _boosted_trees,
+    _histogram_trees,
     _repairs,
     _sklearn_models,
     _table_models,
@@ -14,7 +15,15 @@ from fairtransport.persistence.recipes._registry import Recipe, add_recipe, know
 
 __all__ = ["BOOSTER", "Recipe", "add_recipe", "known_classes", "recipe_for", "recipe_named"]
 
-for _family in (_transport_models, _repairs, _blind_repairs, _boosted_trees, _table_models, _sklearn_models):
+for _family in (
+    _transport_models,
+    _repairs,
+    _blind_repairs,
+    _histogram_trees,
+    _boosted_trees,
+    _table_models,
+    _sklearn_models,
+):
     for _value_type in _family.VALUE_TYPES:
         add_value_type(*_value_type)
     for _recipe in _family.RECIPES:

@@ -1,0 +1,165 @@
+"""Recipe of scikit-learn's histogram gradient boosting of classes: parameters, and the trees as checked arrays.
+
+It is the default model of the groups in blind repair. Its compiled code follows the indices of nodes without a check,
+so that they are checked here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from fairtransport.persistence._values import ValueType
+from fairtransport.persistence.recipes._checks import (
+    FEATURE_NAMES,
+    count_up_to,
+    is_bool,
+    is_none,
+    is_seed,
+    label_array,
+    number_array,
+    number_in,
+    one_of,
+)
+from fairtransport.storage import ModelFileError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fairtransport.persistence.recipes._checks import Check
+    from fairtransport.persistence.recipes._registry import Recipe
+
+__all__ = ["RECIPES", "VALUE_TYPES"]
+
+_MOST_COLUMNS, _MOST_CLASSES = 100_000, 10_000
+_FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right")
+_PARAMS: dict[str, Check] = {
+    "early_stopping": lambda value: value == "auto" or is_bool(value),
+    "l2_regularization": number_in(0.0, 1e300),
+    "learning_rate": number_in(0.0, 1e300),
+    "max_bins": count_up_to(255),
+    "max_depth": lambda value: is_none(value) or count_up_to(1 << 31)(value),
+    "max_features": number_in(0.0, 1.0),
+    "max_iter": count_up_to(1 << 31),
+    "max_leaf_nodes": lambda value: is_none(value) or count_up_to(1 << 31)(value),
+    "min_samples_leaf": count_up_to(1 << 31),
+    "n_iter_no_change": count_up_to(1 << 31),
+    "random_state": is_seed,
+    "tol": number_in(0.0, 1e300),
+    "validation_fraction": number_in(0.0, 1.0),
+    "verbose": one_of(0),
+}
+_NOT_STORED = {"verbose"}
+
+
+def _to_parts(estimator: Any) -> dict[str, Any]:
+    defaults = HistGradientBoostingClassifier().get_params()
+    params = {name: value for name, value in estimator.get_params().items() if name not in _NOT_STORED}
+    params = {name: value for name, value in params.items() if value is not defaults[name] and value != defaults[name]}
+    refused = sorted(name for name, value in params.items() if name not in _PARAMS or not _PARAMS[name](value))
+    if refused:
+        raise TypeError(
+            f"A model file cannot store these parameters of HistGradientBoostingClassifier: {', '.join(refused)}."
+        )
+    if not hasattr(estimator, "_predictors"):
+        return {"params": params}
+    if estimator.is_categorical_ is not None:
+        raise TypeError(
+            "A model file cannot store a HistGradientBoostingClassifier with categorical columns; encode them first."
+        )
+    trees = [tree.nodes for one_round in estimator._predictors for tree in one_round]  # noqa: SLF001
+    nodes = np.concatenate(trees)
+    return {
+        "params": params,
+        "classes": estimator.classes_,
+        "n_columns": int(estimator.n_features_in_),
+        "feature_names": getattr(estimator, "feature_names_in_", None),
+        "baseline": np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel(),  # noqa: SLF001
+        "sizes": np.array([tree.size for tree in trees], dtype=np.int64),
+        **{f"nodes.{name}": np.asarray(nodes[name], dtype=_dtype(name)) for name in _FIELDS},
+    }
+
+
+def _dtype(name: str) -> type:
+    return np.float64 if name in {"value", "num_threshold"} else np.int64
+
+
+def _from_parts(parts: dict[str, Any]) -> Any:
+    params = parts["params"]
+    if not isinstance(params, dict) or not all(name in _PARAMS and _PARAMS[name](params[name]) for name in params):
+        raise ModelFileError("The file has parameters of gradient boosting that are not allowed; do not trust it.")
+    estimator = HistGradientBoostingClassifier(**params)
+    if set(parts) == {"params"}:
+        return estimator
+    if not _is_valid(parts):
+        raise ModelFileError("The trees of the file are not valid. Do not trust it.")
+    classes, n_columns, names = parts["classes"], parts["n_columns"], parts["feature_names"]
+    # scikit-learn has no public way to make a fitted one: fit a minimal one and replace its trees.
+    minimal = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1, early_stopping=False)
+    minimal.fit(np.zeros((2 * classes.size, n_columns)), np.tile(classes, 2))
+    own = minimal.get_params()
+    vars(estimator).update({name: value for name, value in vars(minimal).items() if name not in own})
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    made = minimal._predictors[0][0]  # noqa: SLF001
+    trees = []
+    for part in np.split(np.arange(parts["sizes"].sum()), np.cumsum(parts["sizes"])[:-1]):
+        nodes = np.zeros(part.size, dtype=made.nodes.dtype)
+        for name in _FIELDS:
+            nodes[name] = parts[f"nodes.{name}"][part]
+        nodes["is_leaf"] = nodes["left"] == 0
+        trees.append(type(made)(nodes, made.binned_left_cat_bitsets, made.raw_left_cat_bitsets))
+    n_each = parts["baseline"].size
+    estimator._predictors = [trees[first : first + n_each] for first in range(0, len(trees), n_each)]  # noqa: SLF001
+    estimator._baseline_prediction = parts["baseline"].reshape(1, -1)  # noqa: SLF001
+    return estimator
+
+
+def _is_valid(parts: dict[str, Any]) -> bool:
+    expected = {"params", "classes", "n_columns", "feature_names", "baseline", "sizes"}
+    if set(parts) != expected | {f"nodes.{name}" for name in _FIELDS} or not _has_valid_columns(parts):
+        return False
+    sizes, baseline = parts["sizes"], parts["baseline"]
+    n_each = 1 if parts["classes"].size == 2 else parts["classes"].size
+    if not number_array(1)(baseline) or baseline.dtype != np.float64 or baseline.size != n_each:
+        return False
+    if not number_array(1)(sizes) or sizes.dtype != np.int64 or not sizes.size or sizes.size % n_each:
+        return False
+    arrays = {name: parts[f"nodes.{name}"] for name in _FIELDS}
+    if not all(isinstance(one, np.ndarray) and one.dtype == _dtype(name) for name, one in arrays.items()):
+        return False
+    n_nodes = arrays["left"].size
+    fits = (sizes >= 1).all() and (sizes <= n_nodes).all() and sizes.sum() == n_nodes
+    fits = fits and all(one.shape == (n_nodes,) for one in arrays.values())
+    return bool(fits) and _are_trees(arrays, sizes, parts["n_columns"])
+
+
+def _has_valid_columns(parts: dict[str, Any]) -> bool:
+    classes, n_columns, names = parts["classes"], parts["n_columns"], parts["feature_names"]
+    if not count_up_to(_MOST_COLUMNS)(n_columns) or n_columns < 1 or not label_array(1)(classes):
+        return False
+    if not 2 <= classes.size <= _MOST_CLASSES or len(set(classes.tolist())) != classes.size:
+        return False
+    return names is None or (FEATURE_NAMES["feature_names_in_"](names) and names.size == n_columns)
+
+
+def _are_trees(arrays: dict[str, NDArray[Any]], sizes: NDArray[np.int64], n_columns: int) -> bool:
+    """Return whether every node but the first of a tree is the child of exactly one node before it."""
+    left, right, feature = arrays["left"], arrays["right"], arrays["feature_idx"]
+    if ((left < 0) | (left >= left.size) | (right < 0) | (right >= left.size)).any():
+        return False
+    inner, roots = left != 0, np.cumsum(sizes) - sizes
+    first, last = np.repeat(roots, sizes), np.repeat(roots + sizes, sizes)
+    children = np.concatenate([first[inner] + child[inner] for child in (left, right)])
+    parents = np.tile(np.flatnonzero(inner), 2)
+    ordered = (children > parents).all() and (children < last[parents]).all() and not right[~inner].any()
+    once = np.array_equal(np.sort(children), np.setdiff1d(np.arange(left.size), roots))
+    finite = np.isfinite(arrays["value"]).all() and not np.isnan(arrays["num_threshold"]).any()
+    ways = np.isin(arrays["missing_go_to_left"], (0, 1)).all()
+    return bool(ordered and once and finite and ways and ((feature >= 0) & (feature < n_columns)).all())
+
+
+VALUE_TYPES = (ValueType("sklearn_boosting", HistGradientBoostingClassifier, _to_parts, _from_parts),)
+RECIPES: tuple[Recipe, ...] = ()
