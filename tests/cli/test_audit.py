@@ -371,3 +371,26 @@ def test_debug_shows_the_error_without_the_row(run, here):
     while error is not None:
         assert CANARY not in str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_predictions_and_labels_that_are_numbers(run, here):
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["F", "M"], 600)
+    predicted = np.exp(10 + 0.4 * rng.normal(0.5 * (sex == "M"), 1.0, 600)).round(2)
+    wage = (predicted * np.exp(rng.normal(0, 0.2, 600))).round(2)
+    pl.DataFrame({"p": predicted, "wage": wage, "sex": sex, "grade": rng.integers(1, 6, 600)}).write_csv("wages.csv")
+    command = ["audit", "wages.csv", "--score", "p", "--sensitive", "sex", "--replicates", 50]
+    limited = run(*command, "--label", "wage", "--threshold", "top 20%", "--fail-above", "rank=.05", "--json", "a.json")
+    assert limited.exit_code == 2
+    assert "limit exceeded: rank is" in limited.stderr
+    for text in ("averaged over all shares of people selected", "In the top 20% of predictions", "RMSE", "R2"):
+        assert text in " ".join(limited.stdout.split()), text
+    audit = ft.Audit.from_json("a.json")
+    assert audit.settings.task == "regression"
+    assert audit.metrics["rank_disparity"] > 0.05
+    few = one_line(run(*command, "--label", "grade"))
+    assert "5 different whole numbers" in few
+    assert "--task" in few
+    assert run(*command, "--label", "grade", "--task", "regression").exit_code == 0
+    bounded = run(*command, "--range", "0,1000000", "--fail-above", "ks=.1")
+    assert "A limit on ks cannot be judged" in bounded.stderr

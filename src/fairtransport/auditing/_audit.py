@@ -159,7 +159,8 @@ def audit(
     of pairs refer to the rank disparity, the difference between two groups' selection rates averaged over all shares of
     people selected, which needs no scale and does not depend on a few extreme scores. Wasserstein distances are
     reported in units of the score, and the Kolmogorov-Smirnov disparity, the largest difference between two groups'
-    selection rates at any threshold, beside them. The audit of ``1000 * scores + 5`` has the same verdict.
+    selection rates at any threshold, beside them; its noise floor, on 128 bins, is about a tenth too low for many
+    different scores. The audit of ``1000 * scores + 5`` has the same verdict.
 
     References
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from fairtransport.auditing.decisions import Decisions
-from fairtransport.metrics import disparities, pairwise_distances
+from fairtransport.metrics import disparities, kolmogorov_smirnov_disparity, pairwise_distances
 from fairtransport.transport.line import Sample
 
 if TYPE_CHECKING:
@@ -225,13 +225,7 @@ class RowEvidence:
 
     def largest_gap(self) -> float:
         """Return the largest difference between two groups' shares above a threshold."""
-        points = self._everyone.values
-        lowest, highest = np.ones(points.size), np.zeros(points.size)
-        for group in range(len(self.groups)):
-            shares = self.sample(group).cdf(points)
-            np.minimum(lowest, shares, out=lowest)
-            np.maximum(highest, shares, out=highest)
-        return float(np.max(highest - lowest))
+        return kolmogorov_smirnov_disparity(self.scores, sensitive_features=self.groups, sample_weight=self.weights)
 
     def disparities(self, target: Any) -> dict[str, float]:
         """Return the three disparities."""

@@ -36,6 +36,7 @@ __all__ = [
 #: Number of first rows that are checked for identifiers before all rows are grouped.
 PROBED = 1 << 17
 
+_LARGE = 1e15
 _MOST_NAMED = 20  # columns in an error message
 
 
@@ -225,7 +226,8 @@ def probe_task(table: NumberedTable, label: str) -> str:
     n_values = _count_distinct(first, questions=[[key]])[0]
     if n_values <= 2:
         return "classification"
-    value = nw.col(key)
+    # Spark rounds to integers, so that large numbers would overflow; they have no fractions.
+    value = nw.when((nw.col(key) > -_LARGE) & (nw.col(key) < _LARGE)).then(nw.col(key)).otherwise(nw.lit(0.0))
     fractions = first.filter(value != value.floor()).select(nw.len().alias("rows"))
     whole = not int(collect(fractions).item() or 0)
     return task_of_numbers(n_values, whole=whole, source=f"Column {label!r}")
