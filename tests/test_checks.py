@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -17,6 +17,9 @@ OURS = [
     ft.ContinuousTransportClassifier(group_specific=True, target="barycenter"),
     ft.DiscreteTransportClassifier(parity_weight=1.0),
     ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=1500, random_state=0), parity_weight=1.0),
+    ft.ContinuousTransportRegressor(parity_weight=1.0),
+    ft.DiscreteTransportRegressor(group_specific=True),
+    ft.QuantileRepairRegressor(Ridge()),
     ft.QuantileRepairClassifier(LogisticRegression()),
     ft.QuantileRepairClassifier(make_pipeline(StandardScaler(), LogisticRegression()), amount=0.8, cv=3),
 ]

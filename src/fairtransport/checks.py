@@ -1,4 +1,4 @@
-"""Checks of fair classifiers, in addition to scikit-learn's estimator checks.
+"""Checks of fair classifiers and regressors, in addition to scikit-learn's estimator checks.
 
 Every check trains the estimator on synthetic rows of two groups, one of which has higher scores.
 """
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
 
+from fairtransport._sklearn.estimator_calls import last_step, model_scores
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._validation import check_real
 from fairtransport._validation.error_redaction import redact_public_errors
@@ -32,15 +33,17 @@ _UNSEEN = "a-group-not-seen-in-fit"  # must not appear in an error message
 @dataclass(frozen=True, eq=False)
 class _Rows:
     X: NDArray[np.float64]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     group: NDArray[Any]
 
     @classmethod
-    def make(cls, n: int, seed: int) -> _Rows:
+    def make(cls, n: int, seed: int, estimator: Any) -> _Rows:
+        """Return rows with labels or, for a regressor, with a y whose standard deviation is about 1."""
         rng = np.random.default_rng(seed)
         group = np.array(["a", "b"])[rng.integers(2, size=n)]
         X = rng.normal(size=(n, 3)) + (group == "b")[:, None] * [1.2, 0.0, 0.0]
-        return cls(X, (X @ [1.0, 1.0, 0.5] + rng.logistic(size=n) > 0.6).astype(np.int64), group)
+        y = X @ [1.0, 1.0, 0.5] + rng.logistic(size=n)
+        return cls(X, y / 2.4 if _is_regressor(estimator) else (y > 0.6).astype(np.int64), group)
 
 
 class _Fitted:
@@ -55,22 +58,21 @@ class _Fitted:
         self.needs_groups = needs_groups(self.model, rows.X, sensitive_features=options["sensitive_features"])
 
     def scores(self, X: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the probabilities of class 1."""
-        options = {"sensitive_features": group} if self.needs_groups else {}
-        return np.asarray(self.model.predict_proba(X, **options))[:, 1]
+        """Return the probabilities of class 1, or the predictions of a regressor."""
+        return model_scores(self.model, X, sensitive_features=group if self.needs_groups else None)
 
 
 def check_fair_estimator(estimator: Any, *, tolerance: float = 0.02, seed: int = 0) -> dict[str, str]:
-    """Check that a fair classifier behaves as users expect.
+    """Check that a fair classifier or regressor behaves as users expect.
 
     Parameters
     ----------
-    estimator : classifier
-        An unfitted classifier with ``fit(X, y, sensitive_features=, sample_weight=)`` and ``predict_proba(X)`` or
-        ``predict_proba(X, sensitive_features=)``.
+    estimator : classifier or regressor
+        Unfitted, with ``fit(X, y, sensitive_features=, sample_weight=)`` and ``predict_proba(X)`` (of a regressor
+        ``predict(X)``), which may take ``sensitive_features=``.
     tolerance : float, default=0.02
         Largest mean change of scores of a randomised estimator where nothing should change: when groups are renamed,
-        and when copies of rows are replaced by weights.
+        and when copies of rows are replaced by weights. The y of regressors has a standard deviation of about 1.
     seed : int, default=0
         Seed of the synthetic rows.
 
@@ -96,7 +98,7 @@ def check_fair_estimator(estimator: Any, *, tolerance: float = 0.02, seed: int =
       contain its value.
     - *Names of groups*: renaming the groups does not change scores.
     - *Weights*: a weight of 2 is equivalent to two copies of a row.
-    - *Parity*: the disparity of new rows is below that of a logistic regression.
+    - *Parity*: the disparity of new rows is below that of a logistic or ridge regression.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def check_fair_estimator(estimator: Any, *, tolerance: float = 0.02, seed: int =
 
 
 def _row_independence(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001 - one call for all checks
-    rows, new = _Rows.make(800, seed), _Rows.make(200, seed + 1)
+    rows, new = _Rows.make(800, seed, estimator), _Rows.make(200, seed + 1, estimator)
     fitted = _Fitted(estimator, rows)
     together = fitted.scores(new.X, new.group)
     order = np.random.default_rng(seed).permutation(200)
@@ -128,12 +130,12 @@ def _row_independence(estimator: Any, tolerance: float, seed: int) -> str:  # no
 
 
 def _purity(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    rows = _Rows.make(800, seed)
+    rows = _Rows.make(800, seed, estimator)
     before = copy.deepcopy(rows)
     fitted = _Fitted(estimator, rows)
     state = joblib.hash(vars(fitted.model))
     first, second = fitted.scores(rows.X, rows.group), fitted.scores(rows.X, rows.group)
-    _require(np.array_equal(first, second), "two equal calls of predict_proba give different scores")
+    _require(np.array_equal(first, second), "two equal calls give different scores")
     for name in ("X", "y", "group"):
         _require(np.array_equal(getattr(rows, name), getattr(before, name)), f"{name} was changed")
     _require(joblib.hash(vars(fitted.model)) == state, "predicting changes the model")
@@ -143,7 +145,7 @@ def _purity(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
 
 
 def _unseen_groups(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    rows = _Rows.make(800, seed)
+    rows = _Rows.make(800, seed, estimator)
     fitted = _Fitted(estimator, rows)
     if not fitted.needs_groups:
         return "groups are not needed at prediction"
@@ -157,7 +159,7 @@ def _unseen_groups(estimator: Any, tolerance: float, seed: int) -> str:  # noqa:
 
 
 def _names_of_groups(estimator: Any, tolerance: float, seed: int) -> str:
-    rows = _Rows.make(800, seed)
+    rows = _Rows.make(800, seed, estimator)
     other = np.where(rows.group == "a", "z", "m")  # renamed, with the order reversed
     plain = _Fitted(estimator, rows).scores(rows.X, rows.group)
     renamed = _Fitted(estimator, rows, sensitive_features=other).scores(rows.X, other)
@@ -165,7 +167,7 @@ def _names_of_groups(estimator: Any, tolerance: float, seed: int) -> str:
 
 
 def _weights(estimator: Any, tolerance: float, seed: int) -> str:
-    rows = _Rows.make(500, seed)
+    rows = _Rows.make(500, seed, estimator)
     times = np.random.default_rng(seed).integers(1, 3, size=len(rows.y))
     copies = np.repeat(np.arange(len(rows.y)), times)
     repeated = _Rows(rows.X[copies], rows.y[copies], rows.group[copies])
@@ -175,12 +177,21 @@ def _weights(estimator: Any, tolerance: float, seed: int) -> str:
 
 
 def _parity(estimator: Any, tolerance: float, seed: int) -> str:  # noqa: ARG001
-    rows, new = _Rows.make(2000, seed), _Rows.make(4000, seed + 1)
-    plain = LogisticRegression().fit(rows.X, rows.y).predict_proba(new.X)[:, 1]
-    fair = _Fitted(estimator, rows).scores(new.X, new.group)
-    before, after = (strong_pairwise_disparity(s, sensitive_features=new.group) for s in (plain, fair))
-    _require(after < 0.7 * before, f"disparity of new rows is {after:.3f}; a logistic regression has {before:.3f}")
-    return f"disparity of new rows {after:.3f}; logistic regression {before:.3f}"
+    rows, new = _Rows.make(2000, seed, estimator), _Rows.make(4000, seed + 1, estimator)
+    plain, name = (Ridge(), "ridge") if _is_regressor(estimator) else (LogisticRegression(), "logistic")
+    before, after = (
+        strong_pairwise_disparity(scores, sensitive_features=new.group, scale="score")
+        for scores in (
+            model_scores(plain.fit(rows.X, rows.y), new.X),
+            _Fitted(estimator, rows).scores(new.X, new.group),
+        )
+    )
+    _require(after < 0.7 * before, f"disparity of new rows is {after:.3f}; a {name} regression has {before:.3f}")
+    return f"disparity of new rows {after:.3f}; {name} regression {before:.3f}"
+
+
+def _is_regressor(estimator: Any) -> bool:
+    return bool(is_regressor(last_step(estimator)[1]))
 
 
 def _close(one: NDArray[np.float64], other: NDArray[np.float64], tolerance: float, message: str) -> str:

@@ -17,6 +17,11 @@ from fairtransport.metrics import strong_pairwise_disparity as any_disparity
 BOTH = [ContinuousTransportRegressor, DiscreteTransportRegressor]
 both = pytest.mark.parametrize("cls", BOTH)
 
+MORE = [
+    pytest.param(options, marks=pytest.mark.trust)
+    for options in ({"group_specific": True}, {"criterion": "equalized_odds"})
+]
+
 rng = np.random.default_rng(0)
 N = 1200
 G = rng.choice(["a", "b"], N, p=[0.6, 0.4])
@@ -90,7 +95,7 @@ def test_disparities_are_in_units_of_y(cls):
 
 
 @both
-@pytest.mark.parametrize("options", [{}, {"group_specific": True}, {"criterion": "equalized_odds"}, {"scale": "score"}])
+@pytest.mark.parametrize("options", [{}, *MORE, pytest.param({"scale": "score"}, marks=pytest.mark.trust)])
 def test_another_unit_of_y_gives_the_same_model(cls, options):
     model = fitted(cls, **options)
     expected = predictions(model)
@@ -210,7 +215,7 @@ def test_the_stochastic_solver(cls, weight):
 
 
 @both
-@pytest.mark.parametrize("options", [{}, {"group_specific": True}, {"criterion": "equalized_odds"}])
+@pytest.mark.parametrize("options", [{}, *MORE])
 def test_streams_adjust_regressors(cls, options, tmp_path):
     """A group drifts away; parity comes back, in units of y, and a file holds the state exactly."""
     y = 1000.0 * Y

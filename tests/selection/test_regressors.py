@@ -43,6 +43,7 @@ def test_the_curve_of_a_regressor():
     assert curve.find(max_error=1e9).value == 3.0
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("criterion", ["demographic_parity", "equalized_odds"])
 def test_any_regressor_and_criterion(criterion):
     repair = ft.QuantileRepairRegressor(Ridge())
