@@ -182,7 +182,7 @@ def test_an_overconfident_group_model_is_calibrated():
 def test_tables_pipelines_sparse_features_and_names():
     X, y, group = people(600)
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "city": np.where(X[:, 0] > 0.4, "x", "y")})
-    encoder = make_pipeline(OneHotEncoder(sparse_output=False, min_frequency=10), LOGISTIC)
+    encoder = make_pipeline(OneHotEncoder(min_frequency=10), LOGISTIC)  # sparse
     model = ft.BlindRepairClassifier(encoder).fit(table[["city"]], y, sensitive_features=group)  # the same steps
     assert model.group_estimator_.steps[0][0] == "onehotencoder"
     assert model.feature_names_in_.tolist() == ["city"]

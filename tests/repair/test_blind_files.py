@@ -99,7 +99,7 @@ def boosting(n_classes, **options):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_gradient_boosting_is_stored_exactly(n_classes):
     trees, X = boosting(n_classes)
-    (kind,) = BOOSTING
+    kind = BOOSTING[0]
     again = kind.from_parts(kind.to_parts(trees))
     X = np.vstack((X, np.where(X > 1, np.nan, X)))
     np.testing.assert_array_equal(again.predict_proba(X), trees.predict_proba(X))
@@ -129,7 +129,7 @@ def test_gradient_boosting_is_stored_exactly(n_classes):
     ],
 )
 def test_forged_trees_are_refused(change):
-    (kind,) = BOOSTING
+    kind = BOOSTING[0]
     parts = kind.to_parts(boosting(2)[0])
     change(parts)
     with pytest.raises(ModelFileError):

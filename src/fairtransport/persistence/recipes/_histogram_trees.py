@@ -6,6 +6,7 @@ so that they are checked here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fairtransport.persistence.recipes._checks import (
     number_in,
     one_of,
 )
+from fairtransport.repair.blind.group_model import DenseGradientBoosting
 from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
@@ -86,18 +88,18 @@ def _dtype(name: str) -> type:
     return np.float64 if name in {"value", "num_threshold"} else np.int64
 
 
-def _from_parts(parts: dict[str, Any]) -> Any:
+def _from_parts(parts: dict[str, Any], kind: Any = HistGradientBoostingClassifier) -> Any:
     params = parts["params"]
     if not isinstance(params, dict) or not all(name in _PARAMS and _PARAMS[name](params[name]) for name in params):
         raise ModelFileError("The file has parameters of gradient boosting that are not allowed; do not trust it.")
-    estimator = HistGradientBoostingClassifier(**params)
+    estimator = kind(**params)
     if set(parts) == {"params"}:
         return estimator
     if not _is_valid(parts):
         raise ModelFileError("The trees of the file are not valid. Do not trust it.")
     classes, n_columns, names = parts["classes"], parts["n_columns"], parts["feature_names"]
     # scikit-learn has no public way to make a fitted one: fit a minimal one and replace its trees.
-    minimal = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=1, early_stopping=False)
+    minimal = kind(max_iter=1, min_samples_leaf=1, early_stopping=False)
     minimal.fit(np.zeros((2 * classes.size, n_columns)), np.tile(classes, 2))
     own = minimal.get_params()
     vars(estimator).update({name: value for name, value in vars(minimal).items() if name not in own})
@@ -161,5 +163,8 @@ def _are_trees(arrays: dict[str, NDArray[Any]], sizes: NDArray[np.int64], n_colu
     return bool(ordered and once and finite and ways and ((feature >= 0) & (feature < n_columns)).all())
 
 
-VALUE_TYPES = (ValueType("sklearn_boosting", HistGradientBoostingClassifier, _to_parts, _from_parts),)
+VALUE_TYPES = (
+    ValueType("sklearn_boosting", HistGradientBoostingClassifier, _to_parts, _from_parts),
+    ValueType("dense_boosting", DenseGradientBoosting, _to_parts, partial(_from_parts, kind=DenseGradientBoosting)),
+)
 RECIPES: tuple[Recipe, ...] = ()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairtransport._sklearn.folds import Fold
 
-__all__ = ["check_base_estimator", "check_group_estimator", "cross_fit", "dense", "group_probabilities", "predictions"]
+__all__ = ["check_base_estimator", "check_group_estimator", "cross_fit", "group_probabilities", "predictions"]
 
 
 def check_base_estimator(estimator: Any, *, regression: bool) -> None:
@@ -135,11 +135,6 @@ def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float6
     table = np.zeros((len(found), n_classes))
     table[:, classes] = np.maximum(found, 0.0)
     return table
-
-
-def dense(X: Any) -> Any:
-    """Return a sparse matrix as an array, for the default model of the groups; anything else unchanged."""
-    return X.toarray() if hasattr(X, "toarray") else X
 
 
 def _take(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:

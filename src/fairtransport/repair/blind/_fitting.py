@@ -18,7 +18,6 @@ from fairtransport.penalties import DiscretePenalty
 from fairtransport.repair.blind._cross_fitting import (
     check_group_estimator,
     cross_fit,
-    dense,
     group_probabilities,
     predictions,
 )
@@ -215,11 +214,11 @@ def fit_blind_repair(
     _check_cells(classes[rows.known], folds, n_labels)
 
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
-    default = model.group_estimator is None
-    group_estimator = default_group_estimator(model.estimator, model.random_state) if default else model.group_estimator
-    features = dense(rows.X) if default else rows.X
+    group_estimator = model.group_estimator
+    if group_estimator is None:
+        group_estimator = default_group_estimator(model.estimator, model.random_state)
     group_model, shown = cross_fit(
-        group_estimator, features, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
+        group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
         rows=rows.known, weights=rows.weights,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from fairtransport._columns import say_columns
 from fairtransport._sklearn.estimator_calls import n_rows
 from fairtransport._validation import check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
-from fairtransport.repair.blind._cross_fitting import dense, group_probabilities, predictions
+from fairtransport.repair.blind._cross_fitting import group_probabilities, predictions
 from fairtransport.repair.blind._fitting import joint_probabilities
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: boo
     predicted = predictions(model.estimator_, X)
     if amount == 0.0:
         return predicted
-    features = dense(X) if model.group_estimator is None else X
-    probabilities = group_probabilities(model.group_estimator_, features, model.group_calibration_.offsets.size)
+    probabilities = group_probabilities(model.group_estimator_, X, model.group_calibration_.offsets.size)
     calibrated = model.group_calibration_.apply(probabilities)
     n_labels = calibrated.shape[1] // len(model.groups_)
     joint = joint_probabilities(calibrated, np.clip(predicted, 0.0, 1.0) if predicts_label else None, n_labels)
