@@ -170,6 +170,22 @@ def test_sliders_show_what_python_computes(open_page, files, what_if, threshold,
             assert strip(page, "ratio") == pytest.approx(expected.ratio.value, abs=1e-12)
 
 
+@pytest.mark.parametrize(("threshold", "amount"), [(25_000, 0.0), (31_234.5, 0.37), (40_000, 1.0)])
+def test_sliders_measure_ranks_where_scores_have_no_bounds(open_page, tmp_path, threshold, amount):
+    rng = np.random.default_rng(0)
+    group = rng.choice(["F", "M", "X"], 1500, p=[0.5, 0.4, 0.1])
+    scores = np.append(np.exp(10 + 0.4 * rng.normal(0.3 * (group[1:] == "M"), 1.0)), 5e8)
+    audit = ft.audit(scores, sensitive_features={"sex": group}, **QUICK)
+    expected = WhatIf.of(audit).at(threshold, amount)
+    with open_page(audit.to_html(tmp_path / "real.html")) as page:
+        assert strip(page, "disparity") == audit.metrics["rank_disparity"]
+        put(page, threshold=threshold, amount=amount)
+        for index, rate in enumerate(expected.rates):
+            assert value(cell(page, index, "rate-0")) == pytest.approx(rate.value, abs=1e-12)
+        if amount:
+            assert strip(page, "disparity") == pytest.approx(expected.disparity, abs=1e-9)
+
+
 def test_repair_agrees_with_quantile_repair_of_the_rows(open_page, files, rows):
     # No histogram here: the rows themselves are repaired and counted.
     scores, labels, groups = rows
