@@ -68,6 +68,9 @@ def files(tmp_path_factory):
     for name in ("march", "april"):
         audit = ft.audit(scores, sensitive_features={"race": race}, n_bootstrap=20, n_permutations=20, random_state=0)
         audit.to_json(folder / f"{name}.json")
+    wage = np.exp(10 + 0.3 * rng.normal(0.5 * (sex == "Male"), 1.0, n)).round(2)
+    predicted = (wage * np.exp(rng.normal(0, 0.2, n))).round(2)
+    pl.DataFrame({"predicted": predicted, "wage": wage, "sex": sex}).write_csv(folder / "wages.csv")
     hours = rng.normal(38, 6, n) + 5 * (sex == "Male")
     raw = pl.DataFrame(
         {
