@@ -3,8 +3,9 @@
 The groups are communities whose share of black people is above .06, which is the median, or not. Two parts:
 
 - *responses*: the responses themselves are repaired, as the predictions of a perfect regressor would be. The published
-  figures seem to be of this set-up: predictions of models have twice their error. 30 % of the rows are test rows. Responses come in steps of .01, and a repair gives equal ones equal values;
-  EquiPy adds noise of 1e-4, which separates them at random. "Ties broken" is our repair of responses with such noise.
+  figures seem to be of this set-up: predictions of models have twice their error. 30 % of the rows are test rows.
+  Responses come in steps of .01, and a repair gives equal ones equal values; EquiPy adds noise of 1e-4, which separates
+  them at random. "Ties broken" is our repair of responses with such noise.
 - *models*: predictions of a regressor, chosen among three by cross-validation on training rows. Maps are computed from
   out-of-fold predictions, and EquiPy is calibrated on the same ones.
 """
