@@ -221,3 +221,63 @@ def test_equal_groups_have_distance_zero(regularizer, opposite):
     value, grad = gradient(penalty.eval(), scores, codes)
     assert abs(value) < 1e-3
     assert np.abs(grad).sum() < 0.05  # it is 2 for groups without overlap
+
+
+# ------------------------------------------------------------------------------------------------ real-valued outputs
+
+
+@pytest.mark.parametrize("kind", ["continuous", "discrete"])
+def test_real_outputs_are_compared_in_units_of_four_standard_deviations(kind):
+    """The same outputs in other units have the same penalty, and as probabilities would have it."""
+    rng = np.random.default_rng(0)
+    scores, codes = torch.tensor(rng.beta(2, 3, size=200)), torch.tensor(rng.integers(2, size=200))
+    found = []
+    for center, unit, scale in ((0.0, 1.0, None), (0.0, 1.0, (0.0, 0.25)), (5e6, 4000.0, (5e6, 1000.0))):
+        outputs = (center + unit * scores).requires_grad_()
+        penalty = TransportPenalty(2, kind=kind, scale=scale, memory_size=0).double()
+        value = penalty(outputs, codes)
+        value.backward()
+        found.append((value.item(), unit * outputs.grad.numpy()))
+    for value, gradient in found[1:]:
+        assert value == pytest.approx(found[0][0], abs=1e-8)
+        np.testing.assert_allclose(gradient, found[0][1], atol=1e-8)
+
+
+def test_a_network_with_real_outputs_is_trained_towards_parity():
+    rng = np.random.default_rng(0)
+    codes = torch.tensor(rng.integers(2, size=1000))
+    X = torch.tensor(rng.normal(size=(1000, 2)), dtype=torch.float32)
+    X[:, 0] += codes
+    y = 1000.0 * (X.sum(1) + torch.tensor(rng.normal(size=1000), dtype=torch.float32))
+    mean, deviation = float(y.mean()), float(y.std())
+    penalty = TransportPenalty(2, kind="discrete", scale=(mean, deviation))
+    unit = penalty.parity_unit(y - torch.randn(1000), y, codes)
+    assert unit > 0
+
+    def gap(weight):
+        torch.manual_seed(0)
+        network = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+        for _ in range(150):
+            outputs = mean + deviation * network(X)[:, 0]
+            loss = ((outputs - y) ** 2).mean() + weight * unit * penalty(outputs, codes)
+            optimizer.zero_grad()
+            (loss / deviation**2).backward()
+            optimizer.step()
+        outputs = network(X)[:, 0].detach()
+        return abs(float(outputs[codes == 1].mean() - outputs[codes == 0].mean()))
+
+    assert gap(3.0) < 0.5 * gap(0.0)
+
+
+def test_invalid_scales_and_outputs():
+    with pytest.raises(TypeError, match="a mean and a standard deviation of y"):
+        TransportPenalty(2, scale=3.0)
+    with pytest.raises(ValueError, match="above 0"):
+        TransportPenalty(2, scale=(0.0, 0.0))
+    with pytest.raises(ValueError, match="ranges of y as strata"):
+        TransportPenalty(2, scale=(0.0, 1.0), criterion="equalized_odds")
+    with pytest.raises(ValueError, match="1 NaN values"):
+        TransportPenalty(2, scale=(0.0, 1.0))(torch.tensor([float("nan"), 3.0]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"1 values outside .* infinite"):
+        TransportPenalty(2, scale=(0.0, 1.0))(torch.tensor([float("inf"), 3.0]), torch.tensor([0, 1]))

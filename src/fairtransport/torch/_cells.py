@@ -14,7 +14,10 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["SortedRows", "arrival_ranks", "cell_offsets", "odd_numbers"]
+__all__ = ["SPACING", "SortedRows", "arrival_ranks", "cell_offsets", "odd_numbers"]
+
+#: Distance between the offsets of two cells, larger than that of any two scores.
+SPACING = 16.0
 
 
 def arrival_ranks(cells: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
@@ -30,11 +33,11 @@ def odd_numbers(n: int) -> Tensor:
 
 
 def cell_offsets(n_cells: int) -> Tensor:
-    """Return 0, 2, ..., 2 * n_cells + 2: offsets that map the scores of the cells to disjoint intervals.
+    """Return 0, 16, ...: offsets that map the scores of the cells to disjoint intervals.
 
     The last two are the offset of rows in no cell, and the end.
     """
-    return 2.0 * torch.arange(n_cells + 2, dtype=torch.float64)
+    return SPACING * (torch.arange(n_cells + 2, dtype=torch.float64) - 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +62,9 @@ class SortedRows:
 
     @classmethod
     def from_scores(cls, scores: Tensor, cells: Tensor, offsets: Tensor) -> SortedRows:
-        """Sort rows with scores within [0, 1]; ``offsets`` are those of `cell_offsets`."""
+        """Sort rows with scores that differ by less than half of `SPACING`; ``offsets`` are those of `cell_offsets`."""
         # With disjoint intervals for the cells, one sort orders all of them.
-        ascending, order = torch.sort(offsets[cells] + scores, stable=True)
+        ascending, order = torch.sort(offsets[cells] + 0.5 * SPACING + scores, stable=True)
         starts = torch.searchsorted(ascending, offsets)
         return cls(scores, cells, starts.diff(), starts[:-1], order)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from fairtransport.torch._cells import SPACING
 from fairtransport.transport.coupled import area_below, coupled_distance, coupled_gradient, level_index, running_area
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _cumulative_shares(ascending: Tensor, points: Tensor, which: Tensor) -> tupl
     """Return the shares of ``ascending[which]`` strictly below each point, and at or below it."""
     n, size = ascending.shape
     # Offsets map the distributions to disjoint intervals, so that one search serves all of them.
-    offset = 2.0 * torch.arange(n, device=ascending.device, dtype=torch.float64)
+    offset = SPACING * torch.arange(n, device=ascending.device, dtype=torch.float64)
     shifted = ascending.double().flatten() + offset.repeat_interleave(size)
     queries, start = points.double() + offset[which], which * size
     ranks = (torch.searchsorted(shifted, queries, right=right) - start for right in (False, True))

@@ -29,7 +29,8 @@ class CheckedRows(NamedTuple):
     cells : Tensor of shape (n,)
         Cells of the rows; invalid rows, and rows that the criterion does not compare, are in no cell.
     invalid : Tensor of shape (3,)
-        Numbers of rows with codes or labels out of range, with scores outside [0, 1] or NaN, and with NaN.
+        Numbers of rows with codes or labels out of range, with scores outside [0, 1] (of real-valued outputs, infinite)
+        or NaN, and with NaN.
     """
 
     original: Tensor
@@ -39,7 +40,15 @@ class CheckedRows(NamedTuple):
 
 
 def check_rows(
-    scores: Any, codes: Any, strata: Any, labels: Any, *, layers: Layers, device: torch.device, dtype: torch.dtype
+    scores: Any,
+    codes: Any,
+    strata: Any,
+    labels: Any,
+    *,
+    layers: Layers,
+    device: torch.device,
+    dtype: torch.dtype,
+    is_real: bool = False,
 ) -> CheckedRows:
     """Check types, shapes and devices of a batch, and count rows with invalid values."""
     s = _vector(scores, "scores", integer=False)
@@ -65,7 +74,7 @@ def check_rows(
         known = known & ((columns["labels"] == 0) | (columns["labels"] == 1))
         columns["labels"] = columns["labels"].long()
     layer = layers.of_rows(columns.get("labels"), columns.get("strata"))
-    inside = s == s.clamp(0.0, 1.0)  # False for NaN
+    inside = torch.isfinite(s) if is_real else s == s.clamp(0.0, 1.0)  # False for NaN
     valid = known & inside
     cells = torch.where(valid & (layer < layers.n_layers), layer * layers.n_groups + g, layers.n_cells)
     invalid = (~torch.stack([known, inside, s == s])).sum(1)  # noqa: PLR0124 - NaN differs from itself
@@ -159,6 +168,6 @@ class InvalidRows(nn.Module):
                 "learning rate that is too large, or missing values among the features."
             )
         raise ValueError(
-            f"scores has {outside} values outside [0, 1]; probabilities are needed. If these are logits, apply "
-            "torch.sigmoid first."
+            f"scores has {outside} values outside [0, 1] or infinite; probabilities are needed. If these are logits, "
+            "apply torch.sigmoid first; for the outputs of a regression pass scale=."
         )

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairtransport.torch._cells import SortedRows
+    from fairtransport.torch._layers import Layers
 
-__all__ = ["Batch", "Pairing"]
+__all__ = ["Batch", "Pairing", "make_pairing"]
+
+_MAX_PROBLEMS = 2_500
 
 
 class Pairing(nn.Module):
@@ -62,6 +65,20 @@ class Pairing(nn.Module):
     def ready(self, seen: Tensor) -> Tensor:
         """Return whether both sides of each problem have rows, (n_problems,); ``seen`` is True for cells with rows."""
         return seen[self.ends].all(0) if self.each_other else seen
+
+
+def make_pairing(layers: Layers, *, each_other: bool) -> Pairing:
+    """Return the transport problems of all cells; raise ValueError where there is nothing, or too much, to compare."""
+    n_groups, n_layers = layers.n_groups, layers.n_layers
+    if each_other and n_groups < 2:
+        raise ValueError(f"Groups that are compared with each other must be at least 2; got {n_groups}.")
+    n_problems = n_layers * n_groups * (n_groups - 1) // 2
+    if each_other and n_problems > _MAX_PROBLEMS:
+        raise ValueError(
+            f"{n_groups} groups in {n_layers} strata make {n_problems} pairs, too many to compare; compare them with a "
+            "fixed target instead, for instance target='pooled' and set_target."
+        )
+    return Pairing(n_groups, n_layers, each_other=each_other)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import nn
-from torch.autograd.function import once_differentiable
 
-from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real, check_scores
-from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels, weigh_by_reliability
-from fairtransport.penalties import Comparisons, DiscretePenalty
+from fairtransport._validation import check_choice, check_count, check_flag, check_length, check_real
+from fairtransport.criteria import EACH_OTHER, compares_each_other, needs_labels
 from fairtransport.penalties.unit import information_of_features
 from fairtransport.torch._cells import SortedRows, cell_offsets, odd_numbers
 from fairtransport.torch._coupling import Coupling
@@ -19,18 +17,19 @@ from fairtransport.torch._distributed import gather_rows, world_size
 from fairtransport.torch._duals import Duals
 from fairtransport.torch._input_checks import InvalidRows, check_rows
 from fairtransport.torch._layers import Layers
-from fairtransport.torch._pairs import Batch, Pairing
+from fairtransport.torch._pairs import Batch, make_pairing
+from fairtransport.torch._parity_unit import compare_cells, count_cells, parity_factor, squared_error_information
 from fairtransport.torch._sample_memory import SampleMemory
+from fairtransport.torch._score_scale import ScoreScale
 from fairtransport.torch._score_tables import check_table, group_labels, group_samples, to_numpy
 from fairtransport.torch._state_dicts import explain_mismatch
 from fairtransport.torch._target import Target
-from fairtransport.transport.targets import TARGET_SIZE
+from fairtransport.torch._value_with_gradient import ValueWithGradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from fairtransport.groups import Groups
@@ -40,7 +39,6 @@ __all__ = ["TransportPenalty"]
 _N_QUANTILES = {"continuous": 64, "discrete": 256}  # dual potentials are smooth, couplings are not
 _MEMORY_SIZES = {"continuous": 32, "discrete": 128}  # the potentials carry information between batches, too
 _HALF_PRECISION = (torch.float16, torch.bfloat16)
-_MAX_PROBLEMS = 2_500
 
 
 class TransportPenalty(nn.Module):
@@ -95,6 +93,10 @@ class TransportPenalty(nn.Module):
         further behind the network.
     n_strata : int, default=1
         Number of strata within which groups are compared (conditional parity).
+    scale : (float, float), optional
+        For real-valued outputs: mean and standard deviation of y. Outputs are compared in units of four standard
+        deviations, so that all settings mean the same for prices and for probabilities. By default scores are
+        probabilities.
     sync_distributed : bool, default=True
         In a distributed run, gather the rows of all processes, so that N processes compute the penalty of the whole
         batch.
@@ -188,6 +190,7 @@ class TransportPenalty(nn.Module):
         target_update_interval: int | None = None,
         memory_size: int | None = None,
         n_strata: int = 1,
+        scale: tuple[float, float] | None = None,
         sync_distributed: bool = True,
         random_state: int = 0,
     ) -> None:
@@ -195,16 +198,26 @@ class TransportPenalty(nn.Module):
         self.kind = check_choice(kind, _N_QUANTILES, name="kind")
         self.labels = group_labels(groups)
         self.layers = Layers(criterion, n_strata, stratum_weight, len(self.labels))
+        self.score_scale = ScoreScale.of(scale)
+        if self.score_scale.is_real and needs_labels(criterion):
+            raise ValueError(
+                f"criterion={criterion!r} compares rows with the same label of two. For a regression pass the ranges "
+                "of y as strata: codes of fairtransport.strata.make_strata(y), and their number as n_strata."
+            )
         self.sync_distributed = check_flag(sync_distributed, name="sync_distributed")
         size = _MEMORY_SIZES[kind] if memory_size is None else check_count(memory_size, name="memory_size", least=0)
         interval = target_update_interval
         if interval is not None:
             interval = check_count(interval, name="target_update_interval")
         each_other = compares_each_other(target)
-        self.pairing = self._make_pairing(each_other=each_other)
+        self.pairing = make_pairing(self.layers, each_other=each_other)
         n_cells, n_layers = self.layers.n_cells, self.layers.n_layers
         self.memory = SampleMemory(n_cells, size) if size else None
-        self.target = None if each_other else Target(target, self.labels, n_layers, _N_QUANTILES[kind], interval)
+        self.target = (
+            None
+            if each_other
+            else Target(target, self.labels, n_layers, _N_QUANTILES[kind], interval, scale=self.score_scale)
+        )
         self.transport: Duals | Coupling = Coupling()
         if kind == "continuous":
             self.transport = Duals(
@@ -242,18 +255,6 @@ class TransportPenalty(nn.Module):
         """The criterion."""
         return self.layers.criterion
 
-    def _make_pairing(self, *, each_other: bool) -> Pairing:
-        if each_other and self.n_groups < 2:
-            raise ValueError(f"Groups that are compared with each other must be at least 2; got {self.n_groups}.")
-        n_layers = self.layers.n_layers
-        n_problems = n_layers * self.n_groups * (self.n_groups - 1) // 2
-        if each_other and n_problems > _MAX_PROBLEMS:
-            raise ValueError(
-                f"{self.n_groups} groups in {n_layers} strata make {n_problems} pairs, too many to compare; "
-                "compare them with a fixed target instead, for instance target='pooled' and set_target."
-            )
-        return Pairing(self.n_groups, n_layers, each_other=each_other)
-
     # ---------------------------------------------------------------- the loss
 
     def forward(
@@ -264,7 +265,7 @@ class TransportPenalty(nn.Module):
         Parameters
         ----------
         scores : Tensor of shape (n,) or (n, 1)
-            Probabilities of class 1, with the network's gradient; not logits.
+            Probabilities of class 1, not logits; with ``scale`` any numbers. They carry the network's gradient.
         group_codes : Tensor of shape (n,)
             Whole numbers from 0 to the number of groups less 1.
         strata : Tensor of shape (n,), optional
@@ -289,10 +290,12 @@ class TransportPenalty(nn.Module):
             layers=self.layers,
             device=self.counted.device,
             dtype=self.counted.dtype,
+            is_real=self.score_scale.is_real,
         )
         self.invalid_rows.add(rows.invalid, self.layers)
         with torch.no_grad(), torch.autocast(rows.original.device.type, enabled=False):
-            value, gradient = self._value_and_gradient(rows.scores, rows.cells)
+            value, gradient = self._value_and_gradient(self.score_scale.of_tensor(rows.scores), rows.cells)
+            gradient = gradient / self.score_scale.unit
         return ValueWithGradient.apply(rows.original, value, gradient)
 
     def _value_and_gradient(self, scores: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
@@ -344,21 +347,22 @@ class TransportPenalty(nn.Module):
         """
         if self.target is None:
             raise ValueError("target='each_other' has no target to set.")
-        self.target.fix(group_samples(*check_table(scores, group_codes, strata, labels, self.layers), self.layers))
+        s = self.score_scale.of_array(to_numpy(scores))
+        self.target.fix(group_samples(*check_table(s, group_codes, strata, labels, self.layers), self.layers))
 
     def parity_unit(self, scores: Any, y_true: Any, group_codes: Any, strata: Any = None) -> float:
         """Return the factor that turns a ``parity_weight`` into a weight of this penalty.
 
         In ``log_loss + parity_weight * penalty.parity_unit(...) * penalty(...)`` the weight has the meaning that it has
         for the estimators: at 1 the whole disparity of an initial model counts as much as its whole gain in log-loss
-        over a constant.
+        over a constant. With ``scale`` the loss is the mean squared error.
 
         Parameters
         ----------
         scores : Tensor or array-like of shape (n,)
             Scores of an initial model that was trained without the penalty, for instance a logistic regression.
         y_true : Tensor or array-like of shape (n,)
-            Labels, 0 or 1.
+            Labels, 0 or 1, or with ``scale`` the numbers to predict.
         group_codes, strata : Tensor or array-like of shape (n,)
             As in a batch; every group must have rows.
 
@@ -367,47 +371,20 @@ class TransportPenalty(nn.Module):
         float
             0 if the groups differ no more than by chance.
         """
-        labels, s = to_numpy(y_true).ravel(), check_scores(to_numpy(scores))
-        check_length(labels, size=len(s), name="y_true")
-        if not np.array_equal(np.unique(labels), [0, 1]):
+        s, y = self.score_scale.of_array(to_numpy(scores)), to_numpy(y_true).ravel()
+        check_length(y, size=len(s), name="y_true")
+        if self.score_scale.is_real:
+            information = squared_error_information(y, to_numpy(scores).ravel())
+        elif np.array_equal(np.unique(y), [0, 1]):
+            information = information_of_features(y, s)
+        else:
             raise ValueError("y_true must hold the labels 0 and 1, both of them.")
-        within = labels if needs_labels(self.criterion) else None
-        pairs = self._comparisons(*check_table(s, group_codes, strata, within, self.layers))
-        distances = DiscretePenalty(huber_width=0.0, scale="score").value_and_gradient(s, pairs).distances
-        disparity, reliable = pairs.weights @ distances, weigh_by_reliability(pairs, s).weights @ distances
-        return float(information_of_features(labels, s) * reliable / disparity**2) if disparity > 0.0 else 0.0
-
-    def _comparisons(
-        self, scores: NDArray[np.float64], codes: NDArray[np.int64], layer: NDArray[np.int64]
-    ) -> Comparisons:
-        """Return the pairs of groups within each layer, or of each group and its target."""
-        n, cell = self.n_groups, self.n_groups * layer + codes
-        counts = np.bincount(cell[layer < self.layers.n_layers], minlength=self.layers.n_cells)
-        empty = int(np.count_nonzero(counts.reshape(-1, n).sum(axis=0) == 0))
-        if empty:
-            raise ValueError(f"{empty} of {n} groups have no rows; rows of each are needed here.")
+        within = y if needs_labels(self.criterion) else None
+        table = check_table(s, group_codes, strata, within, self.layers)
+        counts = count_cells(*table[1:], self.layers)
         weights = self._cell_weights(torch.as_tensor(counts, device=self.counted.device)).tolist()
-        targets: list[NDArray[np.float64]] = []
-        if self.target is not None:
-            samples = group_samples(scores, codes, layer, self.layers)
-            targets = [self.target.resolve(*stratum).equal_mass(TARGET_SIZE) for stratum in enumerate(samples)]
-        used = np.flatnonzero(counts)
-        position = {int(number): index for index, number in enumerate(used)}
-        ends = self.pairing.ends.T.tolist()
-        compared = [
-            (one, other) for one, other in ends if one in position and (targets or other in position) and weights[one]
-        ]
-        same = [(one // n // self.n_strata, one % n, 0 if targets else other % n) for one, other in compared]
-        return Comparisons.of_cells(
-            len(scores),
-            [np.flatnonzero(cell == number) for number in used],
-            [(position[one], len(used) + other if targets else position[other]) for one, other in compared],
-            weights=[weights[one] for one, _ in compared],
-            targets=targets,
-            names=(used % n).tolist(),
-            strata=(used // n).tolist(),
-            families=np.unique(same, axis=0, return_inverse=True)[1].ravel(),
-        )
+        pairs = compare_cells(table, counts, weights, self.pairing, layers=self.layers, target=self.target)
+        return parity_factor(table[0], pairs, information)
 
     def forget(self) -> None:
         """Remove all scores from the memory; the dual potentials are kept."""
@@ -438,20 +415,3 @@ class TransportPenalty(nn.Module):
         """Return the main settings, without the labels of the groups."""
         strata = f", n_strata={self.n_strata}" if self.n_strata > 1 else ""
         return f"groups={self.n_groups}, criterion={self.criterion!r}, kind={self.kind!r}{strata}"
-
-
-class ValueWithGradient(torch.autograd.Function):
-    """A value with a precomputed gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ARG004
-        """Return the value, and save the gradient."""
-        ctx.save_for_backward(gradient)
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
-        """Return the saved gradient times that of the value."""
-        (gradient,) = ctx.saved_tensors
-        return outer * gradient, None, None

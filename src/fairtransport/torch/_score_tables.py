@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from fairtransport._validation import check_count, check_scores
+from fairtransport._validation import check_count
 from fairtransport.groups import Groups
 from fairtransport.transport.line import Sample
 
@@ -38,10 +38,10 @@ def group_labels(groups: Any) -> tuple[Any, ...]:
 
 
 def check_table(
-    scores: Any, codes: Any, strata: Any, labels: Any, layers: Layers
+    scores: NDArray[np.float64], codes: Any, strata: Any, labels: Any, layers: Layers
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the checked scores, group codes and layers of a whole table."""
-    s, g = check_scores(to_numpy(scores)), to_numpy(codes).ravel()
+    """Return the scores, and the checked group codes and layers of a whole table."""
+    s, g = scores, to_numpy(codes).ravel()
     layers.check_given(labels, strata)
     columns = {"group_codes": (g, layers.n_groups)}
     if strata is not None:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairtransport._validation import check_scores
 from fairtransport.criteria import EACH_OTHER
 from fairtransport.torch._score_tables import to_numpy
 from fairtransport.transport.line import Sample
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from torch import Tensor
+
+    from fairtransport.torch._score_scale import ScoreScale
 
 __all__ = ["Target"]
 
@@ -43,14 +44,21 @@ class Target(nn.Module):
     updates: Tensor
 
     def __init__(
-        self, target: Any, labels: Sequence[Any], n_strata: int, n_points: int, update_interval: int | None
+        self,
+        target: Any,
+        labels: Sequence[Any],
+        n_strata: int,
+        n_points: int,
+        update_interval: int | None,
+        *,
+        scale: ScoreScale,
     ) -> None:
         super().__init__()
         self.labels, self.n_strata, self.update_interval = tuple(labels), n_strata, update_interval
         self.word = target if isinstance(target, str) and target in TARGET_WORDS else None
         self.group = None if self.word else _group_position(target, self.labels)
         self.is_array = self.word is None and self.group is None
-        points = _ascending_scores(target, n_strata) if self.is_array else np.zeros((n_strata, n_points))
+        points = _ascending_scores(target, n_strata, scale) if self.is_array else np.zeros((n_strata, n_points))
         # Kept on the host as well, because reading ``known`` from a device would block.
         self.ready = self.is_array or update_interval is not None
         self.register_buffer("points", torch.tensor(points, dtype=torch.get_default_dtype()))
@@ -126,7 +134,7 @@ def _group_position(target: Any, labels: tuple[Any, ...]) -> int | None:
     )
 
 
-def _ascending_scores(target: Any, n_strata: int) -> NDArray[np.float64]:
+def _ascending_scores(target: Any, n_strata: int, scale: ScoreScale) -> NDArray[np.float64]:
     """Return the scores of a target given as an array, ascending, one row for each stratum."""
     nested = isinstance(target, (list, tuple)) and len(target) > 0 and np.ndim(target[0]) == 1
     parts = list(target) if nested else [target]
@@ -134,7 +142,7 @@ def _ascending_scores(target: Any, n_strata: int) -> NDArray[np.float64]:
         raise ValueError(
             f"target has scores for {len(parts)} strata, but there are {n_strata}; pass one array for each."
         )
-    scores = [np.sort(check_scores(to_numpy(part), name="target")) for part in parts]
+    scores = [np.sort(scale.of_array(to_numpy(part), name="target")) for part in parts]
     sizes = {len(values) for values in scores}
     if len(sizes) == 1 and max(sizes) <= _MAX_POINTS:
         return np.array(scores)
