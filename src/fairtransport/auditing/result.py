@@ -31,7 +31,7 @@ from fairtransport.auditing._rank_scale import RankScale
 from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS, AuditData
 from fairtransport.auditing.verdict import form_verdict
-from fairtransport.histograms import display_range
+from fairtransport.histograms import display_points
 from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -180,32 +180,9 @@ class Audit(AuditData):
             score_distance=distance,
         )
 
-    def display_points(self, n_points: int) -> NDArray[np.float64]:
-        """Return equally spaced scores, for curves: over the range or, without known bounds, over most of the scores.
-
-        Parameters
-        ----------
-        n_points : int
-
-        Returns
-        -------
-        array of shape (n_points,)
-            Where a few scores lie far from all others, from the 0.5% to the 99.5% quantile.
-        """
-        shares = np.linspace(0, 1, n_points)
-        if self.settings.bounded:
-            return self.histograms.grid.from_unit(shares)
-        low, high = self.display_range
-        return low + (high - low) * shares
-
-    @property
-    def display_range(self) -> tuple[float, float]:
-        """The range of scores that figures show: all, or most of those that have no known bounds."""
-        return display_range(self.histograms)
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the histograms as plain values that JSON can represent; NaN and infinity are None."""
-        points = self.display_points(_CDF_POINTS)
+        points = display_points(self.histograms, _CDF_POINTS)
         return plain_values(
             {
                 "rows": self.rows,

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
 
     from fairtransport.auditing.records import AuditData, ThresholdSummary
 
-__all__ = ["cut_text", "distance_text", "scores_word", "threshold_heading", "threshold_text", "unit_points"]
+__all__ = [
+    "cut_text",
+    "distance_text",
+    "four_fifths_text",
+    "points_text",
+    "scores_word",
+    "threshold_heading",
+    "threshold_text",
+    "unit_points",
+]
 
 _PAIRS = "strong_pairwise_disparity"
 _LARGEST = "kolmogorov_smirnov_disparity"
@@ -72,3 +81,26 @@ def unit_points(audit: AuditData) -> Iterator[str]:
             f"Their shares above a threshold differ most above {number_text(pair.threshold)}: by "
             f"{percent(largest.value).removesuffix('%')} percentage points (Kolmogorov-Smirnov)."
         )
+
+
+def points_text(value: float) -> str:
+    """Format a share as percentage points: one decimal, or two significant digits for small positive values.
+
+    Examples
+    --------
+    >>> points_text(0.123), points_text(0.0), points_text(0.0004), points_text(1e-9)
+    ('12.3', '0.0', '0.04', '<0.01')
+    """
+    points = min(100.0, 100 * value)
+    if points <= 0 or points >= 0.05:
+        return f"{points:.1f}"
+    return f"{points:.2f}" if points >= 0.005 else "<0.01"
+
+
+def four_fifths_text(summary: ThresholdSummary) -> str:
+    """Return how the ratio of selection rates compares with four fifths."""
+    if summary.four_fifths is None:
+        return "nobody is selected" if summary.favourable == "high" else "everyone is flagged"
+    if not summary.conclusive:
+        return "not certainly above or below four fifths"
+    return "at least four fifths" if summary.four_fifths else "below four fifths"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairtransport._text import count_word, isolated, one_line, percent, plain
 from fairtransport.auditing._verdict_figures import verdict_figures
 from fairtransport.auditing.errors.summary import errors_sentence
-from fairtransport.auditing.units import cut_text, threshold_text, unit_points
+from fairtransport.auditing.units import cut_text, four_fifths_text, points_text, threshold_text, unit_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fairtransport.auditing._verdict_figures import VerdictFigures
     from fairtransport.auditing.proportions import Estimate
-    from fairtransport.auditing.records import AuditData, GroupSummary, ThresholdSummary
+    from fairtransport.auditing.records import AuditData, GroupSummary
 
-__all__ = ["CRITERIA_CONFLICT", "Verdict", "among_whom", "form_verdict", "four_fifths_text", "points_text"]
+__all__ = ["CRITERIA_CONFLICT", "Verdict", "among_whom", "form_verdict"]
 
 Status = Literal["matters", "different", "small", "alike", "cannot_tell", "too_few_rows", "constant"]
 
@@ -182,29 +182,6 @@ def _reason(group: GroupSummary) -> str:
     if group.effective_rows < 0.99 * group.rows:
         return f"{rows} with weights that are worth {group.effective_rows:.0f}"
     return rows
-
-
-def points_text(value: float) -> str:
-    """Format a share as percentage points: one decimal, or two significant digits for small positive values.
-
-    Examples
-    --------
-    >>> points_text(0.123), points_text(0.0), points_text(0.0004), points_text(1e-9)
-    ('12.3', '0.0', '0.04', '<0.01')
-    """
-    points = min(100.0, 100 * value)
-    if points <= 0 or points >= 0.05:
-        return f"{points:.1f}"
-    return f"{points:.2f}" if points >= 0.005 else "<0.01"
-
-
-def four_fifths_text(summary: ThresholdSummary) -> str:
-    """Return how the ratio of selection rates compares with four fifths."""
-    if summary.four_fifths is None:
-        return "nobody is selected" if summary.favourable == "high" else "everyone is flagged"
-    if not summary.conclusive:
-        return "not certainly above or below four fifths"
-    return "at least four fifths" if summary.four_fifths else "below four fifths"
 
 
 def _write(audit: AuditData, verdict: Verdict) -> Verdict:

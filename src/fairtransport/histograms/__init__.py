@@ -4,7 +4,7 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.histograms._binning import count_entries, count_scores
 from fairtransport.histograms._grid import DEFAULT_BINS, SLACK, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
-from fairtransport.histograms.regridding import display_range, regrid
+from fairtransport.histograms.regridding import display_points, display_range, regrid
 from fairtransport.histograms.resampling import resample_masses, shuffle_cells
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "GroupHistograms",
     "count_entries",
     "count_scores",
+    "display_points",
     "display_range",
     "regrid",
     "resample_masses",

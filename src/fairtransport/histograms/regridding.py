@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairtransport.histograms._grid import Grid
     from fairtransport.histograms._group_histograms import GroupHistograms
 
-__all__ = ["display_range", "regrid"]
+__all__ = ["display_points", "display_range", "regrid"]
 
 _TAIL = 0.005  # share of the scores on each side that may be left out of figures
 _NEAR = 0.5  # of the range of the others: a tail that is no longer than this is shown
@@ -57,6 +57,22 @@ def display_range(histograms: GroupHistograms) -> tuple[float, float]:
     start = lowest if low - lowest <= _NEAR * length else low - _MARGIN * length
     end = highest if highest - high <= _NEAR * length else high + _MARGIN * length
     return start, end
+
+
+def display_points(histograms: GroupHistograms, n_points: int) -> NDArray[np.float64]:
+    """Return equally spaced scores over the range that figures show; see `display_range`.
+
+    Examples
+    --------
+    >>> from fairtransport.histograms import count_scores
+    >>> display_points(count_scores([0.2, 0.4], sensitive_features=["a", "b"]), 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    shares = np.linspace(0, 1, n_points)
+    if not histograms.grid.positions:
+        return histograms.grid.from_unit(shares)
+    low, high = display_range(histograms)
+    return np.asarray(low + (high - low) * shares)
 
 
 def regrid(histograms: GroupHistograms, grid: Grid) -> GroupHistograms:

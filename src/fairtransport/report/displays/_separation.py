@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from fairtransport.histograms import display_points
 from fairtransport.report.displays._axes import THEME, label_axes, legend_above, percent_axis, set_tick_count
 from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
@@ -92,7 +93,7 @@ class SeparationDisplay(Display):
     def _draw(self, *, new_figure: bool) -> None:
         outer, audit = self.ax_, self.audit
         outer.set_axis_off()
-        points = audit.display_points(_N_POINTS)
+        points = display_points(audit.histograms, _N_POINTS)
         curves = audit.error_curves(points)
         judged = [group.judged for group in audit.groups]
         self.axes_, self.lines_ = {}, {}

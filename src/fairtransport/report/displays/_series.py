@@ -9,6 +9,7 @@ import numpy as np
 
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line, shorten
+from fairtransport.histograms import display_points
 from fairtransport.report.displays._axes import THEME, font_size, label_axes, legend_above, percent_axis
 from fairtransport.report.displays._base import Display
 from fairtransport.report.displays._group_lines import GroupLines
@@ -146,7 +147,7 @@ def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
     outside = {point.value for point in series.points if point.outside}
     handles = None
     for ax, (value, audit) in zip(axes.flat, audits, strict=False):
-        points = audit.display_points(_POINTS)
+        points = display_points(audit.histograms, _POINTS)
         curves = np.full((len(everyone), _POINTS), np.nan)
         curves[[order[label] for label in audit.histograms.groups.labels]] = audit.cdf(points)
         lines = GroupLines(everyone, series.overall.histograms.group_rows)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairtransport._text import percent, score_text
 from fairtransport.auditing.proportions import Estimate
-from fairtransport.auditing.units import cut_text, scores_word, threshold_heading
-from fairtransport.auditing.verdict import points_text
+from fairtransport.auditing.units import cut_text, points_text, scores_word, threshold_heading
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit, WithinStrata

@@ -10,8 +10,8 @@ import numpy as np
 from fairtransport._text import one_line, percent, score_text, shorten, three_digits
 from fairtransport.auditing.rate_comparisons import compare_rates
 from fairtransport.auditing.records import QUANTILE_LEVELS
-from fairtransport.auditing.units import cut_text, distance_text, scores_word, threshold_heading
-from fairtransport.auditing.verdict import among_whom, four_fifths_text
+from fairtransport.auditing.units import cut_text, distance_text, four_fifths_text, scores_word, threshold_heading
+from fairtransport.auditing.verdict import among_whom
 from fairtransport.report.pages.audit._residual_tables import collect_residual_tables
 from fairtransport.report.pages.audit._table import (
     EMPTY_CELL,
