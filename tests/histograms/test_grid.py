@@ -63,3 +63,24 @@ def test_units():
 def test_what_it_refuses(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_nodes_of_its_own():
+    grid = Grid.covering([5.0, -2.0, 5.0, 1e9, 0.25], extra=[3.0, 2e9])
+    assert grid.nodes.tolist() == [-2.0, 0.25, 3.0, 5.0, 1e9]
+    assert grid.places([-2.0, -1.0, 0.25, 4.0, 1e9]).tolist() == [0, 1, 1, 3, 4]
+    assert grid.last_node_below([3.0, 3.5, -2.0]).tolist() == [2, 2, 0]
+    assert grid.unit_nodes[[0, -1]].tolist() == [0.0, 1.0]
+    assert Grid.covering([7.0, 7.0]).nodes.tolist() == [0.0, 7.0]
+    with pytest.raises(ValueError, match="ascending"):
+        Grid.at([0.0, 1.0, 1.0])
+
+
+def test_many_values_keep_both_tails():
+    values = np.random.default_rng(0).standard_cauchy(5000)
+    grid = Grid.covering(values, 400)
+    assert grid.n_bins <= 400
+    ordered = np.sort(values)
+    assert grid.nodes[:50].tolist() == ordered[:50].tolist()
+    assert grid.nodes[-50:].tolist() == ordered[-50:].tolist()
+    assert np.isin(grid.nodes, values).all()

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
 
 from fairtransport import make_groups, metrics
-from fairtransport.histograms import Grid, GroupHistograms, count_scores
+from fairtransport.histograms import Grid, GroupHistograms, count_entries, count_scores, display_range, regrid
 
 CANARY = 0.123454321
 patient = settings(deadline=None)
@@ -294,3 +295,36 @@ def test_errors_say_what_is_wrong_and_show_no_value(call, message):
         call()
     assert str(CANARY) not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_nodes_of_its_own_are_exact_and_stored():
+    rng = np.random.default_rng(0)
+    scores = np.r_[rng.standard_cauchy(300), 1e9]
+    groups = make_groups(np.arange(301) % 3)
+    grid = Grid.covering(scores)
+    histograms = count_entries(grid, groups, nodes=grid.places(scores), masses=np.ones(301))
+    span = grid.high - grid.low
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        expected = wasserstein_distance(scores[one::3], scores[other::3])
+        assert span * histograms.distances()[one, other] == pytest.approx(expected)
+    total = sum(histograms.distances()[pair] for pair in ((0, 1), (0, 2), (1, 2)))
+    assert histograms.disparities()["strong_pairwise_disparity"] == pytest.approx(total)
+    assert histograms.bounds()["strong_pairwise_disparity"] == 0  # every score has a node of its own
+    restored = GroupHistograms.from_arrays(histograms.to_arrays())
+    assert restored.grid == grid
+    np.testing.assert_array_equal(restored.masses, histograms.masses)
+    coarse = histograms.coarsen(50)
+    assert coarse.grid.n_bins == 50
+    np.testing.assert_array_equal(coarse.cdf, histograms.cdf[:, np.arange(51) * grid.n_bins // 50])
+
+
+def test_histograms_on_another_grid_keep_their_rows():
+    scores = np.r_[np.arange(1000.0), 1e9]
+    groups = make_groups(np.arange(1001) % 2)
+    grid = Grid.covering(scores)
+    histograms = count_entries(grid, groups, nodes=grid.places(scores), masses=np.ones(1001))
+    low, high = display_range(histograms)
+    moved = regrid(histograms, Grid(low, high, 500))
+    assert moved.weights.tolist() == histograms.weights.tolist()
+    assert moved.everyone[-1] >= 1  # what lies beyond is counted at the end
+    np.testing.assert_allclose(moved.shares_above([400.0]), histograms.shares_above([400.0]), atol=0.01)
