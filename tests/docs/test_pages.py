@@ -18,6 +18,7 @@ pytestmark = pytest.mark.docs
         ("tradeoff.md", 6),
         ("install.md", 2),
         ("which_method.md", 1),
+        ("blind_repair.md", 2),
         ("criteria.md", 3),
         ("limits.md", 1),
     ],

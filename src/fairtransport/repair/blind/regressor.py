@@ -96,7 +96,7 @@ class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     See Also
     --------
-    QuantileRepairClassifier : Repairs with the group at prediction, which costs less accuracy.
+    QuantileRepairRegressor : Repairs with the group at prediction, which costs less accuracy.
 
     Notes
     -----
