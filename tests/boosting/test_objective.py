@@ -152,16 +152,17 @@ def test_threads_do_not_change_the_result(monkeypatch):
 # ------------------------------------------------------------------------------------------------------------ rounds
 
 
-def test_weight_increases_along_the_ramp_after_the_warmup():
+@pytest.mark.parametrize(("kind", "power"), [("continuous", 1), ("discrete", 2)])
+def test_weight_increases_along_the_ramp_after_the_warmup(kind, power):
     margins, labels, codes, _ = make_rows()
-    objective = TransportObjective(codes, parity_weight=2.0, warmup=3, ramp=4)
+    objective = TransportObjective(codes, parity_weight=2.0, kind=kind, warmup=3, ramp=4)
     weights = []
     for _ in range(9):
         objective(labels, margins)
         weights.append(objective.parity_)
     unit = objective.unit_
     assert unit > 0
-    np.testing.assert_allclose(weights, 2.0 * unit * np.r_[0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 1] ** 2)
+    np.testing.assert_allclose(weights, 2.0 * unit * np.r_[0, 0, 0, 0.25, 0.5, 0.75, 1, 1, 1] ** power)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -65,7 +65,7 @@ class TransportObjective:
     stratum_weight : {"equal", "share"}, optional
         Whether labels and strata count the same or by their share of the rows. By default labels count the same and
         strata by share.
-    parity_weight : float, default=5.0
+    parity_weight : float, default=4.0
         Weight of the penalty against weight 1 of the loss. It has no unit: at 1 the whole disparity of the model after
         ``warmup`` counts as much as its whole gain in loss over a constant. 0 is no parity.
     loss : {"log_loss", "squared_error", "absolute_error", "poisson", "tweedie"}, default="log_loss"
@@ -85,8 +85,9 @@ class TransportObjective:
     warmup : int, default=20
         Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured.
     ramp : int, default=130
-        Rounds over which the weight of the penalty increases to ``parity_weight``, with the square of their number.
-        With the full weight from the first round on, trees learn little from the labels.
+        Rounds over which the weight of the penalty increases to ``parity_weight``: linearly for the continuous distance
+        between probabilities, with the square of their number otherwise. With the full weight from the first round on,
+        trees learn little from the labels.
     group_probabilities : array-like of shape (n_rows, n_groups), optional
         Probability of each group for each row, for instance given the features; by default 1 for the row's group. If
         groups are compared within labels or strata, it must be given these, too: the probability of the group among
@@ -180,7 +181,7 @@ class TransportObjective:
         criterion: str = "demographic_parity",
         strata: Any = None,
         stratum_weight: str | None = None,
-        parity_weight: float = 5.0,
+        parity_weight: float = 4.0,
         loss: str = "log_loss",
         tweedie_variance_power: float = 1.5,
         kind: str | None = None,
@@ -308,8 +309,10 @@ class TransportObjective:
         self.round_ += 1
         if self._penalty is None:
             return
-        # The square lets trees learn from the labels first, and still ends at the full weight.
-        reached = min(1.0, (self.round_ - start) / max(1, self.ramp)) ** 2
+        # The slope of the regularized distance between probabilities falls with their difference. Others do not, and
+        # the square lets trees learn from the labels first.
+        power = 1 if self.kind == "continuous" and self.loss.is_logistic else 2
+        reached = min(1.0, (self.round_ - start) / max(1, self.ramp)) ** power
         self.parity_ = self.parity_weight * self.unit_ * reached
 
     def _start_penalty(

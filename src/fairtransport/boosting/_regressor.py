@@ -43,7 +43,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
     stratum_weight : {"equal", "share"}, optional
         Whether strata count the same or by their share of the rows, which is the default.
-    parity_weight : float, default=5.0
+    parity_weight : float, default=4.0
         Weight of the penalty against weight 1 of the loss. It has no unit: at 1 the whole disparity of a plain model
         counts as much as its whole gain in loss over a constant. 0 is no parity, the library's own model.
     repair_amount : float, default=0.0
@@ -157,7 +157,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         *,
         criterion: str = "demographic_parity",
         stratum_weight: str | None = None,
-        parity_weight: float = 5.0,
+        parity_weight: float = 4.0,
         repair_amount: float = 0.0,
         kind: str | None = None,
         target: Any = EACH_OTHER,
