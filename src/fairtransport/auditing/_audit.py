@@ -223,7 +223,7 @@ def audit(
     if layers is not None or needs_labels(criterion):
         whole = evidence if grid.positions else None
         within = compare_within(rows.alike(criterion), settled.labels, options, rng, whole=whole)
-    columns = () if strata is None or layers is None else layers.columns
+    columns = () if strata is None or layers is None else tuple(c for c in layers.columns if c != LABEL_COLUMN)
     result = estimate_audit(
         evidence,
         options,

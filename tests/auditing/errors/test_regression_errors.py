@@ -118,6 +118,11 @@ def test_equalized_odds_compares_people_with_similar_labels(table):
     assert len(audit.strata) >= 2
     assert "Among people with similar outcomes" in str(audit)
     assert "label" in audit.provenance.strata_cuts
+    within = ft.audit(
+        scores, y, sensitive_features=group, strata={"part": scores > 5e4}, criterion="equalized_odds", **FEW
+    )
+    assert within.settings.strata == ("part",)
+    assert "Among people with similar outcomes and in the same stratum (part)" in within.verdict.sentence
 
 
 @pytest.mark.trust
