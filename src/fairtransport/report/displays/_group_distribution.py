@@ -96,6 +96,8 @@ class GroupDistributionDisplay(HistogramDisplay):
         self.lines_ = drawn.lines
         self._set_limits()
         set_tick_count(ax)
+        if self.in_units and self.kind == "density":
+            ax.set_yticks([])  # shares per unit: a factor of ten would overlap the legend, and says nothing
         width = (histograms.grid.high - histograms.grid.low) / self.n_bins
         label_axes(ax, xlabel=self.score_title, ylabel="Density" if self.kind == "density" else f"Share in {width:.3g}")
         target = [] if self.target_ is None else [(self.target_, "Target")]
