@@ -354,7 +354,8 @@ class TransportObjective:
         self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64], dtype: Any
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """Return the value of the penalty, and the derivatives of loss plus penalty."""
-        rows, grid = self._grouped_rows(labels, weights), PredictionGrid.of(self.loss, margins, self._scale)
+        rows = self._grouped_rows(labels, weights)
+        grid = PredictionGrid.of(self.loss, margins, self._scale, weights if weights.size else None)
         positions, masses = rows.count(margins, weights, grid.position)
         value, (slopes, bends) = 0.0, np.zeros((2, rows.n_cells_of_rows, CELLS))
         if self._penalty is not None and self.parity_ > 0.0:

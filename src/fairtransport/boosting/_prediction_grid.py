@@ -36,12 +36,17 @@ class PredictionGrid:
     high: float = 1.0
 
     @classmethod
-    def of(cls, loss: Loss, margins: NDArray[np.float64], scale: float) -> PredictionGrid:
+    def of(
+        cls, loss: Loss, margins: NDArray[np.float64], scale: float, weights: NDArray[np.float64] | None
+    ) -> PredictionGrid:
         """Return the grid of the predictions at these margins."""
         if loss.is_logistic:
             return cls(loss, scale)
         predictions = loss.predictions(margins) / scale
-        center, reach = float(predictions.mean()), _REACH * float(predictions.std())
+        if weights is not None:
+            predictions, weights = predictions[weights > 0], weights[weights > 0]
+        center = float(np.average(predictions, weights=weights))
+        reach = _REACH * float(np.sqrt(np.average((predictions - center) ** 2, weights=weights)))
         low, high = max(float(predictions.min()), center - reach), min(float(predictions.max()), center + reach)
         return cls(loss, scale, low, high if high > low else low + 1.0)
 

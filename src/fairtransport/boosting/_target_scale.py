@@ -76,6 +76,8 @@ class TargetScale:
 
 
 def _checked(y: Any, owner: str, *, log_link: bool) -> NDArray[np.float64]:
+    if y is not None and np.asarray(y).size == 1:
+        raise ValueError(f"{owner} needs at least 2 rows of y; got 1 sample.")
     numbers = real_targets(y, owner)
     n_negative = int(np.count_nonzero(numbers < 0)) if log_link else 0
     if n_negative:
