@@ -76,15 +76,15 @@ def worlds():
     many = (((2, 4), (2.4, 4), (2.8, 4)), ((4, 2), (4, 1.8), (4, 1.5)))
     return [
         World("no difference, 400 and 300 rows", "equalized_odds", (400, 300), two, null2),
-        World("no difference, three groups", "equalized_odds", (500, 200, 80), three, null3),
+        World("no difference, three groups", "equalized_odds", (500, 200, 150), three, null3),
         World("no difference among the positive", "equal_opportunity", (400, 300), two, null2),
         World("no difference within strata", "strata", (400, 300), two, null2),
         World("shifts in both labels", "equalized_odds", (400, 300), two, shift),
         World("a difference in one label", "equalized_odds", (400, 300), two, one),
         World("distributions that cross", "equalized_odds", (400, 300), two, cross),
-        World("three groups", "equalized_odds", (500, 200, 80), three, many),
+        World("three groups", "equalized_odds", (500, 200, 150), three, many),
         World("large groups", "equalized_odds", (4000, 3000), two, shift),
-        World("a small group", "equalized_odds", (2000, 60), two, shift),
+        World("a small group", "equalized_odds", (2000, 120), two, shift),
         World("positive rows differ", "equal_opportunity", (400, 300), two, one),
         World("positive rows cross", "equal_opportunity", (400, 300), two, cross),
         World("strata differ", "strata", (400, 300), two, shift),

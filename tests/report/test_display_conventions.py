@@ -41,7 +41,7 @@ def constructors(display):
 
 
 def test_all_displays_are_public():
-    assert len(DISPLAYS) == 11
+    assert len(DISPLAYS) == 12
     assert all(issubclass(display, Display) for display in DISPLAYS)
 
 

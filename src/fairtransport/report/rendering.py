@@ -48,7 +48,7 @@ def plot_audit(audit: Audit, *, kind: str = "distribution", **options: Any) -> A
 
 def plot_effects(audit: CounterfactualAudit, **options: Any) -> Any:
     """Draw effects along the paths of a graph; see `CounterfactualAudit.plot`."""
-    return report.CausalEffectsDisplay.from_audit(audit, **options)
+    return report.CausalEffectsDisplay.from_effects(audit, **options)
 
 
 def plot_frontier(frontier: Frontier, **options: Any) -> Any:

@@ -19,11 +19,11 @@ _MOST_WIDTH = 7.0  # points, of the edge with the largest effect
 class CausalEffectsDisplay(Display):
     """A causal graph, with the mean effect on the score of the paths that begin with each edge of the sensitive column.
 
-    Use `from_audit` to create a display.
+    Use `from_effects` to create a display.
 
     Parameters
     ----------
-    audit : CounterfactualAudit
+    effects : CounterfactualAudit
         Result of `fairtransport.causal.audit_counterfactual`.
     group : group
         Whose effects are drawn.
@@ -37,25 +37,43 @@ class CausalEffectsDisplay(Display):
     positions_ : dict of str to (float, float)
         Where each node is drawn.
 
+    See Also
+    --------
+    fairtransport.causal.CounterfactualAudit.plot : Draws this display.
+
     Notes
     -----
     Edges from the sensitive column are as wide as their effects are large; the dashed one is the direct effect. Thin
     edges pass effects on. Columns that the sensitive one does not affect are not drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> import fairtransport as ft
+    >>> group = np.arange(200) % 2
+    >>> table = {"group": group, "hours": 35 + 4 * group + np.sin(np.arange(200))}
+    >>> transport = ft.causal.CounterfactualTransport({"group": ["hours"]}, sensitive="group")
+    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
+    >>> sorted(ft.report.CausalEffectsDisplay.from_effects(effects).positions_)
+    ['group', 'hours', 'score']
     """
 
     positions_: dict[str, tuple[float, float]]
 
-    def __init__(self, audit: CounterfactualAudit, *, group: Any = None) -> None:
-        self.audit = audit
+    def __init__(self, effects: CounterfactualAudit, *, group: Any = None) -> None:
+        self.effects = effects
         self.group = group
 
     @classmethod
-    def from_audit(cls, audit: CounterfactualAudit, *, group: Any = None, ax: Any = None) -> Self:
+    def from_effects(cls, effects: CounterfactualAudit, *, group: Any = None, ax: Any = None) -> Self:
         """Draw the effects of an audit along paths.
 
         Parameters
         ----------
-        audit : CounterfactualAudit
+        effects : CounterfactualAudit
+            Result of `fairtransport.causal.audit_counterfactual`.
         group : group, optional
             The largest one by default.
         ax : matplotlib.axes.Axes, default=None
@@ -65,23 +83,23 @@ class CausalEffectsDisplay(Display):
         -------
         CausalEffectsDisplay
         """
-        return cls(audit, group=group).plot(ax)
+        return cls(effects, group=group).plot(ax)
 
     def _check_and_size(self) -> tuple[float, float]:
-        self._effects()
-        n_mediators = len(self._effects().paths)
+        self._of_group()
+        n_mediators = len(self._of_group().paths)
         return (7.6, 1.9 + 0.62 * max(n_mediators, 2))
 
-    def _effects(self) -> GroupEffects:
+    def _of_group(self) -> GroupEffects:
         if self.group is None:
-            return max(self.audit.groups, key=lambda one: one.rows)
-        found = [one for one in self.audit.groups if one.group == self.group]
+            return max(self.effects.groups, key=lambda one: one.rows)
+        found = [one for one in self.effects.groups if one.group == self.group]
         if not found:
             raise ValueError("group must be one of the groups of the audit, other than the one that people move to.")
         return found[0]
 
     def _draw(self, *, new_figure: bool) -> None:  # noqa: ARG002 - of the base class
-        ax, audit, effects = self.ax_, self.audit, self._effects()
+        ax, audit, effects = self.ax_, self.effects, self._of_group()
         ax.set_axis_off()
         through = {one.name.removeprefix("through "): one.mean for one in effects.paths if one.name != "direct"}
         direct = effects.effects["direct"].mean
