@@ -97,7 +97,7 @@ def infer_task(column: Any, name: str, decimal: str) -> str:
 
     Examples
     --------
-    >>> infer_task(["yes", "no", "yes"], "hired", "."), infer_task([1250.5, 980.0, 2100.25], "income", ".")
+    >>> infer_task(np.array(["yes", "no"]), "hired", "."), infer_task(np.array([980.0, 1250.5, 2100.25]), "income", ".")
     ('classification', 'regression')
     """
     words, _ = encode_text(column, name)
