@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import fairtransport as ft
 from fairtransport.tabular import TableEncoder, TableModel, score_rows
-from fairtransport.tabular.label_columns import order_labels
 from fairtransport.tabular.held_out_evaluation import measure_models, split_table
+from fairtransport.tabular.label_columns import order_labels
 
 from .raw_people import raw_people
 
