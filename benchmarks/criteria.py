@@ -66,9 +66,9 @@ PEERS = (
     Method(
         "fairlearn ExponentiatedGradient", _odds_peers.exponentiated_gradient, (0.01, 0.03, 0.08), bases=("linear",)
     ),
-    Method(  # minutes for each model: one task, few iterations
+    Method(  # minutes for each model of Adult: few iterations
         "fairlearn ExponentiatedGradient", partial(_odds_peers.exponentiated_gradient, max_iter=10), (0.02,),
-        bases=("trees",), n_tasks=1,
+        bases=("trees",),
     ),
     Method("LinearPost", _odds_peers.linear_post, BOUNDS),
     Method("OxonFair", _odds_peers.oxonfair, BOUNDS),
