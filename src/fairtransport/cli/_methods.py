@@ -95,8 +95,6 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
     if options.method == "trees":
         from fairtransport import boosting  # noqa: PLC0415 - needs an extra
 
-        if options.criterion != "demographic_parity":  # small distances, where the regularized one is flat
-            weight = {"kind": "discrete", "parity_weight": 1.0, **weight}
         trees = getattr(boosting, f"TransportBoosting{kind}")
         return trees(target=options.target or "each_other", random_state=options.seed, **weight, **shared)
     shared["amount"] = 1.0 if options.amount is None else options.amount
