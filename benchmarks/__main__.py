@@ -29,6 +29,7 @@ QUALITY = (
     "robustness",
     "hard_tables",
     "regression_repair",
+    "blind_repair",
     "solver",
     "trees",
     "dask_scaling",

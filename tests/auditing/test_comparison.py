@@ -62,6 +62,7 @@ def test_repair_is_beyond_noise_and_a_second_sample_is_not(pair):
     assert not ft.compare(before, before).changes["strong_pairwise_disparity"].beyond_noise
 
 
+@pytest.mark.trust
 def test_samples_of_one_source_seldom_differ_beyond_noise():
     # Both audits are of new rows from the same source: 5 % of such differences should be called beyond noise.
     called = {"strong_pairwise_disparity": 0, "error_rate": 0}

@@ -126,6 +126,7 @@ def replaced(content, path, value):
     return copy
 
 
+@pytest.mark.trust
 def test_forged_parts_are_refused_or_harmless():
     """Parts are deleted, or replaced by a value of another type: a ValueError without it, or an audit."""
     content = json.loads(make(strata=np.arange(900) % 2).to_json())

@@ -46,6 +46,7 @@ def test_values_that_differ_from_the_others_are_outside_the_limits():
     assert (point.status, point.p_value < 0.05) == ("matters", True)
 
 
+@pytest.mark.trust
 def test_values_that_do_not_differ_are_seldom_outside():
     """Groups that differ in the same way in every month: three standard errors are left by chance in few of 120."""
     outside = established = 0

@@ -95,6 +95,7 @@ def test_the_three_readings_are_those_of_a_contingency_table(audit):
     assert frame["p_value"].tolist() == [row.p_value]
 
 
+@pytest.mark.trust
 def test_many_groups_are_adjusted_for():
     rng = np.random.default_rng(0)
     false_alarms = 0

@@ -96,6 +96,7 @@ def test_degenerate_scores_have_words():
         ft.audit_table(empty, score="s", sensitive_features="g")
 
 
+@pytest.mark.trust
 def test_a_hundred_groups_have_one_sentence_and_adjusted_p_values():
     rng = np.random.default_rng(2)
     groups = np.repeat(np.arange(116), 40)

@@ -108,4 +108,4 @@ def test_labels_of_three_values(run, here, table):
     table.with_columns(y=pl.Series(np.arange(1500) % 3)).write_csv("scores.csv")
     result = call(run, "--label", "y")
     assert result.exit_code == 1
-    assert "two are needed" in result.stderr
+    assert "--task regression" in result.stderr

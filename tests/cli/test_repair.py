@@ -168,6 +168,7 @@ def test_small_groups_that_cannot_be_split_leave_the_in_sample_figure_labelled(r
     assert "In-sample: after repair, of the rows that it was fitted to." in result.stdout
 
 
+@pytest.mark.trust
 def test_the_positive_label_may_come_first_or_be_named(run, here):
     frame = rows().with_columns(y=pl.col("y").replace_strict({0: "neg", 1: "pos"}))
     frame = frame.sort("y", descending=True)
@@ -440,6 +441,7 @@ def test_a_repair_fitted_with_labels_is_applied_without_them(here, run):
     assert Path("repair.sql").stat().st_size > 1000
 
 
+@pytest.mark.trust
 def test_randomised_repair_agrees_between_runs_and_has_equal_rates(here, run):
     rows(4000, seed=2).write_parquet("scores.parquet")
     options = (

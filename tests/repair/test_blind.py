@@ -100,6 +100,20 @@ def test_conditional_parity_within_strata():
         blind().fit(X, y, sensitive_features=group).predict(X, strata=level)
 
 
+def test_what_strata_explain_stays():
+    """Groups that differ only in their stratum have conditional parity already, and keep their different scores."""
+    rng = np.random.default_rng(1)
+    group = rng.integers(2, size=4000)
+    level = (rng.random(4000) < 0.2 + 0.6 * group).astype(int)
+    X = np.column_stack((level, rng.normal(size=4000)))
+    y = (2 * level - 1 + X[:, 1] + rng.logistic(size=4000) > 0).astype(int)
+    model = blind(slack=0.0).fit(X, y, sensitive_features=group, strata=level)
+    before, after = model.estimator_.predict_proba(X)[:, 1], model.predict_proba(X, strata=level)[:, 1]
+    assert np.mean(np.abs(after - before)) < 0.03
+    assert spdd(after, group) == pytest.approx(spdd(before, group), rel=0.15)
+    assert spdd(blind(slack=0.0).fit(X, y, sensitive_features=group).predict_proba(X)[:, 1], group) < 0.05
+
+
 @pytest.mark.trust
 def test_a_small_stratum_does_with_the_potentials_of_all():
     """Ten rows do not decide: with the slack of chance, the potentials of a tiny stratum stay near 0."""

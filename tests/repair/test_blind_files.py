@@ -54,7 +54,7 @@ def test_a_file_has_no_score_of_a_person():
 
 CELLS = {
     "groups": np.array([0]), "labels": np.array([0]), "strata": np.array([-1]), "shares": np.array([0.5]),
-    "totals": np.array([1.0]), "priors": np.ones((1, 1, 2)),
+    "totals": np.array([1.0]), "priors": np.ones((1, 1, 2)), "stratum_shares": np.full((1, 1, 2), 0.5),
 }  # fmt: skip
 POTENTIALS = {"nodes": np.array([0.0, 1.0]), "slopes": np.zeros((1, 1)), "loss": "squared"}
 FORGED = [
@@ -64,6 +64,9 @@ FORGED = [
     ("cells", CELLS, {"shares": np.array([0.0])}),
     ("cells", CELLS, {"shares": np.array([0.5, 0.5])}),
     ("cells", CELLS, {"priors": np.ones((1, 2))}),
+    ("cells", CELLS, {"stratum_shares": np.ones((1, 2))}),
+    ("cells", CELLS, {"stratum_shares": np.full((1, 1, 3), 0.5)}),
+    ("cells", CELLS, {"stratum_shares": np.full((1, 1, 2), -0.5)}),
     ("cells", CELLS, {"groups": np.array([0.0])}),
     ("potentials", POTENTIALS, {"nodes": np.array([1.0, 0.0])}),
     ("potentials", POTENTIALS, {"slopes": np.zeros((1, 2))}),

@@ -147,6 +147,7 @@ def test_new_rows_are_as_equal_as_chance_lets_them():
 
 @unhurried
 @given(scored_groups(), unit)
+@pytest.mark.trust
 def test_amounts_interpolate(drawn, amount):
     scores, group = drawn
     full = QuantileRepair(min_group_size=1).fit_transform(scores, sensitive_features=group)

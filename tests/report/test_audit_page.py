@@ -296,6 +296,7 @@ def test_ten_million_rows_make_a_small_page():
         np.testing.assert_allclose(rates, expected, atol=1e-12)
 
 
+@pytest.mark.trust
 def test_two_hundred_weighted_groups_stay_below_five_megabytes():
     rng = np.random.default_rng(0)
     masses = rng.random((2, 200, 1025))

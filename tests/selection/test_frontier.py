@@ -142,6 +142,7 @@ def test_every_metric_is_measured_on_held_out_rows():
 
 
 @pytest.mark.parametrize("estimator", [REPAIR, COT, SGD, Shrinking()], ids=["repair", "COT", "paper", "other"])
+@pytest.mark.trust
 def test_nothing_depends_on_n_jobs(estimator):
     grid = {"amounts": [0, 1]} if estimator is REPAIR else {"parity_weights": [0, 1]}
     curves = [frontier(estimator, cv=3, n_jobs=n_jobs, **grid) for n_jobs in (1, 3)]

@@ -83,6 +83,7 @@ ROWS = st.tuples(
 
 
 @given(st.lists(ROWS, min_size=1, max_size=30), st.integers(1, 40))
+@pytest.mark.trust
 def test_every_row_is_counted_or_set_aside(rows, n_bins):
     scores, groups, labels = (list(column) for column in zip(*rows, strict=True))
     kept = [(s, g, y) for s, g, y in rows if s is not None and s == s and g is not None and y is not None]

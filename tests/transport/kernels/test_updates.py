@@ -111,6 +111,7 @@ def test_the_compiled_loop_equals_the_plain_algorithm(case):
 
 
 @pytest.mark.parametrize("case", [{}, {"storage": "csr", "table": "one-hot"}, {"kind": "entropy", "pairs": "all"}])
+@pytest.mark.trust
 def test_float32_follows_float64(case):
     single, double = make_trainer(dtype="f4", **case), make_trainer(dtype="f8", **case)
     single.advance(30, average_from=15)

@@ -50,10 +50,13 @@ def _cells_from_parts(parts: dict[str, Any]) -> Cells:
     shares = [parts[name] for name in ("shares", "totals")]
     if not all(number_array(1)(one) and one.dtype == np.int64 for one in indices):
         raise TypeError("Cells have whole numbers for their groups, labels and strata.")
-    if not all(_is_floats(one, 1) for one in shares) or not _is_floats(parts["priors"], 3):
+    by_stratum = [parts[name] for name in ("priors", "stratum_shares")]
+    if not all(_is_floats(one, 1) for one in shares) or not all(_is_floats(one, 3) for one in by_stratum):
         raise TypeError("The shares of cells must be floats of 64 bits.")
     if len({one.size for one in (*indices, *shares)}) != 1 or not 0 < indices[0].size <= _MOST_CELLS:
         raise ValueError("The parts of cells must agree in shape.")
+    if by_stratum[0].shape != by_stratum[1].shape or (by_stratum[1] < 0.0).any():
+        raise ValueError("The shares of strata must be those of the same groups, and not negative.")
     limits = (parts["priors"].shape[2], parts["priors"].shape[1], parts["priors"].shape[0])
     lowest = (0, 0, -1)
     for index, least, limit in zip(indices, lowest, limits, strict=True):

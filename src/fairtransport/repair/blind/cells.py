@@ -31,6 +31,8 @@ class Cells:
         Mean probability of its label there.
     priors : ndarray of shape (n_strata, n_labels, n_groups)
         By how much group probabilities are multiplied within each stratum, before they are divided by their sum.
+    stratum_shares : ndarray of shape (n_strata, n_labels, n_groups)
+        Mean probability of each group and label among the rows of a stratum; 0 where a stratum has one group.
 
     Notes
     -----
@@ -38,7 +40,9 @@ class Cells:
 
     .. math:: E\Big[\Big(\frac{P(a, y \mid x)}{P(a, y)} - \frac{P(y \mid x)}{P(y)}\Big) 1(f(x) > s)\Big] = 0,
 
-    and the bracket is the cell's contrast. Two groups have one contrast: the other is a multiple of it.
+    and the bracket is the cell's contrast. Two groups have one contrast: the other is a multiple of it. A cell of all
+    strata has the contrast of each row's own stratum, so that it compares people of the same stratum, as well: groups
+    that differ in their strata may differ in their scores.
     """
 
     groups: NDArray[np.int64]
@@ -47,6 +51,7 @@ class Cells:
     shares: NDArray[np.float64]
     totals: NDArray[np.float64]
     priors: NDArray[np.float64]
+    stratum_shares: NDArray[np.float64]
 
     def __len__(self) -> int:
         return self.groups.size
@@ -71,7 +76,14 @@ class Cells:
         table = within[:, self.labels, self.groups] / self.shares
         table -= within.sum(axis=2)[:, self.labels] / self.totals
         if codes is not None:
-            table *= (self.strata < 0) | (self.strata == codes[:, None])
+            table *= self.strata == codes[:, None]
+            for cell in np.flatnonzero(self.strata < 0):
+                label, group = self.labels[cell], self.groups[cell]
+                share = self.stratum_shares[codes, label, group]
+                total = self.stratum_shares[codes, label].sum(axis=1)
+                compared = (share > 0.0) & (share < total)
+                ratio = within[:, label, group] / np.where(compared, share, 1.0)
+                table[:, cell] = compared * (ratio - within[:, label].sum(axis=1) / np.where(compared, total, 1.0))
         return table
 
 
@@ -117,6 +129,7 @@ def make_cells(
         )
         probabilities = _apply_priors(probabilities, priors, codes)
     found: list[tuple[int, int, int, float, float, float]] = []
+    stratum_shares = np.zeros_like(priors)
     for stratum in range(-1, n_strata):
         inside = np.ones(groups.size, dtype=bool) if stratum < 0 or codes is None else codes == stratum
         part = masses * inside
@@ -127,6 +140,8 @@ def make_cells(
             if present.size < 2:
                 continue
             mean = part @ probabilities[:, label] / part.sum()
+            if stratum >= 0 or codes is None:
+                stratum_shares[max(stratum, 0), label, present] = mean[present]
             kept = present if present.size > 2 else present[[np.argmin(sizes[present])]]
             for group in kept:
                 others = sizes.sum() - sizes[group]
@@ -139,7 +154,7 @@ def make_cells(
     columns = list(zip(*found, strict=True))
     indices = [np.array(column, dtype=np.int64) for column in columns[:3]]
     shares, totals, chance = (np.maximum(np.array(column), 1e-12) for column in columns[3:])
-    return Cells(indices[0], indices[1], indices[2], shares, totals, priors), chance
+    return Cells(indices[0], indices[1], indices[2], shares, totals, priors, stratum_shares), chance
 
 
 def _stratum_priors(
