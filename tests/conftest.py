@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ settings.load_profile("steady")
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that: tests that press it would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Close the figures that earlier tests and examples opened; matplotlib warns when there are many."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")
