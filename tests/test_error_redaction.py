@@ -194,6 +194,8 @@ def test_text_columns_lazy_tables_and_forgotten_arguments_are_named():
     model, y, sex = ft.ContinuousTransportClassifier(), [0, 1] * 20, ["F", "M"] * 20
     with pytest.raises(ValueError, match=r"^X has text in column 'job'; encode it as numbers"):
         model.fit(frame, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match=r"^X has text; encode it as numbers"):  # one column is no table
+        model.fit(frame["job"], y, sensitive_features=sex)
     with pytest.raises(ValueError, match=r"X is a lazy table; collect it first"):
         model.fit(pl.from_pandas(frame[["age"]]).lazy(), y, sensitive_features=sex)
     with pytest.raises(TypeError, match=r"^ContinuousTransportClassifier\.fit\(\) missing 1 required"):

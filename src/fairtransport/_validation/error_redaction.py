@@ -250,7 +250,9 @@ def _safe_message(error: BaseException | None, arguments: dict[str, Any]) -> str
 
 def _say_text_columns(X: Any) -> str:
     """Return which columns of a table are not numbers, in words; nothing for arrays."""
-    kinds = dict(zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=False))
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return ""
+    kinds = dict(zip(X.columns, X.dtypes, strict=False))
     names = [str(name) for name, kind in kinds.items() if not re.match(r"u?int|float|bool|decimal", str(kind).lower())]
     if not names:
         return ""

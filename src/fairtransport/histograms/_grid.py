@@ -98,7 +98,10 @@ class Grid:
         >>> Grid.at([-1.0, 0.5, 1000.0]).places([-1.0, 0.0, 0.5, 7.0])
         array([0, 1, 1, 2])
         """
-        values = np.asarray(nodes, dtype=np.float64).tolist()
+        array = np.asarray(nodes, dtype=np.float64)
+        if array.ndim != 1 or array.size < 2 or not np.isfinite(array).all() or not (np.diff(array) > 0.0).all():
+            raise ValueError("nodes must be at least two finite numbers that ascend.")
+        values = array.tolist()
         return cls(values[0], values[-1], len(values) - 1, tuple(values))
 
     @classmethod
