@@ -72,7 +72,7 @@ def test_nodes_of_its_own():
     assert grid.last_node_below([3.0, 3.5, -2.0]).tolist() == [2, 2, 0]
     assert grid.unit_nodes[[0, -1]].tolist() == [0.0, 1.0]
     assert Grid.covering([7.0, 7.0]).nodes.tolist() == [0.0, 7.0]
-    with pytest.raises(ValueError, match="ascending"):
+    with pytest.raises(ValueError, match="ascend"):
         Grid.at([0.0, 1.0, 1.0])
 
 

@@ -102,7 +102,7 @@ class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     -----
     With the prediction :math:`\eta(x)` of the model and the probabilities of the groups, the repaired prediction is
 
-    .. math:: f(x) = \arg\min_s \; \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
+    .. math:: f(x) = \mathrm{argmin}_s \ell(\eta(x), s) + \sum_a \Big(\frac{P(a \mid x)}{P(a)} - 1\Big) \phi_a(s),
 
     which has the least expected loss among all functions of x whose distribution is the same in all groups; the dual
     potentials :math:`\phi_a` are piecewise linear functions and maximise a concave function. For two groups and
