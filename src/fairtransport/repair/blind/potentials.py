@@ -44,7 +44,7 @@ class Potentials:
     -----
     With the contrasts :math:`d_c(x)` of the cells, a prediction is moved to
 
-    .. math:: \arg\min_s \ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s),
+    .. math:: \mathrm{argmin}_s \ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s),
 
     exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
 
