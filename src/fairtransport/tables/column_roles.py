@@ -219,18 +219,24 @@ def probe_task(table: NumberedTable, label: str) -> str:
     key, kind = table.keys[label], table.schema()[label]
     if not kind.is_numeric():
         return "classification"
-    frame = table.frame
-    if frame.implementation.is_dask():
-        frame = nw.from_native(frame.to_native().partitions[:1]).lazy()
-    first = _first(frame.select(nw.col(key).cast(nw.Float64)), [key], PROBED)
-    n_values = _count_distinct(first, questions=[[key]])[0]
+    numbers = table.frame.select(nw.col(key).cast(nw.Float64))
+    count = partial(_count_numbers, key=key)
+    if numbers.implementation.is_dask():
+        distinct = partial(_find_distinct, keys=[key], n_rows=PROBED)
+        n_values, n_fractions = next(count_first_partitions(numbers, distinct, count, keys=[key], n_rows=PROBED))
+    else:
+        n_values, n_fractions = count(_first(numbers, [key], PROBED))
     if n_values <= 2:
         return "classification"
+    return task_of_numbers(n_values, whole=not n_fractions, source=f"Column {label!r}")
+
+
+def _count_numbers(first: nw.LazyFrame[Any], *, key: str) -> list[int]:
+    """Count the distinct values of a column of numbers, and its rows with a fraction."""
     # Spark rounds to integers, so that large numbers would overflow; they have no fractions.
     value = nw.when((nw.col(key) > -_LARGE) & (nw.col(key) < _LARGE)).then(nw.col(key)).otherwise(nw.lit(0.0))
-    fractions = first.filter(value != value.floor()).select(nw.len().alias("rows"))
-    whole = not int(collect(fractions).item() or 0)
-    return task_of_numbers(n_values, whole=whole, source=f"Column {label!r}")
+    fractions = collect(first.filter(value != value.floor()).select(nw.len().alias("rows")))
+    return [*_count_distinct(first, questions=[[key]]), int(fractions.item() or 0)]
 
 
 def _first(table: nw.LazyFrame[Any], keys: Sequence[str], n_rows: int) -> nw.LazyFrame[Any]:
