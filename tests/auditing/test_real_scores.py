@@ -184,3 +184,11 @@ def test_the_verdict_of_equal_scores_and_of_tiny_groups():
 def test_single_precision_probabilities_stay_probabilities():
     scores = np.linspace(0, 1 + 1e-7, 100)
     assert ft.audit(scores, sensitive_features=np.arange(100) % 2, **FEW).settings.bounded
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_figures_end_at_the_highest_score_without_rounding_errors(seed):
+    scores = np.random.default_rng(seed).normal(150, 40, 60)
+    result = ft.audit(scores, sensitive_features=np.arange(60) % 2, n_bootstrap=20, n_permutations=20, random_state=0)
+    points = result.to_dict()["cdf"]["points"]
+    assert (points[0], points[-1]) == (scores.min(), scores.max())

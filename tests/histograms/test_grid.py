@@ -84,3 +84,8 @@ def test_many_values_keep_both_tails():
     assert grid.nodes[:50].tolist() == ordered[:50].tolist()
     assert grid.nodes[-50:].tolist() == ordered[-50:].tolist()
     assert np.isin(grid.nodes, values).all()
+
+
+def test_the_ends_of_any_range_are_met_exactly():
+    for low, high in np.sort(np.random.default_rng(0).normal(0, 100, (500, 2)), axis=1).tolist():
+        assert Grid(low, high).from_unit([0.0, 1.0]).tolist() == [low, high]

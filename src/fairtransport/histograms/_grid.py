@@ -241,7 +241,10 @@ class Grid:
     def from_unit(self, shares: ArrayLike) -> NDArray[np.float64]:
         """Return shares of the range as scores, the inverse of `to_unit`."""
         array = np.asarray(shares, dtype=np.float64)
-        return array if (self.low, self.high) == (0.0, 1.0) else self.low + array * (self.high - self.low)
+        if (self.low, self.high) == (0.0, 1.0):
+            return array
+        # The highest score itself, and not one that rounding puts above it.
+        return np.where(array == 1.0, self.high, self.low + array * (self.high - self.low))
 
 
 def _finite(value: Any) -> float:

@@ -68,11 +68,9 @@ def display_points(histograms: GroupHistograms, n_points: int) -> NDArray[np.flo
     >>> display_points(count_scores([0.2, 0.4], sensitive_features=["a", "b"]), 3).tolist()
     [0.0, 0.5, 1.0]
     """
-    shares = np.linspace(0, 1, n_points)
     if not histograms.grid.positions:
-        return histograms.grid.from_unit(shares)
-    low, high = display_range(histograms)
-    return np.asarray(low + (high - low) * shares)
+        return histograms.grid.from_unit(np.linspace(0, 1, n_points))
+    return np.linspace(*display_range(histograms), n_points)  # it ends at the highest score, without rounding errors
 
 
 def regrid(histograms: GroupHistograms, grid: Grid) -> GroupHistograms:
