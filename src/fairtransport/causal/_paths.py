@@ -58,8 +58,7 @@ def check_confounding(graph: CausalGraph, sensitive: str, moved: Collection[str]
         unknown = [name for name in (one, other) if name not in graph.nodes]
         if unknown:
             raise ValueError(f"confounded has {say_columns(unknown)}, which the graph has not.")
-        touched = {one, other} & {sensitive, *moved}
-        if touched & {*moved} and len({one, other} & {sensitive, *moved}) == 2:
+        if {one, other} <= {sensitive, *moved}:
             raise ValueError(
                 f"Columns {one!r} and {other!r} are confounded, and the paths that are moved pass through both: people "
                 "with equal causes are then not comparable. Choose other paths, or measure the common cause."

@@ -179,7 +179,7 @@ class CounterfactualTransport(BaseEstimator):
         self.distributions_ = self._estimate(values)
         codes = values[self.sensitive]
         self._ranges = {
-            node: [_seen(numbers[codes == group], levels=self.columns_[node].levels is not None)
+            node: [_Seen(numbers[codes == group], levels=self.columns_[node].levels is not None)
                    for group in range(len(self.groups_))]
             for node, numbers in values.items()
         }  # fmt: skip
@@ -396,7 +396,7 @@ class CounterfactualTransport(BaseEstimator):
                 )
 
 
-class _seen:  # noqa: N801 - used as a function
+class _Seen:
     """Whether values lie within those of some rows: between the lowest and the highest, or among the levels."""
 
     def __init__(self, numbers: NDArray[np.float64], *, levels: bool) -> None:

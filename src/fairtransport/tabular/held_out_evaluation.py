@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.metrics import r2_score, roc_auc_score
@@ -26,7 +26,7 @@ from fairtransport.strata import make_strata
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldOut", "measure_models", "split_table"]
 
-Figure = TypeVar("Figure", float, float | None)
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12
-_DISPARITIES = {
+_DISPARITIES: dict[str, Callable[..., float]] = {
     "strong_demographic_disparity": strong_demographic_disparity,
     "strong_pairwise_disparity": strong_pairwise_disparity,
     "rank_disparity": rank_disparity,
@@ -160,8 +159,12 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
     scored = {name: model.score_encoded(rows)[compared] for name, model in models.items()}
     errors_of = _errors_of_numbers if regression else _errors
     figures = {name: errors_of(scores, labels) for name, scores in scored.items()}
-    unit = _Unit.of(scored.values()) if regression else _Unit(0.0, 1.0)
-    scored = {name: unit.to_unit(scores) for name, scores in scored.items()}
+    metrics = _DISPARITIES
+    if regression:  # in units of the predictions
+        metrics = {
+            name: metric if metric is rank_disparity else partial(metric, scale="score")
+            for name, metric in metrics.items()
+        }
     large = groups.counts >= MIN_GROUP_SIZE
     if np.count_nonzero(large) > 1 and not large.all():
         judged = np.flatnonzero(large[groups.codes])
@@ -172,41 +175,18 @@ def measure_models(models: dict[str, TableModel], table: Any, *, random_state: i
         judged_groups, compared = groups, np.flatnonzero(compared)
     own = _criterion_disparity(models[last], rows, compared)
     for name, scores in scored.items():
-        figures[name] |= unit.from_unit(_disparities(scores, judged_groups, own))
+        figures[name] |= _disparities(metrics, scores, judged_groups, own)
     n_shuffles = _SHUFFLES if len(judged_groups) <= _MANY_GROUPS else _FEW_SHUFFLES
     floor: dict[str, float] = {}
     if len(judged_groups) > 1:
         options: dict[str, Any] = {
             "sensitive_features": judged_groups, "n_shuffles": n_shuffles, "random_state": random_state
         }  # fmt: skip
-        for name, metric in _DISPARITIES.items():
+        for name, metric in metrics.items():
             floor[name] = noise_floor(metric, scored[last], **options).mean
         if own is not None and figures[last][own.name] is not None:
             floor[own.name] = noise_floor(own.metric, scored[last], within=own.within, **options).mean
-    floor = unit.from_unit(floor)
     return HeldOut(labels.size, len(groups), int(np.count_nonzero(~large)), set_aside, figures, floor)
-
-
-class _Unit(NamedTuple):
-    """The lowest and the highest score: distances are measured on [0, 1] and reported in units of the score."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, scored: Iterable[NDArray[np.float64]]) -> _Unit:
-        scores = np.concatenate([*scored])
-        low, high = float(scores.min()), float(scores.max())
-        return cls(low, high if high > low else low + 1.0)
-
-    def to_unit(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
-
-    def from_unit(self, figures: dict[str, Figure]) -> dict[str, Figure]:
-        return {
-            name: value if value is None or name == "rank_disparity" else value * (self.high - self.low)
-            for name, value in figures.items()
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,13 +209,15 @@ def _criterion_disparity(model: TableModel, rows: TableRows, compared: NDArray[n
         strata = strata.select(compared)
         within = strata.codes
     shared: dict[str, Any] = {"strata": strata, "stratum_weight": getattr(model.estimator_, "stratum_weight", None)}
+    if model.task == "regression":
+        shared["scale"] = "score"
     if model.criterion == "demographic_parity":
         return _CriterionDisparity(
             "conditional_disparity", partial(conditional_disparity, **shared), within.astype(str)
         )
     if model.task == "regression":  # equalized odds: people with similar labels
         cells = make_strata({"label": labels} if strata is None else {"label": labels, "stratum": within.astype(str)})
-        metric = partial(conditional_disparity, strata=cells, stratum_weight="equal")
+        metric = partial(conditional_disparity, strata=cells, stratum_weight="equal", scale="score")
         return _CriterionDisparity("separation_disparity", metric, cells.codes.astype(str))
     odds = model.criterion == "equalized_odds"
     metric = partial(separation_disparity if odds else opportunity_disparity, labels, **shared)
@@ -260,11 +242,13 @@ def _errors_of_numbers(predictions: NDArray[np.float64], labels: NDArray[np.floa
 
 
 def _disparities(
-    scores: NDArray[np.float64], groups: Groups, own: _CriterionDisparity | None
+    metrics: dict[str, Callable[..., float]],
+    scores: NDArray[np.float64],
+    groups: Groups,
+    own: _CriterionDisparity | None,
 ) -> dict[str, float | None]:
     figures: dict[str, float | None] = {
-        name: metric(scores, sensitive_features=groups) if len(groups) > 1 else None
-        for name, metric in _DISPARITIES.items()
+        name: metric(scores, sensitive_features=groups) if len(groups) > 1 else None for name, metric in metrics.items()
     }
     if own is not None:
         try:
