@@ -42,8 +42,8 @@ def test_lightgbm_on_adult(tmp_path):
 def test_equalized_odds_on_adult():
     """Blind, by sex, test rows: a lower error than the linear model at the same distance within labels.
 
-    Seen: the linear model .1541 at .024 and .1622 at .009; boosted trees, means of three seeds, .1344 at .0152 and
-    .1438 at .0104.
+    Seen: the linear model .1539 at .024, .1620 at .009 and .1641 at .007, where its curve ends; boosted trees about .147
+    at .016 and .152 at .006.
     """
     adult = load_adult()
     rows, sex, y = (
@@ -62,8 +62,8 @@ def test_equalized_odds_on_adult():
         return separation_disparity(y[~rows], scores, sensitive_features=sex[~rows]), error_rate(y[~rows], scores)
 
     odds = {"criterion": "equalized_odds"}
-    linear = [figures(ContinuousTransportClassifier(parity_weight=w, **odds), encoded) for w in (1.0, 0.3)]
-    assert linear[0][0] < 0.012 < linear[1][0]
+    linear = [figures(ContinuousTransportClassifier(parity_weight=w, **odds), encoded) for w in (10.0, 1.0, 0.3)]
+    assert linear[0][0] < linear[1][0] < 0.012 < linear[2][0]
     for weight, seed in ((2.0, 0), (8.0, 0), (8.0, 1)):
         trees = lightgbm.LGBMClassifier(colsample_bytree=0.5, n_estimators=200, random_state=seed, verbose=-1, n_jobs=1)
         model = TransportBoostingClassifier(trees, parity_weight=weight, random_state=seed, **odds)
