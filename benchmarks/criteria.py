@@ -213,13 +213,13 @@ class Gap:
         return self.gap is not None and self.gap <= self.standard_error
 
 
-def gaps(case, ours, peers):
-    """Each of our curves at each point of each peer."""
+def gaps(case, ours, peers, measures=MEASURES):
+    """Each of our curves at each point of each peer, by each of the measures that follow the error."""
     found = []
     for name, peer in product(ours, peers):
         n_tasks = min(len(ours[name].values), len(peers[peer].values))
         own, theirs = (Points(one.parameters, one.values[:n_tasks]) for one in (ours[name], peers[peer]))
-        for measure in (1, 2):
+        for measure in range(1, len(measures)):
             drawn = [
                 (own.curve(measure, tasks, draw), theirs.mean(tasks, draw)) for tasks, draw in resampled(own)
             ]  # fmt: skip
@@ -232,7 +232,7 @@ def gaps(case, ours, peers):
                 reached = not np.isnan(value)
                 found.append(
                     Gap(
-                        case, MEASURES[measure], name, peer, float(theirs.parameters[number]), float(point[measure]),
+                        case, measures[measure], name, peer, float(theirs.parameters[number]), float(point[measure]),
                         float(point[0]), float(value) if reached else None,
                         float(value - point[0]) if reached else None, float(spread) if reached else None,
                     )
