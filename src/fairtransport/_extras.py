@@ -17,6 +17,7 @@ _EXTRAS = {
     **dict.fromkeys(("duckdb", "pandas", "polars", "pyarrow"), "tables"),
     **dict.fromkeys(("lightgbm", "xgboost"), "boosting"),
     **dict.fromkeys(("onnx", "skl2onnx"), "onnx"),
+    **dict.fromkeys(("prometheus_client", "starlette", "uvicorn"), "serve"),
     "cryptography": "signing",
     "fastexcel": "excel",
 }
@@ -25,6 +26,7 @@ _PURPOSES = {
     "excel": "Excel files need",
     "onnx": "ONNX export needs",
     "report": "Reports need",
+    "serve": "A server needs",
     "signing": "Signatures need",
     "tables": "Files of tables need",
 }

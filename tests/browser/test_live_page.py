@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from scipy.stats import wasserstein_distance
 
-from fairtransport.stream.live_page import serve_page
+from fairtransport.serving.live_page import serve_page
 
 from .conftest import Seen
 from .streams import NAMES, snapshot
@@ -194,7 +194,7 @@ def test_says_when_no_rows_arrive_and_when_they_do_again(open_live_page):
 
 
 PROGRAM = """
-from fairtransport.stream.live_page import serve_page
+from fairtransport.serving.live_page import serve_page
 import sys, time
 page = serve_page(lambda: {"batches": 1, "rows": 1, "updated": "2026-01-01T00:00:00+00:00"})
 print(page.url, flush=True)

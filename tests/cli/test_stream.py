@@ -339,7 +339,7 @@ def test_the_page_gets_snapshots_and_is_closed(stream, here, monkeypatch):
         told.extend([port, snapshot()["title"]])
         return Handle()
 
-    module = ModuleType("fairtransport.stream.live_page")
+    module = ModuleType("fairtransport.serving.live_page")
     module.serve_page = serve_page
     monkeypatch.setitem(sys.modules, module.__name__, module)
     result = stream("rows.jsonl", "--out", "out.jsonl", "--page", 8010)

@@ -242,10 +242,12 @@ def _adjuster(
 @contextlib.contextmanager
 def _page(adjuster: ContinualAdjuster, port: int) -> Iterator[None]:
     """Serve the page; whatever happens to it, the stream goes on."""
-    serve_page = importlib.import_module("fairtransport.stream.live_page").serve_page
+    from fairtransport._extras import load_extra  # noqa: PLC0415
+
     try:
-        page = serve_page(adjuster.snapshot, port)
-    except OSError as error:
+        load_extra("uvicorn")
+        page = importlib.import_module("fairtransport.serving.live_page").serve_page(adjuster.snapshot, port)
+    except (ImportError, OSError) as error:
         print_stderr(f"warning: there is no page. {describe(error)}")
         yield
         return

@@ -32,4 +32,4 @@ def page_files() -> dict[str, tuple[str, bytes]]:
 
 
 def _read(name: str) -> str:
-    return (resources.files("fairtransport.stream.live_page") / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files("fairtransport.serving.live_page") / "templates" / name).read_text(encoding="utf-8")
