@@ -1,4 +1,4 @@
-"""Blind repair against peers: error at equal disparity on Adult and COMPAS; and of a regressor on Communities and Crime.
+"""Blind repair against peers: error at equal disparity on Adult and COMPAS; of a regressor on Communities and Crime.
 
 Demographic parity is measured in two ways on test rows: as the largest difference between two groups' shares of
 positive decisions, which is what the peers constrain, and as strong pairwise demographic disparity (SPDD) of scores.

@@ -110,13 +110,23 @@ class Strata:
     def encode(self, strata: Any) -> Strata:
         """Return the same strata for new rows; rows of another stratum have the code ``len(self)``.
 
+        Parameters
+        ----------
+        strata : column, table or Strata
+            The columns of these strata, or strata that are cut at the same points.
+
         Examples
         --------
         >>> make_strata(["a", "b"]).encode(["b", "c"]).codes.tolist()
         [1, 2]
         """
-        columns = _matched(_read(strata), self.columns)
-        new = make_groups(_cut(columns, self.cuts), missing="group", max_groups=10**9)
+        if isinstance(strata, Strata):
+            if strata.columns != self.columns or not all(map(_same_cuts, strata.cuts, self.cuts)):
+                raise ValueError("strata must have the columns, and the cut points, of those that were seen in fit.")
+            new = strata.cells
+        else:
+            columns = _matched(_read(strata), self.columns)
+            new = make_groups(_cut(columns, self.cuts), missing="group", max_groups=10**9)
         index = {label: number for number, label in enumerate(self.cells.labels)}
         table = np.array([*(index.get(label, len(self)) for label in new.labels), len(self)], dtype=np.int64)
         return replace(self, cells=replace(self.cells, memberships=(table[new.memberships[0]],)))
@@ -270,6 +280,10 @@ def stratum_weights(
         of_label = np.array([-1 if label is None else label for label in labels])
         weights = mass / np.array([mass[of_label == label].sum() for label in of_label])
     return np.asarray(weights / weights.sum())
+
+
+def _same_cuts(one: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def _value_columns(strata: Strata) -> dict[str, Any]:

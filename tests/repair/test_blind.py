@@ -322,12 +322,33 @@ def test_a_model_that_predicts_nan_is_refused():
         blind(Broken()).fit(X, y, sensitive_features=group)
 
 
-def test_frontier_along_amount():
-    X, y, group = people(800)
-    curve = ft.frontier(blind(cv=3), X, y, sensitive_features=group, amounts=[0.0, 1.0], cv=2, random_state=0)
-    assert curve.situation == "blind"
-    first, *_, last = curve.table()["strong_pairwise_disparity"]
-    assert last < 0.5 * first
+def test_models_that_need_or_miss_groups_are_refused():
+    X, y, group = people(200)
+    aware = ft.QuantileRepairClassifier(LOGISTIC).fit(X, y, sensitive_features=group)
+    with pytest.raises(TypeError, match="features alone, and QuantileRepairClassifier needs sensitive_features"):
+        blind(FrozenEstimator(aware)).fit(X, y, sensitive_features=group)
+    named = LogisticRegression().fit(X, np.where(group, "f", "m"))
+    with pytest.raises(ValueError, match="predicts other classes than the 2 codes of the groups"):
+        blind(group_estimator=FrozenEstimator(named)).fit(X, y, sensitive_features=group)
+    coded, three = LogisticRegression().fit(X, group), np.where(X[:, 2] > 1, 2, group)
+    assert blind(group_estimator=FrozenEstimator(coded)).fit(X, y, sensitive_features=group).group_estimator_ is coded
+    with pytest.raises(ValueError, match="has not seen 1 of 3 groups"):
+        blind(group_estimator=FrozenEstimator(coded)).fit(X, y, sensitive_features=three)
+
+
+def test_a_path_of_slacks_is_that_of_single_fits():
+    X, y, group = people(1000)
+    template = blind(cv=3)
+    path = template.fit_path(X, y, [0.1, 0.02, 0.0], sensitive_features=group)
+    assert [model.slack for model in path] == [0.1, 0.02, 0.0]
+    assert not hasattr(template, "estimator_")
+    assert path[0].group_estimator_ is path[1].group_estimator_  # both models are fitted once
+    single = clone(template).set_params(slack=0.02).fit(X, y, sensitive_features=group)
+    np.testing.assert_allclose(path[1].predict_proba(X), single.predict_proba(X), atol=0.02)
+    disparities = [spdd(model.predict_proba(X)[:, 1], group) for model in path]
+    assert disparities == sorted(disparities, reverse=True)
+    with pytest.raises(ValueError, match="slacks must descend"):
+        template.fit_path(X, y, [0.0, 0.1], sensitive_features=group)
 
 
 @pytest.mark.trust

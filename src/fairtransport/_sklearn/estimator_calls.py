@@ -16,7 +16,16 @@ from fairtransport.groups import Groups
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fit_model", "last_step", "model_scores", "n_rows", "positive_scores", "take_rows", "takes_groups"]
+__all__ = [
+    "fit_model",
+    "last_step",
+    "model_scores",
+    "n_rows",
+    "positive_scores",
+    "take_rows",
+    "takes_groups",
+    "takes_strata",
+]
 
 
 def last_step(model: Any) -> tuple[str, Any]:
@@ -53,17 +62,31 @@ def fit_model(
 
 def takes_groups(model: Any) -> bool:
     """Return whether a model takes ``sensitive_features`` at prediction."""
+    return _takes(model, "sensitive_features")
+
+
+def takes_strata(model: Any) -> bool:
+    """Return whether a model takes ``strata`` at prediction."""
+    return _takes(model, "strata")
+
+
+def _takes(model: Any, name: str) -> bool:
     last = last_step(model)[1]
-    return _has_parameter(last.predict if is_regressor(last) else last.predict_proba, "sensitive_features")
+    return _has_parameter(last.predict if is_regressor(last) else last.predict_proba, name)
 
 
-def model_scores(model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None) -> NDArray[np.float64]:
+def model_scores(
+    model: Any, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
+) -> NDArray[np.float64]:
     """Return a regressor's predictions, or a classifier's probabilities of class 1, with groups and strata where given.
 
-    See `positive_scores` for what probabilities have to be.
+    ``unknown_group`` is passed where groups are, unless it is ``"error"``. See `positive_scores` for what probabilities
+    have to be.
     """
     given = {"sensitive_features": sensitive_features, "strata": strata}
     options = {name: value for name, value in given.items() if value is not None}
+    if sensitive_features is not None and unknown_group != "error":
+        options["unknown_group"] = unknown_group
     with config_context(enable_metadata_routing=False):
         if is_regressor(last_step(model)[1]):
             return np.asarray(model.predict(X, **options), dtype=np.float64)

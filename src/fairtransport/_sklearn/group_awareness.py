@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.estimator_calls import last_step, model_scores, takes_groups
+from fairtransport._sklearn.estimator_calls import last_step, model_scores, takes_groups, takes_strata
 from fairtransport._sklearn.folds import group_cells
 
 if TYPE_CHECKING:
@@ -64,9 +64,14 @@ def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -
         return True
 
 
-def score_with_groups(model: Any, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
-    """Return the scores of a model, with the groups where it takes them at prediction; see `model_scores`."""
-    return model_scores(model, X, sensitive_features=sensitive_features if takes_groups(model) else None)
+def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any = None) -> NDArray[np.float64]:
+    """Return the scores of a model, with groups and strata where it takes them at prediction; see `model_scores`."""
+    return model_scores(
+        model,
+        X,
+        sensitive_features=sensitive_features if takes_groups(model) else None,
+        strata=strata if strata is not None and takes_strata(model) else None,
+    )
 
 
 def describe_group_features(X: Any, groups: Groups) -> str | None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingRows", "fit_along", "fit_next", "path_settings"]
 
+_BLIND = (BlindRepairClassifier, BlindRepairRegressor)
 # Their amount may be set after ``fit``.
-_REPAIRED = (BlindRepairClassifier, BlindRepairRegressor, QuantileRepairClassifier, QuantileRepairRegressor)
+_REPAIRED = (*_BLIND, QuantileRepairClassifier, QuantileRepairRegressor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,14 @@ def path_settings(estimator: Any, seed: int | None) -> dict[str, Any]:
 def fit_along(model: Any, parameter: str, values: list[float], rows: TrainingRows) -> Iterator[Any]:
     """Yield a fitted model for each value of a parameter, reusing work where the estimator allows it.
 
-    Transport models are trained along one warm-started path of weights, on rows that are prepared once.
+    Transport models are trained along one warm-started path of weights, on rows that are prepared once. Blind repair
+    fits its two models once for all slacks.
     """
     has_path = isinstance(model, LinearTransportModel) and sgd_settings(model.solver) is None
     if has_path and parameter == "parity_weight" and values == sorted(values):
+        yield from model.fit_path(rows.X, rows.y, values, **rows.options())
+        return
+    if isinstance(model, _BLIND) and parameter == "slack" and values == sorted(values, reverse=True):
         yield from model.fit_path(rows.X, rows.y, values, **rows.options())
         return
     for number, value in enumerate(values):

@@ -62,6 +62,7 @@ def frontier(
     strata: Any = None,
     parity_weights: ArrayLike | None = None,
     amounts: ArrayLike | None = None,
+    slacks: ArrayLike | None = None,
     parameter: str | None = None,
     values: ArrayLike | None = None,
     cv: Any = 5,
@@ -77,9 +78,9 @@ def frontier(
     ----------
     estimator : estimator
         A classifier or regressor whose ``fit`` takes ``sensitive_features``, with a parameter that controls parity:
-        ``parity_weight`` (continuous and discrete optimal transport), ``amount`` (quantile repair) or another, named
-        with ``parameter``; or a pipeline that ends in one. It is cloned, so a fitted model inside it is trained anew on
-        the training rows of each fold.
+        ``parity_weight`` (continuous and discrete optimal transport), ``amount`` (repairs), ``slack`` (blind repair) or
+        another, named with ``parameter``; or a pipeline that ends in one. It is cloned, so a fitted model inside it is
+        trained anew on the training rows of each fold.
     X : table or matrix with n rows
         Whatever the estimator accepts.
     y : array-like of shape (n,)
@@ -92,6 +93,8 @@ def frontier(
         Non-negative (``inf`` with ``solver="sgd"``); by default 0, 0.1, 0.2, 0.3, 0.4, 0.6, 1, 3 and 10.
     amounts : array-like, optional
         Within 0 and 1; by default 0, 0.1, ..., 1.
+    slacks : array-like, optional
+        Within 0 and 1, for blind repair.
     parameter, values : str and array-like, optional
         Another parameter, and its values from no parity to most.
     cv : int, splitter or iterable of splits, default=5
@@ -124,7 +127,7 @@ def frontier(
     Notes
     -----
     Within a fold, transport classifiers are trained along one warm-started path of weights, and so they are by
-    `Frontier.choose`. Quantile repair is fitted once.
+    `Frontier.choose`. Repairs are fitted once for all amounts; blind repair fits its models once for all slacks, too.
 
     Metrics are means over folds, each on held-out rows. Errors and disparities of a regressor are in units of y: RMSE
     takes the place of the error rate, the mean absolute error that of log-loss, and R2 that of the AUC.
@@ -158,7 +161,8 @@ def frontier(
     >>> 0 < model.amount < 1
     True
     """
-    name, grid = _grid(estimator, parity_weights, amounts, parameter, values)
+    named = {"parity_weights": parity_weights, "amounts": amounts, "slacks": slacks}
+    name, grid = _grid(estimator, named, parameter, values)
     check_real(threshold, name="threshold", most=1.0)
     errors = _errors(estimator, y, float(threshold))
     check_length(errors.y, size=n_rows(X), name="y")
@@ -225,6 +229,7 @@ class _FoldPath:
         if model.get_params().get(silence) is True:
             model.set_params(**{silence: False})  # only the common bar is shown
         X, groups = take_rows(self.rows.X, fold.held_out), take_rows(self.rows.sensitive_features, fold.held_out)
+        strata = None if self.rows.strata is None else self.rows.strata.select(fold.held_out)
         records: dict[str, list[float]] = {metric: [] for metric in self.metrics}
         target: Sample | None = None
         training = self._training(fold)
@@ -234,7 +239,7 @@ class _FoldPath:
                 control.step()
             try:
                 model = next(models)
-                scores = score_with_groups(model, X, groups)
+                scores = score_with_groups(model, X, groups, strata)
             except Exception as error:
                 error.add_note(f"With {self.parameter}={value:g}.")
                 raise
@@ -317,9 +322,9 @@ class _FoldPath:
 
 
 def _grid(
-    estimator: Any, parity_weights: Any, amounts: Any, parameter: str | None, values: Any
+    estimator: Any, grids: Mapping[str, Any], parameter: str | None, values: Any
 ) -> tuple[str, NDArray[np.float64]]:
-    """Return the parameter and its values."""
+    """Return the parameter and its values, from no parity to most."""
     needed = ("get_params", "fit")
     if isinstance(estimator, type) or not (
         all(hasattr(estimator, name) for name in needed)
@@ -330,19 +335,20 @@ def _grid(
         )
     prefix, last = last_step(estimator)
     known = estimator.get_params()
-    named = [name for name, grid in {"parity_weights": parity_weights, "amounts": amounts}.items() if grid is not None]
-    if (parameter is None) != (values is None) or len(named) + (parameter is not None) > 1:
-        raise ValueError("Give one of parity_weights, amounts, or parameter and values together.")
+    given = {name: grid for name, grid in grids.items() if grid is not None}
+    if (parameter is None) != (values is None) or len(given) + (parameter is not None) > 1:
+        raise ValueError("Give one of parity_weights, amounts, slacks, or parameter and values together.")
+    if not given and parameter is None:
+        has_weight = f"{prefix}parity_weight" in known
+        given = {"parity_weights": _PARITY_WEIGHTS} if has_weight else {"amounts": _AMOUNTS}
     if parameter is not None:
         name, grid = parameter, _numbers(values, name="values", sort=False)
-    elif amounts is not None or (parity_weights is None and f"{prefix}parity_weight" not in known):
-        name = f"{prefix}amount"
-        grid = _numbers(_AMOUNTS if amounts is None else amounts, name="amounts", most=1.0)
+    elif "parity_weights" in given:
+        name, grid = f"{prefix}parity_weight", _numbers(*given.values(), name="parity_weights", finite=False)
+    elif "amounts" in given:
+        name, grid = f"{prefix}amount", _numbers(*given.values(), name="amounts", most=1.0)
     else:
-        name = f"{prefix}parity_weight"
-        grid = _numbers(
-            _PARITY_WEIGHTS if parity_weights is None else parity_weights, name="parity_weights", finite=False
-        )
+        name, grid = f"{prefix}slack", _numbers(*given.values(), name="slacks", most=1.0)[::-1]
     if name not in known:
         raise ValueError(
             f"{type(last).__name__} has no parameter {name.rpartition('__')[2]!r}; name the one that controls parity "

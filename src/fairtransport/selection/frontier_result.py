@@ -283,7 +283,9 @@ class Frontier:
                 f" The noise floor of so many held-out rows is {floor:.4g}; more rows, or fewer folds, would lower it."
             )
         elif at_end:
-            advice = f" Try {'smaller' if name == 'max_error' else 'larger'} values of {self.parameter}."
+            less_parity = name == "max_error"
+            smaller = less_parity != bool(self.values[0] > self.values[-1])  # a slack falls towards parity
+            advice = f" Try {'smaller' if smaller else 'larger'} values of {self.parameter}."
         raise ValueError(
             f"{name}={limit:g} cannot be reached: the lowest value on held-out rows is {curve[best]:.4g}{uncertainty}, "
             f"at {self.parameter}={value:g}.{advice}"

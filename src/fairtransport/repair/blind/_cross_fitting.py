@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from fairtransport._sklearn.estimator_calls import last_step, model_scores, take_rows
+from fairtransport._sklearn.group_awareness import needs_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,15 +33,23 @@ def check_base_estimator(estimator: Any, *, regression: bool) -> None:
         raise TypeError(f"estimator must be a {kind} with fit and {method}; got a {_name(estimator)}.{hint}")
     if is_regressor(last) is not regression and (regression or is_regressor(last)):
         raise TypeError(f"estimator must be a {kind}; got a {_name(last)}.")
-    try:
-        groups = inspect.signature(last.fit).parameters.get("sensitive_features")
-    except (TypeError, ValueError):  # compiled methods may have no signature
-        groups = None
-    if groups is not None and groups.default is inspect.Parameter.empty:
+    if _needs_groups(last):
+        model = last.estimator if isinstance(last, FrozenEstimator) else last
         raise TypeError(
-            f"estimator must be a model of the features alone, and {type(last).__name__} needs sensitive_features. "
+            f"estimator must be a model of the features alone, and {type(model).__name__} needs sensitive_features. "
             "Repair a plain model, or use that estimator as it is."
         )
+
+
+def _needs_groups(model: Any) -> bool:
+    """Return whether a model needs groups: one to be fitted in ``fit``, a frozen one at prediction."""
+    if isinstance(model, FrozenEstimator):
+        return needs_groups(model.estimator)
+    try:
+        groups = inspect.signature(model.fit).parameters.get("sensitive_features")
+    except (TypeError, ValueError):  # compiled methods may have no signature
+        return False
+    return groups is not None and groups.default is inspect.Parameter.empty
 
 
 def check_group_estimator(estimator: Any) -> None:
@@ -128,12 +137,17 @@ def group_probabilities(model: Any, X: Any, n_classes: int) -> NDArray[np.float6
     with config_context(enable_metadata_routing=False):
         found = np.asarray(model.predict_proba(X), dtype=np.float64)
     classes = np.asarray(model.classes_)
+    if classes.dtype.kind not in "iuf" or not np.isin(classes, np.arange(n_classes)).all():
+        raise ValueError(
+            f"group_estimator predicts other classes than the {n_classes} codes of the groups. Give it unfitted, or "
+            "fit it to make_groups(...).codes before it is frozen."
+        )
     if found.ndim != 2 or found.shape[1] != classes.size:
         raise ValueError(f"group_estimator must give a probability for each class; it gave shape {found.shape}.")
     if not np.isfinite(found).all() or (found < -1e-6).any():
         raise ValueError("group_estimator gives probabilities that are NaN, infinite or negative.")
     table = np.zeros((len(found), n_classes))
-    table[:, classes] = np.maximum(found, 0.0)
+    table[:, classes.astype(np.int64)] = np.maximum(found, 0.0)
     return table
 
 

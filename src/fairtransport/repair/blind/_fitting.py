@@ -14,13 +14,13 @@ from fairtransport._sklearn.folds import make_folds
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels, resolve_criterion
 from fairtransport.groups import make_groups
-from fairtransport.penalties import DiscretePenalty
 from fairtransport.repair.blind._cross_fitting import (
     check_group_estimator,
     cross_fit,
     group_probabilities,
     predictions,
 )
+from fairtransport.repair.blind._dual_problem import Problem
 from fairtransport.repair.blind.cells import make_cells
 from fairtransport.repair.blind.group_model import (
     GroupModelReport,
@@ -29,7 +29,7 @@ from fairtransport.repair.blind.group_model import (
     describe_probabilities,
     without_information,
 )
-from fairtransport.repair.blind.potentials import LOSSES, Potentials, score_nodes, solve_potentials
+from fairtransport.repair.blind.potentials import LOSSES
 from fairtransport.strata import count_ranges, make_strata
 
 if TYPE_CHECKING:
@@ -39,24 +39,23 @@ if TYPE_CHECKING:
     from fairtransport.penalties import Comparisons
     from fairtransport.repair.blind.cells import Cells
     from fairtransport.repair.blind.group_model import Calibration
+    from fairtransport.repair.blind.potentials import Potentials
     from fairtransport.strata import Strata
 
 __all__ = [
     "BlindFit",
     "BlindRows",
+    "CrossFit",
     "check_options",
-    "fit_blind_repair",
+    "cross_fit_models",
     "joint_probabilities",
     "label_ranges",
     "read_rows",
 ]
 
 MAX_ROWS = 100_000  # rows that potentials are computed from
-_SHUFFLES = 20  # permutations for the noise floor
-_MOST_SOLUTIONS = 7  # of the search for a slack
 _MOST_BINS = 5  # ranges of a real-valued label
 _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard errors
-_NO_LIMIT = 0.5  # a slack at which hardly anything is moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +87,16 @@ class BlindRows:
 
 @dataclass(frozen=True, eq=False)
 class BlindFit:
-    """Everything that a prediction needs, and the report."""
+    """Everything that a prediction needs, and the report; groups and strata without rows."""
 
     estimator: Any
     group_estimator: Any
     calibration: Calibration
     cells: Cells
     potentials: Potentials
-    slack: NDArray[np.float64]
     report: GroupModelReport
+    groups: Groups
+    strata: Strata | None
     reached: bool
 
 
@@ -187,10 +187,72 @@ def joint_probabilities(
     return given * np.column_stack((1.0 - predicted, predicted))[:, :, None]
 
 
-def fit_blind_repair(
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """Both models, fitted on all rows, and the problem that their out-of-fold predictions pose.
+
+    Attributes
+    ----------
+    estimator, group_estimator : estimator
+    calibration : Calibration
+    cells : Cells
+    chance : ndarray of shape (n_cells,)
+        The slack of each cell that chance leaves.
+    label_weights : ndarray of shape (n_cells,)
+        By what a slack that is given is divided.
+    problem : Problem
+    information, calibration_error : float
+        What the group model tells, and how far its probabilities are off.
+    is_predictable : bool
+        Whether the features tell the groups better than by chance.
+    groups, strata
+        Without rows.
+    seed : int
+    """
+
+    estimator: Any
+    group_estimator: Any
+    calibration: Calibration
+    cells: Cells
+    chance: NDArray[np.float64]
+    label_weights: NDArray[np.float64]
+    problem: Problem
+    information: float
+    calibration_error: float
+    is_predictable: bool
+    groups: Groups
+    strata: Strata | None
+    seed: int
+
+    def fit(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> BlindFit:
+        """Solve the potentials for a slack, or for a limit on the disparity.
+
+        Parameters
+        ----------
+        slack, max_disparity
+            As for the estimators.
+        start : Potentials, optional
+            Those of another slack, from which the solver starts.
+        """
+        problem, rng = self.problem, np.random.default_rng(self.seed)
+        each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
+        held_out = problem.repair_held_out(potentials, each, rng)
+        report = GroupModelReport(
+            n_rows=problem.predicted.size, n_groups=len(self.groups), information=self.information,
+            calibration_error=self.calibration_error, disparity_before=problem.disparity(problem.predicted),
+            disparity=problem.disparity(held_out), noise_floor=problem.noise_floor(held_out, rng),
+            is_predictable=self.is_predictable,
+        )  # fmt: skip
+        return BlindFit(
+            self.estimator, self.group_estimator, self.calibration, self.cells, potentials, report, self.groups,
+            self.strata, reached,
+        )  # fmt: skip
+
+
+def cross_fit_models(
     model: Any, rows: BlindRows, *, bounds: tuple[float, float] | None, predicts_label: bool
-) -> BlindFit:
-    """Fit both models, and the potentials on their out-of-fold predictions.
+) -> CrossFit:
+    """Fit both models, on all rows and without each fold.
 
     Parameters
     ----------
@@ -222,6 +284,8 @@ def fit_blind_repair(
         rows=rows.known, weights=rows.weights,
     )  # fmt: skip
 
+    _check_seen(shown[rows.known], n_labels)
+
     used = np.flatnonzero(rows.known & np.isfinite(predicted))
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
@@ -243,107 +307,16 @@ def fit_blind_repair(
         n_strata=0 if rows.strata is None else len(rows.strata), weights=weights,
     )  # fmt: skip
     low, high = np.quantile(predicted, (0.005, 0.995)).tolist() if bounds is None else bounds
-    problem = _Problem(
+    problem = Problem(
         predicted, cells.contrasts(joint, codes), getattr(model, "loss", "squared"), low, high, weights,
         _comparisons(model, rows, used, labels), clip=bounds is not None,
     )  # fmt: skip
-    slack, potentials, reached = problem.choose(
-        model.slack, model.max_disparity, chance, _label_weights(model, cells, labels)
-    )
-    held_out = problem.repair_held_out(potentials, slack, rng)
-    report = GroupModelReport(
-        n_rows=used.size, n_groups=len(rows.groups), information=information, calibration_error=error,
-        disparity_before=problem.disparity(predicted), disparity=problem.disparity(held_out),
-        noise_floor=problem.noise_floor(held_out, rng),
-        is_predictable=gain >= _LEAST_GAIN,
+    nobody = np.arange(0)
+    return CrossFit(
+        base, group_model, calibration, cells, chance, _label_weights(model, cells, labels), problem, information,
+        error, is_predictable=gain >= _LEAST_GAIN, groups=rows.groups.select(nobody),
+        strata=None if rows.strata is None else rows.strata.select(nobody), seed=int(rng.integers(1 << 32)),
     )  # fmt: skip
-    return BlindFit(base, group_model, calibration, cells, potentials, slack, report, reached)
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Out-of-fold predictions and contrasts, and the pairs of groups that the criterion compares."""
-
-    predicted: NDArray[np.float64]
-    contrasts: NDArray[np.float64]
-    loss: str
-    low: float
-    high: float
-    weights: NDArray[np.float64] | None
-    pairs: Comparisons
-    clip: bool
-
-    def solve(
-        self, slack: NDArray[np.float64], start: Potentials | None, rows: NDArray[np.int64] | None = None
-    ) -> Potentials:
-        everyone = slice(None) if rows is None else rows
-        nodes = (
-            score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high) if start is None else start.nodes
-        )
-        return solve_potentials(
-            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack, loss=self.loss,
-            weights=None if self.weights is None else self.weights[everyone], start=start,
-        )  # fmt: skip
-
-    def moved(self, potentials: Potentials, rows: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float64]:
-        found = potentials.move(self.predicted[rows], self.contrasts[rows])
-        return np.clip(found, self.low, self.high) if self.clip else found
-
-    def disparity(self, scores: NDArray[np.float64]) -> float:
-        return float(_EXACT.value_and_gradient(scores, self.pairs).value)
-
-    def noise_floor(self, scores: NDArray[np.float64], rng: np.random.Generator) -> float:
-        shuffled = [_EXACT.value_and_gradient(scores, self.pairs.shuffled(rng)).value for _ in range(_SHUFFLES)]
-        return float(np.mean(shuffled))
-
-    def choose(
-        self, slack: Any, limit: float | None, chance: NDArray[np.float64], label_weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], Potentials, bool]:
-        """Return the slack of each cell, the potentials, and whether a limit on the disparity was reached."""
-        if limit is None:
-            each = chance if slack == "auto" else float(slack) / label_weights
-            return each, self.solve(each, None), True
-        low, high = (0.0, 0.0), (_NO_LIMIT, self.disparity(self.predicted))
-        if high[1] <= limit:
-            each = np.full(chance.size, _NO_LIMIT)
-            return each, _none(self, chance.size), True
-        best, start = None, None
-        # The disparity is almost linear in the slack, so that a few secants find the slack of the limit.
-        for number in range(_MOST_SOLUTIONS):
-            share = (limit - low[1]) / max(high[1] - low[1], 1e-12) if number else 0.3 * limit / high[1]
-            trial = low[0] + float(np.clip(share, 0.05, 0.95)) * (high[0] - low[0])
-            each = trial / label_weights
-            start = self.solve(each, start)
-            reached = self.disparity(self.moved(start))
-            if reached <= limit:
-                low, best = (trial, reached), (each, start)
-                if reached >= 0.97 * limit:
-                    break
-            else:
-                high = (trial, reached)
-        if best is None:
-            each = np.zeros(chance.size)
-            best = each, self.solve(each, start)
-        return *best, self.disparity(self.moved(best[1])) <= limit
-
-    def repair_held_out(
-        self, potentials: Potentials, slack: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Return repaired predictions, each half of the rows with potentials from the other half."""
-        halves = np.array_split(rng.permutation(self.predicted.size), 2)
-        scores = np.empty(self.predicted.size)
-        for rows, others in (halves, halves[::-1]):
-            part = self.solve(slack, potentials, others) if potentials.slopes.any() else potentials
-            scores[rows] = self.moved(part, rows)
-        return scores
-
-
-_EXACT = DiscretePenalty(huber_width=0.0, n_slices=None, scale="score")
-
-
-def _none(problem: _Problem, n_cells: int) -> Potentials:
-    nodes = score_nodes(problem.predicted, loss=problem.loss, low=problem.low, high=problem.high)
-    return Potentials(nodes, np.zeros((n_cells, nodes.size - 1)), problem.loss)
 
 
 def _describe(
@@ -369,6 +342,17 @@ def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) ->
         raise ValueError(
             f"{few} of {counts.size} {what} have a single row: a model that is fitted without it does not know them. "
             "Merge small groups with others (small_groups='pool'), or drop them (small_groups='drop')."
+        )
+
+
+def _check_seen(probabilities: NDArray[np.float64], n_labels: int) -> None:
+    """Raise for groups that a model of the groups has never seen: their probability is 0 for every row."""
+    highest = np.nanmax(probabilities, axis=0).reshape(-1, n_labels).max(axis=1)
+    unseen = int(np.count_nonzero(highest == 0.0))
+    if unseen:
+        raise ValueError(
+            f"group_estimator has not seen {unseen} of {highest.size} groups. Fit it with rows of every group, or "
+            "merge small groups with others (small_groups='pool')."
         )
 
 

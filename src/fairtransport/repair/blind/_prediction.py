@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +15,20 @@ from fairtransport.repair.blind._cross_fitting import group_probabilities, predi
 from fairtransport.repair.blind._fitting import joint_probabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from fairtransport.repair.blind._fitting import BlindFit, BlindRows
+    from fairtransport.repair.blind._fitting import BlindFit, CrossFit
     from fairtransport.strata import Strata
 
-__all__ = ["describe_blind_repair", "repaired_predictions", "store_fit", "warn_of_fit"]
+__all__ = ["describe_blind_repair", "fit_slacks", "repaired_predictions", "store_fit", "warn_of_fit"]
 
 #: Share of the groups' entropy above which features as good as contain the groups.
 _KNOWN = 0.95
 
 
-def store_fit(model: Any, fitted: BlindFit, rows: BlindRows) -> None:
+def store_fit(model: Any, fitted: BlindFit) -> None:
     """Set the fitted attributes of an estimator; none of them contains a row."""
     model.estimator_ = fitted.estimator
     model.group_estimator_ = fitted.group_estimator
@@ -33,9 +36,24 @@ def store_fit(model: Any, fitted: BlindFit, rows: BlindRows) -> None:
     model.cells_ = fitted.cells
     model.potentials_ = fitted.potentials
     model.report_ = fitted.report
-    nobody = np.arange(0)
-    model.groups_ = rows.groups.select(nobody)
-    model.strata_ = None if rows.strata is None else rows.strata.select(nobody)
+    model.groups_ = fitted.groups
+    model.strata_ = fitted.strata
+
+
+def fit_slacks(model: Any, cross_fit: CrossFit, slacks: Sequence[float]) -> list[Any]:
+    """Return a fitted copy of an estimator for each slack, from the largest; each solution starts from the last."""
+    values = [check_real(slack, name="slacks", most=1.0) for slack in slacks]
+    if not values or values != sorted(values, reverse=True):
+        raise ValueError("slacks must descend, from little parity to much: each solution starts from the one before.")
+    models, start = [], None
+    for slack in values:
+        fitted = cross_fit.fit(slack, None, start=start)
+        start = fitted.potentials
+        one = copy(model).set_params(slack=slack, max_disparity=None)
+        store_fit(one, fitted)
+        models.append(one)
+    warn_of_fit(models[-1], fitted)
+    return models
 
 
 def describe_blind_repair(model: Any) -> list[str]:

@@ -16,11 +16,21 @@ from fairtransport._validation import check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair.blind._cross_fitting import check_base_estimator
-from fairtransport.repair.blind._fitting import check_options, fit_blind_repair, read_rows
-from fairtransport.repair.blind._prediction import describe_blind_repair, repaired_predictions, store_fit, warn_of_fit
+from fairtransport.repair.blind._fitting import check_options, cross_fit_models, read_rows
+from fairtransport.repair.blind._prediction import (
+    describe_blind_repair,
+    fit_slacks,
+    repaired_predictions,
+    store_fit,
+    warn_of_fit,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.repair.blind._fitting import CrossFit
 
 __all__ = ["BlindRepairClassifier"]
 
@@ -212,6 +222,47 @@ class BlindRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        models, classes = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
+        fitted = models.fit(self.slack, self.max_disparity)
+        self.classes_ = classes
+        store_fit(self, fitted)
+        warn_of_fit(self, fitted)
+        return self
+
+    def fit_path(
+        self,
+        X: Any,
+        y: ArrayLike,
+        slacks: Sequence[float],
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> list[Self]:
+        """Fit both models once, and the map for each of several slacks.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, strata, sample_weight
+            As for ``fit``.
+        slacks : sequence of float
+            Descending, from little parity to much.
+
+        Returns
+        -------
+        list of estimators
+            Fitted copies, one for each slack, which share both models.
+        """
+        models, classes = self._cross_fit(X, y, sensitive_features, strata, sample_weight)
+        path = fit_slacks(self, models, slacks)
+        for model in path:
+            model.classes_ = classes
+        return path
+
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> tuple[CrossFit, NDArray[Any]]:
+        """Return the two models with their out-of-fold predictions, and the classes."""
         check_options(self)
         check_base_estimator(self.estimator, regression=False)
         labels, classes = two_classes(y, type(self).__name__)
@@ -220,11 +271,7 @@ class BlindRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         rows = read_rows(
             self, X, labels, labels=positive, sensitive_features=sensitive_features, strata=strata, weights=weights
         )
-        fitted = fit_blind_repair(self, rows, bounds=(0.0, 1.0), predicts_label=True)
-        self.classes_ = classes
-        store_fit(self, fitted, rows)
-        warn_of_fit(self, fitted)
-        return self
+        return cross_fit_models(self, rows, bounds=(0.0, 1.0), predicts_label=True), classes
 
     def predict_proba(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
         """Return the repaired probabilities of the two classes.

@@ -18,11 +18,21 @@ from fairtransport._validation import check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
 from fairtransport.repair.blind._cross_fitting import check_base_estimator
-from fairtransport.repair.blind._fitting import check_options, fit_blind_repair, label_ranges, read_rows
-from fairtransport.repair.blind._prediction import describe_blind_repair, repaired_predictions, store_fit, warn_of_fit
+from fairtransport.repair.blind._fitting import check_options, cross_fit_models, label_ranges, read_rows
+from fairtransport.repair.blind._prediction import (
+    describe_blind_repair,
+    fit_slacks,
+    repaired_predictions,
+    store_fit,
+    warn_of_fit,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
+
+    from fairtransport.repair.blind._fitting import CrossFit
 
 __all__ = ["BlindRepairRegressor"]
 
@@ -206,6 +216,41 @@ class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
+        fitted = self._cross_fit(X, y, sensitive_features, strata, sample_weight).fit(self.slack, self.max_disparity)
+        store_fit(self, fitted)
+        warn_of_fit(self, fitted)
+        return self
+
+    def fit_path(
+        self,
+        X: Any,
+        y: ArrayLike,
+        slacks: Sequence[float],
+        *,
+        sensitive_features: Any,
+        strata: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> list[Self]:
+        """Fit both models once, and the map for each of several slacks.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, strata, sample_weight
+            As for ``fit``.
+        slacks : sequence of float
+            Descending, from little parity to much.
+
+        Returns
+        -------
+        list of estimators
+            Fitted copies, one for each slack, which share both models.
+        """
+        return fit_slacks(self, self._cross_fit(X, y, sensitive_features, strata, sample_weight), slacks)
+
+    def _cross_fit(
+        self, X: Any, y: ArrayLike, sensitive_features: Any, strata: Any, sample_weight: ArrayLike | None
+    ) -> CrossFit:
+        """Return the two models with their out-of-fold predictions."""
         check_options(self)
         check_base_estimator(self.estimator, regression=True)
         if self.criterion == "equal_opportunity":
@@ -220,10 +265,7 @@ class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         rows = read_rows(self, X, target, sensitive_features=sensitive_features, strata=strata, weights=weights)
         if needs_labels(self.criterion):
             rows = replace(rows, labels=label_ranges(target, len(rows.groups)))
-        fitted = fit_blind_repair(self, rows, bounds=None, predicts_label=False)
-        store_fit(self, fitted, rows)
-        warn_of_fit(self, fitted)
-        return self
+        return cross_fit_models(self, rows, bounds=None, predicts_label=False)
 
     def predict(self, X: Any, *, strata: Any = None) -> NDArray[np.float64]:
         """Return the repaired predictions.
