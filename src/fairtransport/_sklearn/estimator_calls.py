@@ -109,6 +109,8 @@ def n_rows(X: Any) -> int:
 
 def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     """Select rows of a matrix, a table of any library, a dict of columns, a list, or Groups."""
+    if isinstance(data, np.ndarray):
+        return data[rows]
     if isinstance(data, Groups):
         return data.select(rows)
     if isinstance(data, dict):
@@ -118,7 +120,7 @@ def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     frame = nw.from_native(data, pass_through=True, allow_series=True, eager_only=False)
     if isinstance(frame, (nw.DataFrame, nw.Series)):
         return frame[rows].to_native()
-    if not isinstance(data, np.ndarray) and hasattr(data, "tocsr"):
+    if hasattr(data, "tocsr"):
         return data.tocsr()[rows]
     return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
 
