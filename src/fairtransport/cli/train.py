@@ -9,38 +9,23 @@ import typer
 
 from fairtransport.cli import _options as shared
 from fairtransport.cli._console import (
-    count_of,
-    make_table,
     print_paths,
     print_sentence,
-    print_table,
     progress_bar,
     spinner,
     stderr_is_terminal,
 )
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors
 from fairtransport.cli._json import JsonOutput
-from fairtransport.cli._methods import METHODS, MethodOptions, make_estimator
+from fairtransport.cli._methods import BASES, METHODS, MethodOptions, make_estimator
 from fairtransport.cli._output import prepare_files
+from fairtransport.cli._train_report import show, summarize
 
 if TYPE_CHECKING:
     from fairtransport.tabular import TableModel
     from fairtransport.tabular.held_out_evaluation import HeldOut
 
 __all__ = ["run_train"]
-
-_TITLES = {
-    "error_rate": "Error",
-    "auc": "Area under the ROC curve",
-    "rmse": "Root mean squared error",
-    "r2": "R squared",
-    "strong_demographic_disparity": "Distance to everyone (SDD)",
-    "strong_pairwise_disparity": "Distance between pairs (SPDD)",
-    "rank_disparity": "The same for ranks",
-    "separation_disparity": "SPDD within labels",
-    "opportunity_disparity": "SPDD within the positive label",
-    "conditional_disparity": "SPDD within strata",
-}
 
 
 @shared.with_reading_options
@@ -56,6 +41,15 @@ def run_train(
             "--method", metavar="|".join(METHODS), help=f"{'; '.join(f'{k}: {v}' for k, v in METHODS.items())}."
         ),
     ] = "cot",
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="|".join(BASES),
+            help="The model that is repaired: linear (default of dpp), or trees, gradient boosting (default of "
+            "blind-repair).",
+        ),
+    ] = None,
     task: shared.Task = None,
     criterion: Annotated[
         str,
@@ -104,8 +98,9 @@ def run_train(
             "--max-disparity",
             metavar="X",
             min=0,
-            help="Choose --parity-weight (or --amount, where that is given or does not apply) for the lowest error "
-            "with a disparity of X on unseen rows: SPDD, within labels or strata where these are compared.",
+            help="Choose --parity-weight (or --amount, where that is given or does not apply; the slack with "
+            "blind-repair) for the lowest error with a disparity of X on unseen rows: SPDD, within labels or strata "
+            "where these are compared.",
         ),
     ] = None,
     target: Annotated[
@@ -169,6 +164,7 @@ def run_train(
         seed,
         criterion,
         bool(strata),
+        base,
     )
     options.check(task)
     shared.check_policies(small_groups, missing)
@@ -200,11 +196,11 @@ def run_train(
         model, before = _fit(train, options, {**settings, **named}, task=task, compared=held is not None)
         shown = None if held is None else _measure(before, model, held, options)
         _save(model, out)
-    summary = _summary(model, train.num_rows, options.method, shown)
+    summary = summarize(model, train.num_rows, options.method, shown)
     json_output.write({**summary, "warnings": warnings, "written": str(out)})
     if json_output.to_stdout:
         return
-    _show(model, summary, shown, options.method)
+    show(model, summary, shown, options.method)
     for text in warnings:
         print_sentence(f"Note: {text}")
     print_paths({"Written": out, "JSON": json_output.path})
@@ -265,8 +261,8 @@ def _fit(
         return before, before
     show = stderr_is_terminal()
     model = TableModel(
-        make_estimator(options, task=task, verbose=show and options.method != "dpp"),
-        max_disparity=options.max_disparity,
+        make_estimator(options, task=task, verbose=show),
+        max_disparity=options.limit_of_table,
         verbose=show,
         **settings,
     ).fit(train)
@@ -281,9 +277,23 @@ def _fit(
 def _measure(before: TableModel | None, model: TableModel, held: Any, options: MethodOptions) -> HeldOut:
     from fairtransport.tabular.held_out_evaluation import measure_models  # noqa: PLC0415
 
-    models = {"lr": before, options.method: model}
+    models = {"lr": before, "unrepaired": _unrepaired(model, options), options.method: model}
     with spinner("Measuring"):
         return measure_models({k: v for k, v in models.items() if v is not None}, held, random_state=options.seed)
+
+
+def _unrepaired(model: TableModel, options: MethodOptions) -> TableModel | None:
+    """Return the model before its repair, to compare with; None where that is logistic or linear regression."""
+    if options.repaired != "trees":
+        return None
+    from copy import copy  # noqa: PLC0415
+
+    plain = copy(model)
+    plain.estimator_ = copy(model.estimator_)
+    if options.method == "dpp":
+        plain.estimator_.repair_ = copy(model.estimator_.repair_).set_params(amount=0.0)
+    plain.estimator_.amount = 0.0
+    return plain
 
 
 def _save(model: TableModel, out: Path) -> None:
@@ -291,99 +301,6 @@ def _save(model: TableModel, out: Path) -> None:
 
     with spinner("Writing"):
         save(model, out)
-
-
-def _summary(model: TableModel, n_rows: int, method: str, shown: HeldOut | None) -> dict[str, Any]:
-    """Describe the model and its figures for JSON."""
-    estimator = model.estimator_
-    summary = {
-        "method": method,
-        "rows": n_rows,
-        "set_aside": model.set_aside_,
-        "label": model.label,
-        "task": model.task,
-        "positive": str(model.classes_[1]) if model.task == "classification" else None,
-        "sensitive": list(model.sensitive_features),
-        "criterion": model.criterion,
-        "strata": list(model.strata),
-        "needed_to_score": model.columns,
-        "left_out": model.encoder_.left_out_,
-        "unreadable": model.encoder_.unreadable_,
-        "amount": getattr(estimator, "amount", None),
-        "outcome": getattr(estimator, "outcome_", None),
-        "parity_weight": getattr(estimator, "parity_weight_", None),
-        "information_kept": getattr(estimator, "information_kept_", None),
-        "held_out": None,
-    }
-    if shown is not None:
-        summary["held_out"] = {
-            "rows": shown.rows,
-            "groups": shown.groups,
-            "small_groups": shown.small_groups,
-            "set_aside": shown.set_aside,
-            "figures": shown.figures,
-            "noise_floor": shown.floor,
-        }
-    return summary
-
-
-def _show_held_out(shown: HeldOut) -> None:
-    title = f"{shown.rows:,} held-out rows in {shown.groups} groups"
-    table = make_table(title, [""], [name.upper() for name in shown.figures] + ["by chance"])
-    for name in next(iter(shown.figures.values())):
-        row = [_three(figures[name]) for figures in shown.figures.values()]
-        table.add_row(_TITLES[name], *row, _three(shown.floor.get(name)))
-    print_table(table)
-    if shown.small_groups:
-        small = f"{count_of(shown.small_groups, 'group')} with fewer than 30 of these rows"
-        if shown.groups - shown.small_groups > 1:
-            print_sentence(f"Left out of the distances: {small}.")
-        else:
-            print_sentence(f"Distances are mostly chance: {small}.")
-    for reason, rows in shown.set_aside.items():
-        print_sentence(f"Not measured: {count_of(rows, 'row')}, {reason}.")
-
-
-def _show(model: TableModel, summary: dict[str, Any], shown: HeldOut | None, method: str) -> None:
-    if shown is not None:
-        _show_held_out(shown)
-    print_sentence(f"{method.upper()} trained on {summary['rows']:,} rows. {_outcome(summary)}".rstrip())
-    if model.task == "classification":
-        print_sentence(f"The score is the probability that {model.label} is {summary['positive']!r}.")
-    else:
-        print_sentence(f"The score is the predicted {model.label}; distances are in its units.")
-    sensitive = ", ".join(model.sensitive_features)
-    used = [name for name in model.sensitive_features if name in model.columns]
-    print_sentence(f"Needed to score: {len(model.columns)} columns, {'with' if used else 'without'} {sensitive}.")
-    if model.needs_strata:
-        print_sentence(f"Needed to score, too, for the stratum of a row: {', '.join(model.strata)}.")
-    groups, few = model.known_groups, "too small to be compared one by one"
-    if groups is not None and groups.pooled:
-        pools = ", ".join(groups.names[groups.labels.index(pool)] for pool in groups.pools)
-        print_sentence(f"Pooled as {pools}: {count_of(len(groups.pooled), 'group')} {few}.")
-    if groups is not None and groups.dropped:
-        print_sentence(f"Left out of the comparisons: {count_of(len(groups.dropped), 'group')} {few}.")
-    for reason, rows in model.set_aside_.items():
-        print_sentence(f"Not used for training: {count_of(rows, 'row')}, {reason}.")
-    for name, why in model.encoder_.left_out_.items():
-        print_sentence(f"Left out: {name} ({why}).")
-    for name, cells in model.encoder_.unreadable_.items():
-        print_sentence(
-            f"Treated as missing: {count_of(cells, 'cell')} of {name}, unlike the other cells of that column."
-        )
-
-
-def _outcome(summary: dict[str, Any]) -> str:
-    outcome, amount, kept = str(summary["outcome"] or ""), summary["amount"], summary["information_kept"]
-    sentences = [f"{outcome[:1].upper()}{outcome[1:]}."] if outcome else []
-    if summary["parity_weight"] is not None and "parity_weight" not in outcome:
-        sentences.append(f"Parity weight {summary['parity_weight']:.3g}.")
-    if kept is not None:
-        gain = "log-loss" if summary["task"] == "classification" else "squared error"
-        sentences.append(f"{max(kept, 0.0):.0%} of the plain model's gain in {gain} over a constant is kept.")
-    if amount not in {None, 1.0}:
-        sentences.append(f"Amount {amount:.2f}{' of the way there' if kept is not None else ''}.")
-    return " ".join(sentences)
 
 
 def _number_or_word(text: str | None) -> float | str | None:
@@ -396,7 +313,3 @@ def _number_or_word(text: str | None) -> float | str | None:
     if not 0.0 <= number < float("inf"):
         raise misuse(f"--parity-weight must be auto or a number, zero or more; got {text!r}")
     return number
-
-
-def _three(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

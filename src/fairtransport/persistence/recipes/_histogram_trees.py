@@ -1,7 +1,7 @@
-"""Recipe of scikit-learn's histogram gradient boosting of classes: parameters, and the trees as checked arrays.
+"""Recipes of scikit-learn's histogram gradient boosting: parameters, and the trees as checked arrays.
 
-It is the default model of the groups in blind repair. Its compiled code follows the indices of nodes without a check,
-so that they are checked here.
+It is the default model of the groups in blind repair, and a base model of ``fairtransport train``. Its compiled code
+follows the indices of nodes without a check, so that they are checked here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.base import is_regressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from fairtransport.persistence._values import ValueType
 from fairtransport.persistence.recipes._checks import (
@@ -24,7 +25,7 @@ from fairtransport.persistence.recipes._checks import (
     number_in,
     one_of,
 )
-from fairtransport.repair.blind.group_model import DenseGradientBoosting
+from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier, DenseBoostingRegressor
 from fairtransport.storage import ModelFileError
 
 if TYPE_CHECKING:
@@ -57,25 +58,21 @@ _NOT_STORED = {"verbose"}
 
 
 def _to_parts(estimator: Any) -> dict[str, Any]:
-    defaults = HistGradientBoostingClassifier().get_params()
+    defaults, name = type(estimator)().get_params(), type(estimator).__name__
     params = {name: value for name, value in estimator.get_params().items() if name not in _NOT_STORED}
     params = {name: value for name, value in params.items() if value is not defaults[name] and value != defaults[name]}
     refused = sorted(name for name, value in params.items() if name not in _PARAMS or not _PARAMS[name](value))
     if refused:
-        raise TypeError(
-            f"A model file cannot store these parameters of HistGradientBoostingClassifier: {', '.join(refused)}."
-        )
+        raise TypeError(f"A model file cannot store these parameters of {name}: {', '.join(refused)}.")
     if not hasattr(estimator, "_predictors"):
         return {"params": params}
     if estimator.is_categorical_ is not None:
-        raise TypeError(
-            "A model file cannot store a HistGradientBoostingClassifier with categorical columns; encode them first."
-        )
+        raise TypeError(f"A model file cannot store a {name} with categorical columns; encode them first.")
     trees = [tree.nodes for one_round in estimator._predictors for tree in one_round]  # noqa: SLF001
     nodes = np.concatenate(trees)
     return {
         "params": params,
-        "classes": estimator.classes_,
+        "classes": None if is_regressor(estimator) else estimator.classes_,
         "n_columns": int(estimator.n_features_in_),
         "feature_names": getattr(estimator, "feature_names_in_", None),
         "baseline": np.asarray(estimator._baseline_prediction, dtype=np.float64).ravel(),  # noqa: SLF001
@@ -88,19 +85,20 @@ def _dtype(name: str) -> type:
     return np.float64 if name in {"value", "num_threshold"} else np.int64
 
 
-def _from_parts(parts: dict[str, Any], kind: Any = HistGradientBoostingClassifier) -> Any:
+def _from_parts(parts: dict[str, Any], kind: Any) -> Any:
     params = parts["params"]
     if not isinstance(params, dict) or not all(name in _PARAMS and _PARAMS[name](params[name]) for name in params):
         raise ModelFileError("The file has parameters of gradient boosting that are not allowed; do not trust it.")
     estimator = kind(**params)
     if set(parts) == {"params"}:
         return estimator
-    if not _is_valid(parts):
+    if not _is_valid(parts, regression=issubclass(kind, HistGradientBoostingRegressor)):
         raise ModelFileError("The trees of the file are not valid. Do not trust it.")
     classes, n_columns, names = parts["classes"], parts["n_columns"], parts["feature_names"]
     # scikit-learn has no public way to make a fitted one: fit a minimal one and replace its trees.
     minimal = kind(max_iter=1, min_samples_leaf=1, early_stopping=False)
-    minimal.fit(np.zeros((2 * classes.size, n_columns)), np.tile(classes, 2))
+    target = np.arange(2.0) if classes is None else np.tile(classes, 2)
+    minimal.fit(np.zeros((target.size, n_columns)), target)
     own = minimal.get_params()
     vars(estimator).update({name: value for name, value in vars(minimal).items() if name not in own})
     if names is not None:
@@ -119,12 +117,14 @@ def _from_parts(parts: dict[str, Any], kind: Any = HistGradientBoostingClassifie
     return estimator
 
 
-def _is_valid(parts: dict[str, Any]) -> bool:
+def _is_valid(parts: dict[str, Any], *, regression: bool) -> bool:
     expected = {"params", "classes", "n_columns", "feature_names", "baseline", "sizes"}
     if set(parts) != expected | {f"nodes.{name}" for name in _FIELDS} or not _has_valid_columns(parts):
         return False
-    sizes, baseline = parts["sizes"], parts["baseline"]
-    n_each = 1 if parts["classes"].size == 2 else parts["classes"].size
+    sizes, baseline, classes = parts["sizes"], parts["baseline"], parts["classes"]
+    if not (classes is None if regression else _are_classes(classes)):
+        return False
+    n_each = 1 if classes is None or classes.size == 2 else classes.size
     if not number_array(1)(baseline) or baseline.dtype != np.float64 or baseline.size != n_each:
         return False
     if not number_array(1)(sizes) or sizes.dtype != np.int64 or not sizes.size or sizes.size % n_each:
@@ -139,12 +139,16 @@ def _is_valid(parts: dict[str, Any]) -> bool:
 
 
 def _has_valid_columns(parts: dict[str, Any]) -> bool:
-    classes, n_columns, names = parts["classes"], parts["n_columns"], parts["feature_names"]
-    if not count_up_to(_MOST_COLUMNS)(n_columns) or n_columns < 1 or not label_array(1)(classes):
-        return False
-    if not 2 <= classes.size <= _MOST_CLASSES or len(set(classes.tolist())) != classes.size:
+    n_columns, names = parts["n_columns"], parts["feature_names"]
+    if not count_up_to(_MOST_COLUMNS)(n_columns) or n_columns < 1:
         return False
     return names is None or (FEATURE_NAMES["feature_names_in_"](names) and names.size == n_columns)
+
+
+def _are_classes(classes: Any) -> bool:
+    if not label_array(1)(classes) or not 2 <= classes.size <= _MOST_CLASSES:
+        return False
+    return len(set(classes.tolist())) == classes.size
 
 
 def _are_trees(arrays: dict[str, NDArray[Any]], sizes: NDArray[np.int64], n_columns: int) -> bool:
@@ -163,8 +167,11 @@ def _are_trees(arrays: dict[str, NDArray[Any]], sizes: NDArray[np.int64], n_colu
     return bool(ordered and once and finite and ways and ((feature >= 0) & (feature < n_columns)).all())
 
 
-VALUE_TYPES = (
-    ValueType("sklearn_boosting", HistGradientBoostingClassifier, _to_parts, _from_parts),
-    ValueType("dense_boosting", DenseGradientBoosting, _to_parts, partial(_from_parts, kind=DenseGradientBoosting)),
-)
+_KINDS = {
+    "sklearn_boosting": HistGradientBoostingClassifier,
+    "sklearn_boosting_regressor": HistGradientBoostingRegressor,
+    "dense_boosting": DenseBoostingClassifier,
+    "dense_boosting_regressor": DenseBoostingRegressor,
+}
+VALUE_TYPES = tuple(ValueType(tag, kind, _to_parts, partial(_from_parts, kind=kind)) for tag, kind in _KINDS.items())
 RECIPES: tuple[Recipe, ...] = ()

@@ -278,7 +278,7 @@ def cross_fit_models(
     base, predicted = cross_fit(model.estimator, rows.X, rows.target, folds, predictions, weights=rows.weights)
     group_estimator = model.group_estimator
     if group_estimator is None:
-        group_estimator = default_group_estimator(model.estimator, model.random_state)
+        group_estimator = default_group_estimator(model.estimator, rows.target.size, model.random_state)
     group_model, shown = cross_fit(
         group_estimator, rows.X, classes, folds, lambda fitted, X: group_probabilities(fitted, X, n_classes),
         rows=rows.known, weights=rows.weights,

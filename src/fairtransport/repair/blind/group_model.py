@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import Pipeline
+
+from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
     "Calibration",
-    "DenseGradientBoosting",
     "GroupModelReport",
     "calibrate",
     "default_group_estimator",
@@ -28,29 +27,14 @@ __all__ = [
 
 _FLOOR = 1e-6  # least probability of a class before calibration
 _N_BINS = 10
+_MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
-class DenseGradientBoosting(HistGradientBoostingClassifier):
-    """Histogram gradient boosting that takes sparse matrices, too, such as encoders in a pipeline return."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit the model; see scikit-learn."""
-        return super().fit(_dense(X), y, sample_weight=sample_weight)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the classes."""
-        return np.asarray(super().predict_proba(_dense(X)))
-
-
-def _dense(X: Any) -> Any:
-    return X.toarray() if sparse.issparse(X) else X
-
-
-def default_group_estimator(estimator: Any, random_state: int | None) -> Any:
+def default_group_estimator(estimator: Any, n_rows: int, random_state: int | None) -> Any:
     """Return gradient boosting, after the same preprocessing as the model where that is a pipeline."""
-    trees = DenseGradientBoosting(
-        max_iter=100, max_leaf_nodes=15, max_features=0.5, max_bins=64, l2_regularization=1.0, early_stopping=False,
-        random_state=random_state,
+    trees = DenseBoostingClassifier(
+        max_iter=100, max_leaf_nodes=15 if n_rows >= _MANY_ROWS else 4, max_features=0.5, max_bins=64,
+        l2_regularization=1.0, early_stopping=False, random_state=random_state,
     )  # fmt: skip
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         steps = [(name, clone(step)) for name, step in estimator.steps[:-1]]
