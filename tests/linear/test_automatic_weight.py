@@ -9,8 +9,8 @@ from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassi
 from fairtransport.linear import SgdSettings
 from fairtransport.linear.responses import BinaryResponse
 from fairtransport.linear.solvers._lbfgs import LbfgsResult
-from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
-from fairtransport.linear.training._outcome import Notice, notices_of_losses
+from fairtransport.linear.training.evaluation import ScoreEvaluator, ScoreMetrics
+from fairtransport.linear.training.outcome import Notice, notices_of_losses
 from fairtransport.linear.training.weight_path import MIN_INFORMATION, PATH_WEIGHTS, AutomaticWeight, WeightPath
 from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
 from fairtransport.penalties import Comparisons
@@ -302,8 +302,8 @@ def test_a_limit_of_the_disparity_overrides_the_limit_of_information():
 def test_every_point_starts_from_the_one_below():
     starts = []
 
-    def fit(weight, start):
-        starts.append((weight, None if start is None else float(start[0])))
+    def fit(weight, previous):
+        starts.append((weight, None if previous is None else float(previous.parameters[0])))
         return LbfgsResult(np.array([weight]), True, "", 1, []), np.array([weight])
 
     path = WeightPath(fit, made_path(lambda _: 1.0).evaluator)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr, wasserstein_distance
 
 import fairtransport as ft
-from fairtransport.linear.training._spread_map import spread_logits, spread_points
+from fairtransport.linear.training.spread_map import spread_logits, spread_points
 
 KINDS = (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier)
 

@@ -17,11 +17,11 @@ from fairtransport.linear.base import LinearTransportModel
 from fairtransport.linear.online._initial_memory import default_parity_weight, memory_from_batch, row_masses
 from fairtransport.linear.online.memory import Batch
 from fairtransport.linear.online.state import OnlineState, UpdateRule
-from fairtransport.linear.training._comparisons import stored_target
 from fairtransport.linear.training._data import check_target, make_training_groups, make_training_strata
 from fairtransport.linear.training._initial_model import prepare_initial_model
-from fairtransport.linear.training._outcome import criterion_text
-from fairtransport.linear.training._spread_map import spread_points
+from fairtransport.linear.training.comparisons import stored_target
+from fairtransport.linear.training.outcome import criterion_text
+from fairtransport.linear.training.spread_map import spread_points
 from fairtransport.linear.training.weight_path import empty_path
 from fairtransport.strata import Strata
 

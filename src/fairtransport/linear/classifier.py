@@ -15,8 +15,8 @@ from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
 from fairtransport.linear.responses import BinaryResponse
 from fairtransport.linear.training._options import SPREADS
-from fairtransport.linear.training._spread_map import spread_logits
-from fairtransport.transport.logistic import sigmoid
+from fairtransport.linear.training.spread_map import spread_logits
+from fairtransport.transport.logistic import mixed_logits, sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -116,7 +116,7 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
         trained = self._trained_predictors(X, sensitive_features)
         if check_choice(self.spread, SPREADS, name="spread") == "initial":
             trained = spread_logits(trained, self.spread_)
-        return trained if amount == 1.0 else _mixed_logits(self._initial_predictors(X), trained, amount)
+        return trained if amount == 1.0 else mixed_logits(self._initial_predictors(X), trained, amount)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the probabilities of the two classes; see ``decision_function`` for the parameters."""
@@ -170,12 +170,3 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _mixed_logits(initial: NDArray[np.float64], trained: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
-    """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
-    with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
-        less, more = np.log1p(-amount), np.log(amount)
-    yes = np.logaddexp(less - np.logaddexp(0.0, -initial), more - np.logaddexp(0.0, -trained))
-    no = np.logaddexp(less - np.logaddexp(0.0, initial), more - np.logaddexp(0.0, trained))
-    return np.asarray(yes - no)

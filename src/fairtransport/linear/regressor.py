@@ -14,7 +14,7 @@ from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
 from fairtransport.linear.responses import RealResponse
 from fairtransport.linear.training._options import SPREADS, TrainingOptions
-from fairtransport.linear.training._spread_map import spread_scores
+from fairtransport.linear.training.spread_map import spread_scores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -126,6 +126,8 @@ class BinnedPenalty:
         return slice(first, first + self.n_groups) if group is None else slice(first + group, first + group + 1)
 
     def _curvatures(self, table: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+        unit = self.penalty.unit  # of standardized scores, whose distances are in these
+        width /= unit
         shares = table / table.sum(axis=1, keepdims=True)
         middles, levels = self._borders[1:-1], np.cumsum(shares, axis=1)[:, :-1]
         curvatures = np.zeros((len(self.comparisons.cells), self.n_cells))
@@ -134,7 +136,7 @@ class BinnedPenalty:
                 if one < len(curvatures) and weight > 0.0:
                     gap = width * (middles - quantiles(shares[other], levels[one]))
                     curvatures[one] += weight / np.maximum(np.abs(gap), _MIN_DISTANCE)
-        return curvatures
+        return curvatures / unit**2
 
 
 def _between_edges(slopes: NDArray[np.float64], masses: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["logistic_loss", "sigmoid"]
+__all__ = ["logistic_loss", "mixed_logits", "sigmoid"]
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
@@ -30,3 +30,12 @@ def logistic_loss(
     """
     losses = np.logaddexp(0.0, logits) - labels * logits
     return float(shares @ losses), sigmoid(logits)
+
+
+def mixed_logits(initial: NDArray[np.float64], trained: NDArray[np.float64], amount: float) -> NDArray[np.float64]:
+    """Return the logit of the mean of two probabilities, exact also where both are near 0 or 1."""
+    with np.errstate(divide="ignore"):  # log of 0: the other one has all the weight
+        less, more = np.log1p(-amount), np.log(amount)
+    yes = np.logaddexp(less - np.logaddexp(0.0, -initial), more - np.logaddexp(0.0, -trained))
+    no = np.logaddexp(less - np.logaddexp(0.0, initial), more - np.logaddexp(0.0, trained))
+    return np.asarray(yes - no)

@@ -10,8 +10,8 @@ from fairtransport.criteria import needs_labels, resolve_criterion
 from fairtransport.linear.online.memory import Batch, OnlineMemory
 from fairtransport.linear.online.sketches import POINTS, Sketches
 from fairtransport.linear.solvers._step_sizes import ParameterSteps, automatic_steps, plain_steps, whitened_steps
-from fairtransport.linear.training._comparisons import stored_target
 from fairtransport.linear.training._scaling import Scaling
+from fairtransport.linear.training.comparisons import stored_target
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,35 +15,34 @@ if TYPE_CHECKING:
     from fairtransport.linear.losses import Loss
     from fairtransport.strata import Strata
 
-__all__ = ["Response"]
+__all__ = ["Response", "ScoredResponse"]
 
 
-class Response(ABC):
-    """The response of a model: its loss, and the map between y as given and the outcomes that training sees.
+class ScoredResponse(ABC):
+    """What the evaluation of scores and the words about a training need to know of a response.
 
     Attributes
     ----------
-    loss : Loss
     loss_name, quality_name, quality_text : str
         Names of the loss and of a measure of quality, as fitted attributes and texts show them.
-    summary_metrics : tuple of str
-        Metrics that the summary of a fitted model shows.
     repair : str
         Name of the estimator that repairs models of this kind.
-    needed_attributes, needed_estimator : tuple of str, str
-        What an initial model has beside ``coef_`` and ``intercept_``, and what it is, in words.
+    aware_option : str
+        The parameter with which such a model uses the group at prediction.
+    shrinkage_remedies : str
+        What helps where scores shrink instead of becoming alike.
     score_unit, loss_unit : float
         A score of 1 and a loss of 1, in units of y.
     """
 
-    loss: ClassVar[Loss]
     loss_name: ClassVar[str]
     quality_name: ClassVar[str]
     quality_text: ClassVar[str]
-    summary_metrics: ClassVar[tuple[str, ...]]
     repair: ClassVar[str]
-    needed_attributes: ClassVar[tuple[str, ...]]
-    needed_estimator: ClassVar[str]
+    aware_option: ClassVar[str] = "group_specific=True"
+    shrinkage_remedies: ClassVar[str] = (
+        "scale='standardized', own weights for each group (group_specific=True) or repair with the group at hand"
+    )
 
     @property
     def score_unit(self) -> float:
@@ -54,6 +53,52 @@ class Response(ABC):
     def loss_unit(self) -> float:
         """A loss of 1, in (squared) units of y."""
         return 1.0
+
+    @abstractmethod
+    def mean_loss(
+        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> float:
+        """Return the mean loss of scores."""
+
+    @abstractmethod
+    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean loss of the best constant."""
+
+    @abstractmethod
+    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the measure of quality."""
+
+    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
+        """Return a pair of disparities in other units, by name."""
+        return {}
+
+
+class Response(ScoredResponse):
+    """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees.
+
+    Attributes
+    ----------
+    loss : Loss
+    summary_metrics : tuple of str
+        Metrics that the summary of a fitted model shows.
+    needed_attributes, needed_estimator : tuple of str, str
+        What an initial model has beside ``coef_`` and ``intercept_``, and what it is, in words.
+    """
+
+    loss: ClassVar[Loss]
+    summary_metrics: ClassVar[tuple[str, ...]]
+    needed_attributes: ClassVar[tuple[str, ...]]
+    needed_estimator: ClassVar[str]
+
+    def mean_loss(
+        self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> float:
+        """Return the mean loss of scores."""
+        return self.loss.mean(scores, outcomes, shares)
+
+    def constant_loss(self, outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+        """Return the mean loss of the best constant."""
+        return self.loss.best_constant(outcomes, shares)[1]
 
     @abstractmethod
     def outcomes(self, y: NDArray[Any]) -> NDArray[np.float64]:
@@ -86,16 +131,8 @@ class Response(ABC):
         return replace(duals, center=(duals.center - low) / self.score_unit, unit=duals.unit / self.score_unit)
 
     @abstractmethod
-    def quality(self, scores: NDArray[np.float64], outcomes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
-        """Return the measure of quality."""
-
-    @abstractmethod
     def fold_columns(self, outcomes: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
         """Return columns within whose values folds are balanced."""
-
-    def further_disparities(self, pair: tuple[float, float]) -> dict[str, tuple[float, float]]:  # noqa: ARG002
-        """Return a pair of disparities in other units, by name."""
-        return {}
 
     def criterion_within_strata(self, criterion: str) -> str:
         """Return the criterion that remains to be met within the strata of `compared_strata`."""

@@ -12,13 +12,13 @@ from fairtransport._progress import progress
 from fairtransport.groups import Groups
 from fairtransport.linear.online._initial_memory import memory_from_rows, parity_without_disparity
 from fairtransport.linear.solvers._lbfgs import LbfgsResult
-from fairtransport.linear.training._comparisons import stored_target, stratum_targets
 from fairtransport.linear.training._cross_fitting import CrossFit
-from fairtransport.linear.training._evaluation import metrics_before_and_after
-from fairtransport.linear.training._outcome import Notice, describe_criterion, describe_lbfgs, within_chance
 from fairtransport.linear.training._problem import ParityProblem, build_problem
 from fairtransport.linear.training._result import FitResult, group_predictors
-from fairtransport.linear.training._spread_map import spread_points
+from fairtransport.linear.training.comparisons import stored_target, stratum_targets
+from fairtransport.linear.training.evaluation import metrics_before_and_after
+from fairtransport.linear.training.outcome import Notice, describe_criterion, describe_lbfgs, within_chance
+from fairtransport.linear.training.spread_map import spread_points
 from fairtransport.linear.training.weight_path import PATH_WEIGHTS, AutomaticWeight, PathPoint, WeightPath
 from fairtransport.strata import Strata
 
@@ -136,8 +136,8 @@ class _PathRun:
         """Return a path on which models are evaluated on rows that they were not trained on."""
         folds = CrossFit(self._problem)
 
-        def fit(weight: float, start: NDArray[np.float64] | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
-            return self._coarse_fit(weight, start)[0], folds.scores(weight)
+        def fit(weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+            return self._coarse_fit(weight, previous)[0], folds.scores(weight)
 
         return WeightPath(fit, replace(self._problem.evaluator, initial_scores=folds.initial_scores))
 
@@ -147,8 +147,8 @@ class _PathRun:
         path.points.append(point)
         return point
 
-    def _coarse_fit(self, weight: float, start: NDArray[np.float64] | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
-        start = self._problem.start if start is None else start
+    def _coarse_fit(self, weight: float, previous: LbfgsResult | None) -> tuple[LbfgsResult, NDArray[np.float64]]:
+        start = self._problem.start if previous is None else previous.parameters
         if weight == 0.0 and not self._problem.options.group_specific:
             result = LbfgsResult(start, True, "the initial model", 0, [])
         else:

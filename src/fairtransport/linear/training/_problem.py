@@ -11,8 +11,6 @@ import numpy as np
 from fairtransport.criteria import net_of_chance
 from fairtransport.linear.solvers._lbfgs import LbfgsSolver, penalty_net_of_chance
 from fairtransport.linear.solvers._linear_problem import LinearProblem, canonical_order
-from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups
-from fairtransport.linear.training._evaluation import ScoreEvaluator
 from fairtransport.linear.training._initial_model import (
     InitialModel,
     check_scores_vary,
@@ -20,6 +18,8 @@ from fairtransport.linear.training._initial_model import (
     prepare_initial_model,
 )
 from fairtransport.linear.training._scaling import Scaling
+from fairtransport.linear.training.comparisons import GroupComparisons, compare_groups
+from fairtransport.linear.training.evaluation import ScoreEvaluator
 from fairtransport.penalties import ChanceTerm
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairtransport.linear.online.memory import OnlineMemory
     from fairtransport.linear.responses import Response
     from fairtransport.linear.training._initial_model import InitialModel
-    from fairtransport.linear.training._outcome import Notice
+    from fairtransport.linear.training.outcome import Notice
     from fairtransport.strata import Strata
 
 __all__ = ["FitResult", "group_predictors"]

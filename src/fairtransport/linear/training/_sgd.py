@@ -13,12 +13,12 @@ from fairtransport.linear.online._initial_memory import memory_from_rows, parity
 from fairtransport.linear.solvers._sgd import Objective, Trainer
 from fairtransport.linear.solvers._step_sizes import automatic_steps, plain_steps
 from fairtransport.linear.solvers.sgd_problem import TrainingProblem
-from fairtransport.linear.training._comparisons import GroupComparisons, compare_groups, stored_target, stratum_targets
-from fairtransport.linear.training._evaluation import ScoreEvaluator, metrics_before_and_after
 from fairtransport.linear.training._initial_model import InitialModel, check_scores_vary, prepare_initial_model
-from fairtransport.linear.training._outcome import Notice, describe_criterion, notices_of_losses, within_chance
 from fairtransport.linear.training._result import FitResult, group_predictors
-from fairtransport.linear.training._spread_map import spread_points
+from fairtransport.linear.training.comparisons import GroupComparisons, compare_groups, stored_target, stratum_targets
+from fairtransport.linear.training.evaluation import ScoreEvaluator, metrics_before_and_after
+from fairtransport.linear.training.outcome import Notice, describe_criterion, notices_of_losses, within_chance
+from fairtransport.linear.training.spread_map import spread_points
 from fairtransport.linear.training.weight_path import empty_path
 from fairtransport.penalties import DiscretePenalty
 from fairtransport.strata import Strata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.linear.responses import Response
-    from fairtransport.linear.solvers._lbfgs import LbfgsResult
-    from fairtransport.linear.training._evaluation import ScoreEvaluator, ScoreMetrics
+    from fairtransport.linear.training.evaluation import ScoreEvaluator, ScoreMetrics
 
 __all__ = [
     "MIN_INFORMATION",
@@ -43,26 +42,27 @@ _MIN_DECREASE = 0.1  # relative decrease of the disparity over two weights, for 
 _HEAVY = 1.0  # weight from which that is required
 _NOISE_FLOOR = 1.2  # times the mean rank disparity under chance
 
-Fit = Callable[[float, "NDArray[np.float64] | None"], "tuple[LbfgsResult, NDArray[np.float64]]"]
+Fit = Callable[[float, Any], "tuple[Any, NDArray[np.float64]]"]
 
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """A model on the path: its weight, the solver's result, and the metrics of its scores."""
+    """A model on the path: its weight, the result of its training, and the metrics of its scores."""
 
     weight: float
-    result: LbfgsResult
+    result: Any
     metrics: ScoreMetrics
 
 
 class WeightPath:
-    """Fits along increasing weights, each from the parameters of the next smaller one.
+    """Fits along increasing weights, each from the result of the next smaller one.
 
     Parameters
     ----------
     fit : callable
-        ``fit(weight, start) -> (result, scores)`` with the scores that are evaluated: of the training rows, or of
-        held-out folds where the model is flexible. ``start`` is a result's parameters, or None for the initial model.
+        ``fit(weight, previous) -> (result, scores)`` with the scores that are evaluated: of the training rows, or of
+        held-out folds where the model is flexible. ``previous`` is the result to start from, or None for the initial
+        model.
     evaluator : ScoreEvaluator
     """
 
@@ -75,7 +75,7 @@ class WeightPath:
         below = [point for point in self.points if point.weight <= weight]
         if below and below[-1].weight == weight:
             return below[-1]
-        result, scores = self._fit(weight, below[-1].result.parameters if below else None)
+        result, scores = self._fit(weight, below[-1].result if below else None)
         point = PathPoint(weight, result, self.evaluator.evaluate(scores))
         self.points.insert(len(below), point)
         return point
@@ -103,16 +103,19 @@ class AutomaticWeight:
     max_disparity : float or None
         A limit of the strong pairwise demographic disparity (SPDD), in units of y; None: the noise floor of the rank
         disparity.
+    weights : tuple of float
+        Weights that are tried in turn.
     """
 
     max_disparity: float | None = None
+    weights: tuple[float, ...] = PATH_WEIGHTS
 
     def choose(self, path: WeightPath) -> tuple[PathPoint, str, bool]:
         """Return the chosen point of the path, the reason for it, and whether the goal was reached."""
         last = path.at(0.0)
         if self.is_reached(last):
             return last, f"{self.goal} without any weight", True
-        for weight in PATH_WEIGHTS:
+        for weight in self.weights:
             point = path.at(weight)
             if self.max_disparity is None and point.metrics.information_kept < MIN_INFORMATION:
                 largest = self._largest_informative(path, last, point)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.linear.responses import Response
-    from fairtransport.linear.training._comparisons import GroupComparisons
+    from fairtransport.linear.responses.base import ScoredResponse
+    from fairtransport.linear.training.comparisons import GroupComparisons
     from fairtransport.penalties import Comparisons
 
 __all__ = ["ScoreEvaluator", "ScoreMetrics", "metrics_before_and_after"]
@@ -65,7 +65,7 @@ class ScoreEvaluator:
 
     Attributes
     ----------
-    response : Response
+    response : ScoredResponse
     outcomes, shares : ndarray of shape (n_rows,)
         What the loss compares predictions with, and weights that sum to 1.
     comparisons : GroupComparisons
@@ -74,7 +74,7 @@ class ScoreEvaluator:
         Scores of the initial model.
     """
 
-    response: Response
+    response: ScoredResponse
     outcomes: NDArray[np.float64]
     shares: NDArray[np.float64]
     comparisons: GroupComparisons
@@ -83,7 +83,7 @@ class ScoreEvaluator:
     @cached_property
     def constant_loss(self) -> float:
         """Loss of the best constant."""
-        return self.response.loss.best_constant(self.outcomes, self.shares)[1]
+        return self.response.constant_loss(self.outcomes, self.shares)
 
     @cached_property
     def information(self) -> float:
@@ -96,7 +96,7 @@ class ScoreEvaluator:
 
     def loss(self, scores: NDArray[np.float64]) -> float:
         """Return the mean loss."""
-        return self.response.loss.mean(scores, self.outcomes, self.shares)
+        return self.response.mean_loss(scores, self.outcomes, self.shares)
 
     def quality(self, scores: NDArray[np.float64]) -> float:
         """Return the area under the ROC curve, or the coefficient of determination."""

@@ -14,9 +14,18 @@ from fairtransport.linear.training.weight_path import MIN_INFORMATION
 if TYPE_CHECKING:
     from fairtransport.criteria import ComparedStrata
     from fairtransport.linear.responses import Response
-    from fairtransport.linear.training._evaluation import ScoreMetrics
+    from fairtransport.linear.responses.base import ScoredResponse
+    from fairtransport.linear.training.evaluation import ScoreMetrics
 
-__all__ = ["Notice", "criterion_text", "describe_criterion", "describe_lbfgs", "notices_of_losses", "within_chance"]
+__all__ = [
+    "Notice",
+    "criterion_text",
+    "describe_criterion",
+    "describe_lbfgs",
+    "describe_weight",
+    "notices_of_losses",
+    "within_chance",
+]
 
 _MATERIAL = 0.02  # mean difference of selection rates above which a warning is issued
 _CONSTANT = 0.01  # of the initial spread: nearly constant scores
@@ -103,26 +112,64 @@ def describe_lbfgs(
         The parameters.
     response : Response
     """
-    warnings: list[tuple[str, type[Warning]]] = []
+    warnings: tuple[tuple[str, type[Warning]], ...] = ()
     text = f"converged after {n_iter} iterations"
     if not converged:
         text = f"stopped after max_iter={max_iter} iterations, before convergence"
-        warnings.append((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning))
+        warnings = ((f"The solver {text}. Raise max_iter or tol; the model so far is kept.", ConvergenceWarning),)
     if parity_weight > 0.0:
         losses = notices_of_losses(metrics.information_kept, figures, metrics.excess, response)
     else:
         losses = _notice_of_group_weights(metrics.information_kept, response)
-    warnings += losses.warnings
+    remedy = f"Repair ({response.repair})"
+    if not group_specific:
+        remedy = f"Own weights for each group ({response.aware_option}) or repair ({response.repair})"
+    return describe_weight(
+        Notice(text, warnings),
+        losses,
+        parity_weight=parity_weight,
+        metrics=metrics,
+        reason=reason,
+        reached=reached,
+        max_disparity=max_disparity,
+        remedy=remedy,
+    )
+
+
+def describe_weight(
+    ending: Notice,
+    losses: Notice,
+    *,
+    parity_weight: float,
+    metrics: ScoreMetrics,
+    reason: str,
+    reached: bool,
+    max_disparity: float | None,
+    remedy: str,
+    rows: str = "training rows",
+) -> Notice:
+    """Describe how training ended, why its weight was chosen, and what parity cost.
+
+    Parameters
+    ----------
+    ending, losses : Notice
+        How training ended, and what parity cost; see `notices_of_losses`.
+    parity_weight, metrics, reason, reached, max_disparity
+        As for `describe_lbfgs`.
+    remedy : str
+        What goes further with the group at hand.
+    rows : str
+        The rows that metrics are of.
+    """
+    text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
         if not reached:
-            warnings += _warnings_of_disparity(
-                metrics, reason, max_disparity, group_specific=group_specific, response=response
-            )
+            warnings += _warnings_of_disparity(metrics, reason, max_disparity, remedy=remedy, rows=rows)
     return Notice(f"{text}; {losses.text}" if losses.text else text, tuple(warnings))
 
 
-def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: Response) -> Notice:
+def notices_of_losses(information_kept: float, figures: Figures, excess: float, response: ScoredResponse) -> Notice:
     """Describe what parity cost: nearly constant scores, lost information, or scores that only shrank."""
     spread = figures["spread"]
     if spread[1] < _CONSTANT * spread[0]:
@@ -130,17 +177,17 @@ def notices_of_losses(information_kept: float, figures: Figures, excess: float, 
     elif information_kept < MIN_INFORMATION:
         remark = f"{max(information_kept, 0.0):.0%} of the initial model's information is left"
     else:
-        return _notice_of_shrinkage(figures, excess)
+        return _notice_of_shrinkage(figures, excess, response.shrinkage_remedies)
     before, after = figures[response.quality_name]
     message = (
         f"Parity cost most of the model: {remark}; the {response.quality_text} fell from {before:.3f} to {after:.3f}. "
         "These features allow no more at this weight. Use a smaller parity_weight or amount, parity_weight='auto', "
-        f"repair with the group at hand ({response.repair}, group_specific=True), or another criterion."
+        f"repair with the group at hand ({response.repair}, {response.aware_option}), or another criterion."
     )
     return Notice(remark, ((message, FairnessWarning),))
 
 
-def _notice_of_shrinkage(figures: Figures, excess: float) -> Notice:
+def _notice_of_shrinkage(figures: Figures, excess: float, remedies: str) -> Notice:
     before, after = figures["disparity"]
     lowered = 1.0 - after / before if before > 0.0 else 0.0
     ranks = figures["rank_disparity"]
@@ -149,8 +196,7 @@ def _notice_of_shrinkage(figures: Figures, excess: float) -> Notice:
         return Notice()
     message = (
         f"Scores were squeezed: the disparity fell by {lowered:.0%}, but the order of people is nearly as unequal as "
-        f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use scale='standardized', own weights for each "
-        "group (group_specific=True) or repair with the group at hand."
+        f"before (rank disparity {ranks[0]:.3f} to {ranks[1]:.3f}). Use {remedies}."
     )
     return Notice("scores were squeezed more than their order was equalised", ((message, FairnessWarning),))
 
@@ -169,15 +215,10 @@ def _notice_of_group_weights(information_kept: float, response: Response) -> Not
 
 
 def _warnings_of_disparity(
-    metrics: ScoreMetrics,
-    reason: str,
-    max_disparity: float | None,
-    *,
-    group_specific: bool,
-    response: Response,
+    metrics: ScoreMetrics, reason: str, max_disparity: float | None, *, remedy: str, rows: str
 ) -> list[tuple[str, type[Warning]]]:
     if max_disparity is not None:
-        remaining = f"max_disparity={max_disparity:g} was not reached on training rows: {metrics.disparity:.4g}"
+        remaining = f"max_disparity={max_disparity:g} was not reached on {rows}: {metrics.disparity:.4g}"
     elif metrics.excess > _ABOVE_CHANCE and metrics.rank_distance > _MATERIAL:
         remaining = (
             f"at equal shares selected, groups still differ by {100 * metrics.rank_distance:.1f} percentage "
@@ -185,8 +226,5 @@ def _warnings_of_disparity(
         )
     else:
         return []
-    remedy = f"Repair ({response.repair})"
-    if not group_specific:
-        remedy = f"Own weights for each group (group_specific=True) or repair ({response.repair})"
     message = f"Parity was not reached: {remaining}; {reason}. {remedy} with the group at hand goes further."
     return [(message, FairnessWarning)]
