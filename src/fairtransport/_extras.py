@@ -18,12 +18,16 @@ _EXTRAS = {
     **dict.fromkeys(("lightgbm", "xgboost"), "boosting"),
     **dict.fromkeys(("onnx", "skl2onnx"), "onnx"),
     **dict.fromkeys(("prometheus_client", "starlette", "uvicorn"), "serve"),
+    "confluent_kafka": "kafka",
     "cryptography": "signing",
     "fastexcel": "excel",
+    "mlflow": "mlflow",
 }
 _PURPOSES = {
     "boosting": "Boosted trees need",
     "excel": "Excel files need",
+    "kafka": "Kafka topics need",
+    "mlflow": "MLflow models need",
     "onnx": "ONNX export needs",
     "report": "Reports need",
     "serve": "A server needs",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli import _kafka as kafka
+from fairtransport.cli import _options as shared
 from fairtransport.cli._errors import describe, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._paths import check_paths, standard_output
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairtransport.stream import ContinualAdjuster
-    from fairtransport.stream.input import InputSchema
+    from fairtransport.stream.input import InputSchema, Source
     from fairtransport.stream.loop import RunOptions
 
 __all__ = ["run_stream"]
@@ -76,10 +77,12 @@ def run_stream(
     checkpoint_every: Annotated[
         int, typer.Option("--checkpoint-every", metavar="N", min=1, help="Batches between two checkpoints.")
     ] = 50,
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more lines at the end of FILE.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more lines at the end of FILE or topic.")] = False,
     wait: Annotated[
         float | None,
-        typer.Option("--wait", metavar="SECONDS", min=0, help="Maximum time to wait for a full batch."),
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Maximum time to wait for a full batch [default with Kafka: 1]."
+        ),
     ] = None,
     column: Annotated[
         str | None,
@@ -107,6 +110,15 @@ def run_stream(
         float,
         typer.Option("--report", metavar="SECONDS", min=0, help="Time between two status lines on standard error."),
     ] = 10.0,
+    brokers: kafka.Brokers = None,
+    topic: kafka.Topic = None,
+    group_id: kafka.GroupId = None,
+    output_topic: kafka.OutputTopic = None,
+    rejected_topic: kafka.RejectedTopic = None,
+    partitions: kafka.Partitions = None,
+    start_at: kafka.StartAt = "earliest",
+    columns: kafka.Columns = None,
+    kafka_config: kafka.ConfigFile = None,
     verify: shared.Verify = None,
     force: shared.Force = False,
 ) -> None:
@@ -114,7 +126,8 @@ def run_stream(
 
     Each valid line is written once, in order, with its score. Other lines are rejected with their number and the
     reason. SIGTERM and Ctrl-C finish the current batch and write a checkpoint; with --resume and --out each line is in
-    the output exactly once, even after kill -9.
+    the output exactly once, even after kill -9. With --kafka, lines are the messages of a topic, and --follow waits for
+    more of them.
 
     \b
     Exit status:
@@ -130,10 +143,17 @@ def run_stream(
           --store run --resume --out scored.jsonl rows.jsonl
       tail -n +1 -F rows.jsonl | fairtransport stream --model model.ft \\
           --sensitive sex --batch 100
+      fairtransport stream --model model.ft --sensitive sex --store run \\
+          --resume --follow --kafka localhost:9092 --topic rows \\
+          --group-id scoring --output-topic scored
     """  # noqa: D301 - \b keeps the lines of the example
     if resume and store is None:
         raise typer.BadParameter("--resume needs --store.")
-    if follow and file is None:
+    topics = kafka.KafkaArguments(
+        brokers, topic, group_id, output_topic, rejected_topic, partitions, start_at, columns, kafka_config
+    )
+    topics.check(file=file, out=out, rejected=rejected, file_format=_format_of(file, file_format))
+    if follow and file is None and not topics:
         raise typer.BadParameter("--follow needs a FILE; a pipe is followed anyway.")
     from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
     from fairtransport.stream.input import LineSource, input_schema_for  # noqa: PLC0415
@@ -146,9 +166,9 @@ def run_stream(
         column=column or ("score" if score is None else f"{score}_repaired"),
         delimiter="\t" if delimiter in {"tab", "\\t"} else delimiter,
         out=out,
-        rejected=rejected or _place_for_rejected(store, out),
+        rejected=None if rejected_topic else rejected or _place_for_rejected(store, out),
         max_rejected=max_rejected,
-        wait=wait,
+        wait=1.0 if topics and follow and wait is None else wait,
         freeze=freeze,
         force=force,
     )
@@ -160,7 +180,6 @@ def run_stream(
         features=None if features is None else _split(features),
     )
     with contextlib.ExitStack() as stack:
-        handle = stack.enter_context(_opened(file))
         stop = stack.enter_context(_stopping())
         adjusting = {
             "alarm_rate": alarm_rate,
@@ -171,10 +190,16 @@ def run_stream(
         adjuster = stack.enter_context(_adjuster(schema, store, adjusting, resume=resume))
         if page is not None:
             stack.enter_context(_page(adjuster, page))
-        source = LineSource(handle, follow=follow, stop=stop.is_set)
+        source: Source
+        if topics:
+            opened = topics.topics(follow=follow, stop=stop.is_set, delimiter=options.delimiter)
+            source, output = stack.enter_context(opened)
+        else:
+            handle = stack.enter_context(_opened(file))
+            source, output = LineSource(handle, follow=follow, stop=stop.is_set), None
         try:
             with make_reporter(seconds=report) as reporter:
-                run = StreamRun(adjuster, schema, source, options, reporter)
+                run = StreamRun(adjuster, schema, source, options, reporter, topic=output)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
             print_stderr(f"stopped: {error}")

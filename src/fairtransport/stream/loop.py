@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from fairtransport.stream._adjuster import ContinualAdjuster
     from fairtransport.stream._report import AdjustmentReport
-    from fairtransport.stream.input import InputBatch, InputSchema, LineSource
+    from fairtransport.stream.input import InputBatch, InputSchema, Source
+    from fairtransport.stream.kafka import TopicOutput
 
 __all__ = ["Reporter", "RunOptions", "StreamRun", "TooManyRejectedError"]
 
@@ -112,21 +115,26 @@ class StreamRun:
     adjuster : ContinualAdjuster
         With ``checkpoint_every=None``: the run writes the checkpoints, after the output.
     schema : InputSchema
-    source : LineSource
+    source : LineSource or TopicSource
     options : RunOptions
     reporter : Reporter
+    topic : TopicOutput, optional
+        Where scored lines go instead of a file or standard output.
     """
 
     def __init__(
         self,
         adjuster: ContinualAdjuster,
         schema: InputSchema,
-        source: LineSource,
+        source: Source,
         options: RunOptions,
         reporter: Reporter,
+        *,
+        topic: TopicOutput | None = None,
     ) -> None:
         self.adjuster, self.source, self.options, self.reporter = adjuster, source, options, reporter
         self.rejected = 0
+        self._topic = topic
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
         self._out: Any = None
         self._rejected_file: LineFile | None = None
@@ -150,7 +158,7 @@ class StreamRun:
         """Open input and output at the last checkpoint; return False for a CSV input without a header."""
         options, stored = self.options, self.adjuster.extra
         self._check_settings(stored)
-        self._out = _StandardOutput() if options.out is None else LineFile(options.out)
+        self._out = self._topic or (_StandardOutput() if options.out is None else LineFile(options.out))
         self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
         if not self._reader.open():
             return False
@@ -158,7 +166,7 @@ class StreamRun:
             self._resume(stored)
         else:
             self._start()
-        if self.adjuster.extra["out_bytes"] == 0 and self._reader.output_header:
+        if self._topic is None and self.adjuster.extra["out_bytes"] == 0 and self._reader.output_header:
             self._out.add(self._reader.output_header)
         self._warn_of_unused_columns()
         return True
@@ -181,6 +189,8 @@ class StreamRun:
             "batch": options.batch,
             "checkpoint_every": options.checkpoint_every,
             **{name: None if path is None else path.name for name, path in paths.items()},
+            **self.source.settings,
+            **({} if self._topic is None else self._topic.settings),
         }
 
     def _start(self) -> None:
@@ -190,10 +200,13 @@ class StreamRun:
                     raise FileExistsError(errno.EEXIST, "The file exists; use --force to replace it", str(file.path))
                 file.cut(0)
         self._checkpoint()  # the files belong to this run from now on
+        if self._topic is not None:
+            self._topic.start()
 
     def _resume(self, stored: dict[str, Any]) -> None:
-        head = (stored["head"][0], stored["head"][1])
-        self.source.skip(stored["position"], stored["lines"], head, stored["checksum"])
+        self.source.restore(stored)
+        if self._topic is not None:
+            self._topic.resume(self.adjuster.lost)
         if isinstance(self._out, LineFile):
             self._out.continue_from(stored["out_bytes"], stored["out_digest"])
         if self._rejected_file is not None:
@@ -236,6 +249,8 @@ class StreamRun:
     def _repeated_batch(self, stopped: Callable[[], bool]) -> InputBatch | None:
         """Return the next batch as an earlier run had it; batches that the journal has lost were full."""
         known = self.adjuster.lost
+        if known:
+            self.source.repeat(known[0])
         size = known[0]["lines"] if known else self.options.batch
         batch = self._reader.read(size, wait=_PATIENCE if self.source.seekable else None)
         if batch is not None and len(batch.lines) == size:
@@ -274,30 +289,47 @@ class StreamRun:
         self._batches += 1
         self._write_rejected(batch.rejected)
         if report is not None:
-            self._out.add(batch.with_scores(report.scores))
+            self._write_scored(batch, report.scores)
+        if self._topic is not None:
+            self._topic.end_batch()
+        if report is not None:
             self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
 
     def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
-        note = {"lines": len(batch.lines), "rejected": len(batch.rejected)}
-        by_clock = self.options.wait is not None or len(batch.lines) < self.options.batch
+        note = {"lines": len(batch.lines), "rejected": len(batch.rejected), **self.source.batch_end()}
+        by_clock = (
+            self.options.wait is not None or len(batch.lines) < self.options.batch or not self.source.reproducible
+        )
         if not batch.accepted:
             self.adjuster.note(**note, durable=by_clock)
             return None
         return self.adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note, durable=by_clock)
 
     def _check_may_reject(self, batch: InputBatch) -> None:
-        if batch.rejected and self._rejected_file is None:
+        has_topic = self._topic is not None and self._topic.takes_rejected
+        if batch.rejected and self._rejected_file is None and not has_topic:
             line, reason = batch.rejected[0]
             raise ValueError(
                 f"Line {line} cannot be scored: {reason}. To continue after such lines, use --rejected, --store or "
                 "--out."
             )
 
+    def _write_scored(self, batch: InputBatch, scores: NDArray[Any]) -> None:
+        if self._topic is None:
+            self._out.add(batch.with_scores(scores))
+        else:
+            self._topic.send(batch.accepted, [line.removesuffix(b"\n") for line in batch.scored_lines(scores)])
+
     def _write_rejected(self, rejected: list[tuple[int, str]]) -> None:
-        if not rejected or self._rejected_file is None:
+        if not rejected:
             return
-        entries = ({"line": line, "reason": reason} for line, reason in rejected)
-        self._rejected_file.add(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
+        entries = [
+            json.dumps({**self.source.locate(line), "reason": reason}).encode() + b"\n" for line, reason in rejected
+        ]
+        if self._topic is not None and self._topic.takes_rejected:
+            self._topic.reject([entry.removesuffix(b"\n") for entry in entries])
+        elif self._rejected_file is not None:
+            self._rejected_file.add(b"".join(entries))
         self.rejected += len(rejected)
 
     def _check_rejected(self, *, at_end: bool = False) -> None:
@@ -321,6 +353,7 @@ class StreamRun:
     def _checkpoint(self) -> None:
         self._prepare_checkpoint()
         self.adjuster.checkpoint()
+        self.source.checkpointed()
 
     def _prepare_checkpoint(self) -> None:
         """Flush the output, then store its length for the next checkpoint."""
@@ -329,10 +362,7 @@ class StreamRun:
         aside = self._rejected_file
         self.adjuster.extra = {
             **self._settings(),
-            "position": self.source.position,
-            "lines": self.source.lines,
-            "head": list(self.source.head),
-            "checksum": self.source.checksum,
+            **self.source.state(),
             "out_bytes": self._out.length,
             "out_digest": self._out.digest,
             "rejected_bytes": 0 if aside is None else aside.length,

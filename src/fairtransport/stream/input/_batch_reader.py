@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.stream.input._line_source import LineSource
     from fairtransport.stream.input._parser import Parser
     from fairtransport.stream.input._schema import InputSchema
+    from fairtransport.stream.input._source import Source
 
 __all__ = ["BatchReader", "InputBatch"]
 
@@ -52,9 +52,13 @@ class InputBatch:
 
     def with_scores(self, scores: NDArray[Any]) -> bytes:
         """Return the accepted lines, each with its score in the fewest digits that restore it."""
+        return b"".join(self.scored_lines(scores))
+
+    def scored_lines(self, scores: NDArray[Any]) -> list[bytes]:
+        """Return the lines of `with_scores` one by one."""
         append, lines = self.parser.append_score, self.lines
         pairs = zip(self.accepted, scores.tolist(), strict=True)
-        return b"".join([append(lines[index], repr(score).encode()) for index, score in pairs])
+        return [append(lines[index], repr(score).encode()) for index, score in pairs]
 
     def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
         """Return the batch in which rows that make an operation fail are rejected.
@@ -96,7 +100,7 @@ class BatchReader:
 
     Parameters
     ----------
-    source : LineSource
+    source : Source
     schema : InputSchema
     score_column : str
         Name of the column that will be appended.
@@ -106,7 +110,7 @@ class BatchReader:
     """
 
     def __init__(
-        self, source: LineSource, schema: InputSchema, score_column: str, file_format: str, delimiter: str
+        self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str
     ) -> None:
         self.source = source
         self._schema, self._score_column, self._delimiter = schema, score_column, delimiter
@@ -119,7 +123,7 @@ class BatchReader:
         if not self._is_csv:
             self._parser = JsonParser(self._schema, self._score_column)
             return True
-        taken = self.source.take(1)
+        taken = self.source.take(1) if self.source.header is None else [self.source.header]
         if not taken:
             if self.source.incomplete:
                 raise ValueError("The header does not end with a newline; the input may be incomplete.")

@@ -7,10 +7,10 @@ import os
 import select
 import stat
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = ["MAX_BATCH_BYTES", "MAX_LINE_BYTES", "LineSource"]
 
@@ -68,7 +68,8 @@ class LineSource:
         self._pieces: list[bytes] = []  # of an incomplete line, up to the length at which it is too long
         self._kept_bytes = self._line_bytes = 0  # of the pieces, and of the line
         self.position = self.lines = 0
-        self.ended = False
+        self.ended, self.reproducible = False, True
+        self.header: bytes | None = None  # it is the first line
         self._head, self._head_bytes, self._prefix = hashlib.sha256(), 0, hashlib.sha256()
 
     @property
@@ -105,6 +106,36 @@ class LineSource:
             return []  # the next run reads them from the file
         taken, self._ready = self._ready[: size.n_lines], self._ready[size.n_lines :]
         return self._advance(taken)
+
+    # ---------------------------------------------------------------- what a resumed run has to know
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options that a resumed run must repeat; its input is recognised by its content."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint stores."""
+        return {"position": self.position, "lines": self.lines, "head": list(self.head), "checksum": self.checksum}
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        """Continue after the lines that a checkpoint says were taken."""
+        head = (stored["head"][0], stored["head"][1])
+        self.skip(stored["position"], stored["lines"], head, stored["checksum"])
+
+    def repeat(self, entry: Mapping[str, Any]) -> None:
+        """Let the next batch be the one of a journal entry; its number of lines says which it is."""
+
+    def batch_end(self) -> dict[str, Any]:
+        """Return what the journal says about the end of a batch, besides its number of lines."""
+        return {}
+
+    def locate(self, line: int) -> dict[str, int]:
+        """Say where a line is."""
+        return {"line": line}
+
+    def checkpointed(self) -> None:
+        """Do nothing: nobody else needs to know the position."""
 
     def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""

@@ -69,6 +69,8 @@ class Parser(ABC):
             raise RejectedLineError(f"longer than {MAX_LINE_BYTES} bytes")
         if b"\r" in line:
             raise RejectedLineError("a carriage return within the line")
+        if b"\n" in line:  # in a message
+            raise RejectedLineError("a newline within the line")
         if b"\0" in line:
             raise RejectedLineError("a NUL character")
         try:

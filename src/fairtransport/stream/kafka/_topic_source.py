@@ -1,0 +1,306 @@
+"""Messages of a topic as the lines of a stream, with the offsets reached.
+
+Partitions are assigned, not subscribed to: the state of a stream belongs to the messages that it was computed from, so
+they must not move to another process when one joins the group. Offsets are stored with the checkpoints, and committed
+to the group for whoever watches its lag; with an output topic they are committed in the transaction of the output.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairtransport._extras import load_extra
+from fairtransport.stream._errors import StoreError
+from fairtransport.stream.input import MAX_BATCH_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fairtransport.stream.kafka._settings import KafkaSettings
+
+__all__ = ["Message", "TopicSource"]
+
+_POLL_INTERVAL = 0.1  # seconds
+_AT_ONCE = 1000  # messages that are polled at once
+
+
+class Message(NamedTuple):
+    """One message of the input topic."""
+
+    partition: int
+    offset: int
+    value: bytes
+    key: bytes | None
+    headers: Any
+
+
+class TopicSource:
+    r"""Messages of a topic, each taken for one line; one newline at the end of a message is removed.
+
+    The messages of a batch are ordered by partition and offset, so a batch is determined by the offsets at which it
+    ends. Those are in the journal, and a resumed run reads the same batches.
+
+    Parameters
+    ----------
+    settings : KafkaSettings
+    follow : bool, default=False
+        Wait for more messages at the end of the topic. Otherwise the source ends when each partition has been read to
+        its end once.
+    stop : callable, optional
+        Returns True when waiting should end.
+    header : bytes, optional
+        Header of CSV, which messages do not have.
+    commits : bool, default=True
+        Commit offsets to the group after a checkpoint. False where the transactions of the output do so.
+
+    Attributes
+    ----------
+    offsets : dict of int to int
+        For each partition, the offset after the last message taken.
+    taken : list of Message
+        The messages of the last batch.
+    lines : int
+        Number of messages taken so far.
+    ended : bool
+        Whether the end of the topic was reached.
+    """
+
+    incomplete = False
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        follow: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+        header: bytes | None = None,
+        commits: bool = True,
+    ) -> None:
+        self._settings, self._follow, self._stop, self._commits = settings, follow, stop, commits
+        self.header = header
+        self.seekable, self.reproducible = True, False
+        self.lines = 0
+        self.ended = False
+        self.taken: list[Message] = []
+        self._ready: list[Message] = []
+        self._at_end: set[int] = set()
+        self._repeated: dict[int, int] = {}
+        self._errors: list[str] = []
+        self._kafka = load_extra("confluent_kafka")
+        self._consumer = self._kafka.Consumer({**settings.for_consumer(), "error_cb": self._note_error})
+        try:
+            self.offsets = self._first_offsets()
+        except BaseException:
+            self.close()
+            raise
+        self._assigned = False
+
+    # ---------------------------------------------------------------- start or resume
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a resumed run has to repeat."""
+        settings = self._settings
+        return {"topic": settings.topic, "group": settings.group_id, "partitions": list(settings.partitions)}
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint stores."""
+        return {"lines": self.lines, "offsets": {str(key): offset for key, offset in self.offsets.items()}}
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        """Continue after the messages that a checkpoint says were taken; partitions that are new are read as well."""
+        stored_offsets = parse_offsets(stored["offsets"])
+        gone = sorted(set(stored_offsets) - set(self.offsets))
+        if gone:
+            raise StoreError(
+                f"The topic has no partition {gone[0]} any more, which was read before: it was created anew. Start "
+                "with an empty store and another group."
+            )
+        self.offsets |= stored_offsets
+        self.lines = stored["lines"]
+
+    def committed(self) -> dict[int, int | None]:
+        """Return the offsets that the group has committed; None where there are none."""
+        try:
+            answer = self._consumer.committed(self._topic_partitions(self.offsets), timeout=self._settings.timeout)
+        except self._kafka.KafkaException as error:
+            raise self._explained(error.args[0]) from None
+        failed = [item.error for item in answer if item.error is not None]
+        if failed:
+            raise self._explained(failed[0])
+        return {item.partition: item.offset if item.offset >= 0 else None for item in answer}
+
+    @property
+    def group_metadata(self) -> Any:
+        """Metadata of the consumer group, for transactions."""
+        return self._consumer.consumer_group_metadata()
+
+    def topic_offsets(self) -> list[Any]:
+        """Return the offsets as the client library represents them."""
+        return self._topic_partitions(self.offsets)
+
+    def _first_offsets(self) -> dict[int, int]:
+        """Return where a new stream starts: at the group's offsets, else at one end of the topic."""
+        settings = self._settings
+        try:
+            topic = self._consumer.list_topics(settings.topic, timeout=settings.timeout).topics[settings.topic]
+        except self._kafka.KafkaException as error:
+            raise self._explained(error.args[0]) from None
+        if topic.error is not None or not topic.partitions:
+            raise ValueError(f"The brokers have no topic {settings.topic!r}. Create it, or check --topic.")
+        wanted = settings.partitions or sorted(topic.partitions)
+        missing = sorted(set(wanted) - set(topic.partitions))
+        if missing:
+            raise ValueError(
+                f"The topic has no partition {missing[0]}; it has partitions 0 to {max(topic.partitions)}."
+            )
+        self.offsets = dict.fromkeys(wanted, 0)
+        committed = self.committed()
+        return {
+            partition: self._end_of(partition) if committed[partition] is None else committed[partition] or 0
+            for partition in wanted
+        }
+
+    def _end_of(self, partition: int) -> int:
+        item = self._kafka.TopicPartition(self._settings.topic, partition)
+        try:
+            low, high = self._consumer.get_watermark_offsets(item, timeout=self._settings.timeout)
+        except self._kafka.KafkaException as error:
+            raise self._explained(error.args[0]) from None
+        return int(low if self._settings.start == "earliest" else high)
+
+    # ---------------------------------------------------------------- messages
+
+    def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
+        """Return the next messages; fewer at the end, when stopped, or after ``wait`` seconds.
+
+        There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one.
+        """
+        self._assign()
+        chosen = self._take_repeated() if self._repeated else self._take_new(n_lines, wait)
+        self.taken = sorted(chosen, key=lambda message: message[:2])
+        for message in self.taken:
+            self.offsets[message.partition] = message.offset + 1
+        self.lines += len(chosen)
+        return [message.value for message in self.taken]
+
+    def repeat(self, entry: Mapping[str, Any]) -> None:
+        """Let the next batch be the one of this journal entry."""
+        self._repeated = parse_offsets(entry["offsets"])
+
+    def batch_end(self) -> dict[str, Any]:
+        """Return what the journal says about the end of the last batch."""
+        return {"offsets": {str(key): offset for key, offset in self.offsets.items()}}
+
+    def locate(self, line: int) -> dict[str, int]:
+        """Say where a line of the last batch is."""
+        message = self.taken[line - self.lines + len(self.taken) - 1]
+        return {"line": line, "partition": message.partition, "offset": message.offset}
+
+    def checkpointed(self) -> None:
+        """Commit the offsets of a checkpoint to the group; a failure is no error, because the checkpoint has them."""
+        if self._commits and self._assigned:
+            self._consumer.commit(offsets=self.topic_offsets(), asynchronous=True)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+    def _assign(self) -> None:
+        if not self._assigned:
+            self._consumer.assign(self.topic_offsets())
+            self._assigned = True
+
+    def _take_new(self, n_lines: int, wait: float | None) -> list[Message]:
+        deadline = None
+        while not self._is_full(n_lines) and not self._has_ended():
+            if wait is not None and deadline is None and self._ready:
+                deadline = time.monotonic() + wait
+            if self._stop():
+                return []  # the next run reads them from the topic
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            self._poll(_POLL_INTERVAL if deadline is None else min(_POLL_INTERVAL, deadline - time.monotonic()))
+        n_taken, n_bytes = 0, 0
+        for message in self._ready[:n_lines]:
+            n_bytes += len(message.value)
+            if n_taken and n_bytes > MAX_BATCH_BYTES:
+                break
+            n_taken += 1
+        taken, self._ready = self._ready[:n_taken], self._ready[n_taken:]
+        self.ended = not self._ready and self._has_ended()
+        return taken
+
+    def _is_full(self, n_lines: int) -> bool:
+        ready = self._ready
+        return len(ready) >= n_lines or sum(len(message.value) for message in ready) > MAX_BATCH_BYTES
+
+    def _has_ended(self) -> bool:
+        return not self._follow and self._at_end >= set(self.offsets)
+
+    def _take_repeated(self) -> list[Message]:
+        """Return all messages before the offsets of a batch of an earlier run."""
+        ends, self._repeated = self._repeated, {}
+        deadline = time.monotonic() + self._settings.timeout
+        while not all(self._has_reached(partition, end) for partition, end in ends.items()):
+            if self._stop():
+                return []
+            if self._poll(_POLL_INTERVAL):
+                deadline = time.monotonic() + self._settings.timeout
+            elif time.monotonic() >= deadline:
+                raise ValueError(
+                    "Messages that were read before are not in the topic any more, or the brokers do not answer."
+                )
+        taken = [message for message in self._ready if message.offset < ends[message.partition]]
+        self._ready = [message for message in self._ready if message.offset >= ends[message.partition]]
+        return taken
+
+    def _has_reached(self, partition: int, end: int) -> bool:
+        if self.offsets[partition] >= end:
+            return True
+        return any(message.partition == partition and message.offset >= end - 1 for message in self._ready)
+
+    def _poll(self, seconds: float) -> int:
+        """Wait for messages; return how many there were."""
+        received = 0
+        for message in self._consumer.consume(_AT_ONCE, max(0.0, seconds)):
+            error = message.error()
+            if error is None:
+                value = message.value() or b""  # a message without a value is rejected as an empty line
+                line = value.removesuffix(b"\n").removesuffix(b"\r")
+                self._ready.append(
+                    Message(message.partition(), message.offset(), line, message.key(), message.headers())
+                )
+                self._at_end.discard(message.partition())
+                received += 1
+            elif error.code() == self._kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                self._at_end.add(message.partition())
+            elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+                raise ValueError(
+                    f"Partition {message.partition()} does not have the next message to read any more: it was deleted "
+                    "before it was scored. Keep messages longer; to continue without those lost, start with an empty "
+                    "store and another group."
+                )
+            elif not error.retriable():
+                raise self._explained(error)
+        return received
+
+    # ---------------------------------------------------------------- the client library
+
+    def _topic_partitions(self, offsets: Mapping[int, int]) -> list[Any]:
+        topic, partition_of = self._settings.topic, self._kafka.TopicPartition
+        return [partition_of(topic, partition, offset) for partition, offset in sorted(offsets.items())]
+
+    def _note_error(self, error: Any) -> None:
+        self._errors = [*self._errors[-2:], error.str()]
+
+    def _explained(self, error: Any) -> Exception:
+        """Return an error of the client library with what it said before about the connection."""
+        details = "; ".join(dict.fromkeys([error.str(), *self._errors]))
+        return ConnectionError(f"Kafka, topic {self._settings.topic!r}: {details}.")
+
+
+def parse_offsets(offsets: Mapping[str, int]) -> dict[int, int]:
+    """Return offsets as they are stored in JSON."""
+    return {int(partition): int(offset) for partition, offset in offsets.items()}
