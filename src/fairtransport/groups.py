@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MIN_GROUP_SIZE", "SMALL_GROUPS", "SMALL_GROUP_POLICIES", "GroupLabel", "Groups", "make_groups"]
+__all__ = [
+    "MIN_GROUP_SIZE",
+    "SMALL_GROUPS",
+    "SMALL_GROUP_POLICIES",
+    "UNKNOWN_GROUPS",
+    "GroupLabel",
+    "Groups",
+    "make_groups",
+]
 
 GroupLabel: TypeAlias = Hashable
 """A column's value (str, int, float, bool; None when missing) or a tuple of such values."""
@@ -46,6 +54,9 @@ SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
 
 MIN_GROUP_SIZE = 30
 """The default size below which a group is small."""
+
+UNKNOWN_GROUPS = ("error", "pooled", "common")
+"""The treatments, at prediction, of groups that were not seen in ``fit``, and of missing ones."""
 
 SMALL_GROUPS = "(small groups)"
 """Label and name of the group into which small groups are pooled."""
@@ -175,18 +186,57 @@ class Groups:
             f"None of the {len(self)} groups of {say_columns(self.columns)} has that label; see Groups.labels."
         )
 
-    def encode(self, sensitive_features: Any) -> Groups:
+    def encode(
+        self, sensitive_features: Any, *, unknown_group: str = "error", sizes: ArrayLike | None = None
+    ) -> Groups:
         """Return the same groups for new rows; groups without new rows are kept, with no rows.
 
         Columns are matched by name where both tables have names (further columns are ignored), otherwise by position.
-        Unknown values, or in crossed groups unknown combinations of values, raise ValueError.
+
+        Parameters
+        ----------
+        sensitive_features : column, table or Groups
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with unknown values, in crossed groups unknown combinations of values, and with missing values
+            where they are no group: raise ValueError, assign these rows to no group (membership ``len(labels)``), or
+            to the largest group.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes of the groups; needed for ``"common"``.
+
+        Returns
+        -------
+        Groups
 
         Examples
         --------
-        >>> make_groups(["F", "M", "F"]).encode(["M", "M"]).counts.tolist()
+        >>> groups = make_groups(["F", "M", "F"])
+        >>> groups.encode(["M", "M"]).counts.tolist()
         [0, 2]
+        >>> groups.encode(["M", "D", None], unknown_group="pooled").codes.tolist()
+        [1, 2, 2]
         """
-        new = self._read(sensitive_features)
+        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
+        new = self._read(sensitive_features, missing=self.missing if unknown_group == "error" else "group")
+        memberships, strays = self._locate(new)
+        if unknown_group == "common":
+            memberships = self._as_largest(memberships, strays, sizes)
+        elif unknown_group == "error":
+            self._check_known(new, strays)
+        return replace(self, memberships=memberships)
+
+    def is_known(self, sensitive_features: Any) -> NDArray[np.bool_]:
+        """Return which rows have values, or a combination of values, that `encode` knows.
+
+        Examples
+        --------
+        >>> make_groups(["F", "M", "F"]).is_known(["M", "D", None]).tolist()
+        [True, False, False]
+        """
+        strays = self._locate(self._read(sensitive_features, missing="group"))[1]
+        return ~np.any(strays, axis=0)
+
+    def _locate(self, new: Groups) -> tuple[tuple[NDArray[Any], ...], list[NDArray[np.bool_]]]:
+        """Return the memberships of new rows in these groups, and which of them are unknown."""
         known, memberships = self._known(new), new.memberships
         if new.labels != self.labels or new.pools != self.pools:
             codes_of_labels = [known.get(label, len(self)) for label in new.labels]
@@ -194,15 +244,33 @@ class Groups:
             memberships = tuple(recode(codes, table) for codes in new.memberships)
         unknown = [label not in known for label in new.labels]
         strays = np.array([*unknown, not new.dropped or new.dropped != self.dropped])
-        unseen = int(np.count_nonzero(np.any([strays[codes] for codes in new.memberships], axis=0)))
+        return memberships, [strays[codes] for codes in new.memberships]
+
+    def _check_known(self, new: Groups, strays: list[NDArray[np.bool_]]) -> None:
+        unseen = int(np.count_nonzero(np.any(strays, axis=0)))
         if unseen:
+            known = self._known(new)
             owners = self._owners(label for label in new.labels if label not in known)
             raise ValueError(
                 f"sensitive_features has {unseen} of {new.n_rows} rows whose value, or combination of "
                 f"values, in {say_columns(owners)} is none of the {len(self)} known groups. Drop these rows, correct "
-                "the spelling or type of their values, or make groups from data that includes them."
+                "the spelling or type of their values, make groups from data that includes them, or, at prediction, "
+                "pass unknown_group='pooled' or 'common'."
             )
-        return replace(self, memberships=memberships)
+
+    def _as_largest(
+        self, memberships: tuple[NDArray[Any], ...], strays: list[NDArray[np.bool_]], sizes: ArrayLike | None
+    ) -> tuple[NDArray[Any], ...]:
+        """Return the memberships with unknown rows in the largest group, of each column where groups overlap."""
+        if sizes is None:
+            raise ValueError("unknown_group='common' needs the sizes of the groups.")
+        sizes = np.asarray(sizes)
+        columns: Sequence[Any] = self.columns if self.grouping == "each" else [None]
+        moved = []
+        for column, codes, stray in zip(columns, memberships, strays, strict=True):
+            of_column = [column is None or label[0] == column for label in self.labels]  # type: ignore[index]
+            moved.append(np.where(stray, np.where(of_column, sizes, -1).argmax(), codes).astype(codes.dtype))
+        return tuple(moved)
 
     def _known(self, new: Groups) -> dict[GroupLabel, int]:
         """Return the code of every label that new rows may have; a value spelled like a pool is not the pool."""
@@ -319,12 +387,12 @@ class Groups:
         check_number(len(labels), self.columns, max_groups)
         return replace(self, labels=labels, names=_names(labels, self.grouping, self.pools)).encode(new)
 
-    def _read(self, sensitive_features: Any) -> Groups:
-        """Return the groups of new rows, made with the same options."""
+    def _read(self, sensitive_features: Any, *, missing: str | None = None) -> Groups:
+        """Return the groups of new rows, made with the same options, or with another treatment of missing values."""
         new = sensitive_features
         if not isinstance(new, Groups):
             columns = self._match(read_columns(new))
-            return _build(columns, grouping=self.grouping, missing=self.missing, max_groups=math.inf)
+            return _build(columns, grouping=self.grouping, missing=missing or self.missing, max_groups=math.inf)
         if (new.columns, new.grouping) != (self.columns, self.grouping):
             raise ValueError(f"sensitive_features is {new!r}, which cannot be matched with {self!r}.")
         return new

@@ -110,10 +110,23 @@ def test_rows_without_a_known_group_get_no_score_and_are_counted(run, here, raw_
     frame.write_csv("odd.csv")
     result = call(run, "--threshold", 0.5, model="aware.ft", files=["odd.csv"])
     assert "7 of 10 rows have a score." in result.stdout
-    assert "Without a score: 2 rows, no group.\nWithout a score: 1 row, unknown group.\n" in result.stdout
+    assert result.exit_code == 2
+    assert (
+        "Without a score: 2 rows, no group in 'sex'.\nWithout a score: 1 row, unknown group in 'sex'.\n"
+        in result.stdout
+    )
+    assert "scored.csv.rejected.jsonl" in result.stdout
+    rejected = [json.loads(line) for line in Path("scored.csv.rejected.jsonl").read_text().splitlines()]
+    assert [line["row"] for line in rejected] == [1, 2, 3]
+    assert rejected[2]["reason"] == "unknown group in 'sex'"
     written = pl.read_csv("scored.csv")
     assert written["score"].is_null().to_list() == written["decision"].is_null().to_list() == [True] * 3 + [False] * 7
-    assert call(run, files=["odd.csv"], out="blind.csv").stdout.startswith("10 of 10 rows have a score.")
+    assert call(run, "--max-rejected", 0.3, "--force", model="aware.ft", files=["odd.csv"]).exit_code == 0
+    everyone = call(run, "--unknown-group", "pooled", "--force", model="aware.ft", files=["odd.csv"])
+    assert (everyone.exit_code, everyone.stdout.splitlines()[0]) == (0, "10 of 10 rows have a score.")
+    blind = call(run, files=["odd.csv"], out="blind.csv")
+    assert (blind.exit_code, blind.stdout.splitlines()[0]) == (0, "10 of 10 rows have a score.")
+    assert not Path("blind.csv.rejected.jsonl").exists()
 
 
 def test_missing_values_and_new_categories_are_counted(run, here, raw_people):
@@ -216,7 +229,7 @@ def test_wrong_standard_input(here, content, match):
     [
         ({"model": "absent.ft"}, "error: No such file or directory: absent.ft"),
         ({"model": "new.csv"}, "error: This is not a model file"),
-        ({"model": "repair.ft"}, "error: repair.ft holds a QuantileRepair, which takes features"),
+        ({"model": "repair.ft"}, "error: The file has no columns 'score', 'sensitive_feature_0'"),
         ({"out": "nowhere/x.csv"}, "error: The folder of the output file does not exist"),
         ({"out": "x.docx"}, "error: x.docx: no format that can be written"),
         ({"out": "blind.ft"}, "error: blind.ft is an input; choose another name"),

@@ -110,10 +110,55 @@ def test_other_criteria_and_strata(run, here, method, options, name, title):
         (("--criterion", "equalized_odds", "--method", "lr"), "--criterion cannot be combined with --method lr"),
         (("--method", "trees", "--amount", ".5"), "--amount cannot be combined with --method trees"),
         (("--method", "trees", "--parity-weight", "auto"), "--parity-weight must be a number with --method trees"),
+        (("--method", "blind-repair", "--aware"), "--aware cannot be combined with --method blind-repair"),
+        (("--method", "blind-repair", "--target", "pooled"), "--target cannot be combined with --method blind-repair"),
+        (("--method", "cot", "--base", "trees"), "--base cannot be combined with --method cot"),
+        (("--base", "forest"), "--base must be one of linear, trees"),
     ],
 )
 def test_criteria_that_cannot_be_combined(run, here, options, message):
     assert message in one_line(call(run, *options), status=64)
+
+
+@pytest.mark.parametrize(
+    "options", [("--base", "linear"), pytest.param(("--strata", "job"), marks=pytest.mark.trust)], ids=" ".join
+)
+def test_blind_repair_scores_without_the_groups(run, here, raw_people, options):
+    summary = summary_of(call(run, *options, "--json", method="blind-repair"))
+    figures = summary["held_out"]["figures"]
+    before = figures["lr" if "linear" in options else "unrepaired"]
+    assert figures["blind-repair"]["strong_pairwise_disparity"] < 0.7 * before["strong_pairwise_disparity"]
+    assert 0 < summary["group_model"]["information"] < 0.5
+    assert {"job", "hours"} <= {*summary["needed_to_score"]} <= {*pl.read_csv("people.csv").columns} - {"sex", "hired"}
+    raw_people(40, seed=1).drop("sex", "hired").write_csv("new.csv")
+    scored = run("score", "model.ft", "new.csv", "--out", "scored.csv")
+    assert scored.exit_code == 0, scored.output
+    scores = pl.read_csv("scored.csv")["score"]
+    assert scores.is_between(0, 1).all()
+    expected = ft.load("model.ft").score_rows(raw_people(40, seed=1)).scores
+    np.testing.assert_allclose(scores, expected, atol=1e-12)
+
+
+def test_a_limit_of_blind_repair_is_kept_by_the_slack(run, here):
+    result = call(run, "--max-disparity", ".12", "--base", "linear", method="blind-repair")
+    assert result.exit_code == 0, result.output
+    assert "Features tell" in result.stdout
+    estimator = ft.load("model.ft").estimator_
+    assert (estimator.max_disparity, estimator.amount) == (0.12, 1.0)
+    assert estimator.report_.disparity < 0.15
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("method", ["blind-repair", "dpp"])
+def test_trees_are_repaired(run, here, raw_people, method):
+    """Of classes and of numbers; the figures show the model before its repair beside the repaired one."""
+    pay = pl.col("hours").cast(float) * 10 + pl.col("skill").fill_null(0) * 30
+    raw_people(600).with_columns(pay=pay).write_csv("pay.csv")
+    for files, label in (("people.csv",), "hired"), (("pay.csv",), "pay"):
+        summary = summary_of(call(run, "--base", "trees", "--json", "--force", files=files, label=label, method=method))
+        plain, repaired = (summary["held_out"]["figures"][name] for name in ("unrepaired", method))
+        assert repaired["strong_pairwise_disparity"] < plain["strong_pairwise_disparity"]
+        assert ft.load("model.ft").estimator_.amount == 1.0
 
 
 @pytest.mark.parametrize(
@@ -183,7 +228,7 @@ def test_methods_aware_and_blind(run, here, method, aware):
     model = ft.load("model.ft")
     assert shown["method"] == method
     assert ("sex" in model.encoder_.names) == aware
-    assert model.needs_groups == (method == "dpp" or (aware and method != "lr"))
+    assert model.needs_groups_ == (method == "dpp" or (aware and method != "lr"))
     assert shown["needed_to_score"] == model.columns
     assert list(shown["held_out"]["figures"]) == (["lr"] if method == "lr" else ["lr", method])
     assert not getattr(model.estimator_, "verbose", False)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairtransport.tables import open_files
 from fairtransport.tables.files.writers import stream_writer
-from fairtransport.tabular import TableModel
+from fairtransport.tabular import RowScorer, TableModel
 from fairtransport.tabular.file_scoring import collect_file, score_file
 
 from .raw_people import raw_people
@@ -53,12 +53,12 @@ def test_parts_are_written_as_they_are_scored(path, model):
         yield parts.append
 
     with open_files([path]) as table:
-        counts = score_file(model, table, open_output, output="p", decision="hire", threshold=0.7)
+        done = score_file(RowScorer(model), table, open_output, output="p", decision="hire", threshold=0.7)
     assert len(parts) > 1
     written = pl.DataFrame(pa.Table.from_batches(parts))
     np.testing.assert_array_equal(written["p"], model.score_rows(raw_people(5000)).scores)
     assert written["hire"].to_list() == (written["p"] > 0.7).cast(int).to_list()
-    assert (counts["rows"], counts["scored"], counts["positive"]) == (5000, 5000, written["hire"].sum())
+    assert (done.rows, done.scored, done.positive) == (5000, 5000, written["hire"].sum())
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_parts_are_written_as_they_are_scored(path, model):
 )
 def test_wrong_names_and_thresholds(path, model, options, match):
     with open_files([path]) as table, pytest.raises(ValueError, match=match):
-        score_file(model, table, lambda _: contextlib.nullcontext(print), **options)
+        score_file(RowScorer(model), table, lambda _: contextlib.nullcontext(print), **options)
 
 
 def test_tables_go_to_an_open_file_as_text():

@@ -120,9 +120,8 @@ def take_rows(data: Any, rows: NDArray[np.int64]) -> Any:
     frame = nw.from_native(data, pass_through=True, allow_series=True, eager_only=False)
     if isinstance(frame, (nw.DataFrame, nw.Series)):
         return frame[rows].to_native()
-    if hasattr(data, "tocsr"):
-        return data.tocsr()[rows]
-    return data[rows] if hasattr(data, "shape") else np.asarray(data)[rows]
+    matrix = data.tocsr() if hasattr(data, "tocsr") else data
+    return matrix[rows] if hasattr(matrix, "shape") else np.asarray(matrix)[rows]
 
 
 def _has_parameter(method: Any, name: str, *, default: bool = False) -> bool:

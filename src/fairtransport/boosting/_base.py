@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.folds import make_folds
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport.boosting._compared_rows import check_target
 from fairtransport.boosting._distances import (
@@ -31,7 +32,7 @@ from fairtransport.boosting._losses import make_loss
 from fairtransport.boosting._objective import TransportObjective
 from fairtransport.boosting._training_data import check_eval_set, check_shape, check_training_data
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, criterion_text
-from fairtransport.groups import Groups
+from fairtransport.groups import UNKNOWN_GROUPS, Groups
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
 
@@ -67,7 +68,7 @@ class Settings:
         return make_loss(self.loss_name, self.power)
 
 
-class TransportBoosting(MetaEstimatorMixin, BaseEstimator):
+class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     """Base class of `TransportBoostingClassifier` and `TransportBoostingRegressor`."""
 
     task: ClassVar[str]
@@ -333,7 +334,10 @@ class TransportBoosting(MetaEstimatorMixin, BaseEstimator):
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
         return library_of(self.estimator_, self.task).margins(self.estimator_, X)
 
-    def _repaired(self, scores: NDArray[np.float64], sensitive_features: Any) -> NDArray[np.float64]:
+    def _repaired(
+        self, scores: NDArray[np.float64], sensitive_features: Any, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
+        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         if self.repair_ is None:
             return scores
         if sensitive_features is None:
@@ -341,7 +345,8 @@ class TransportBoosting(MetaEstimatorMixin, BaseEstimator):
                 "The scores of this model are repaired group by group: pass sensitive_features=, with the columns used "
                 "in fit; or fit with repair_amount=0."
             )
-        return np.asarray(self.repair_.transform(scores, sensitive_features=sensitive_features))
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        return np.asarray(self.repair_.transform(scores, **options))
 
     def _html_repr(self) -> str:
         return str(super()._html_repr()) + fitted_summary_html(vars(self).get("groups_"), lambda: [self.outcome_])

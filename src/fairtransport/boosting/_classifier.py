@@ -228,25 +228,31 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         """
         return self._margins(X)
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
         """Return the probabilities of the two classes.
 
         Parameters
         ----------
         X : table or matrix with n rows
         sensitive_features : column, table or Groups, optional
-            Required if ``repair_amount`` is above 0, ignored otherwise. A group not seen in ``fit`` raises.
+            Required if ``repair_amount`` is above 0, ignored otherwise.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
 
         Returns
         -------
         ndarray of shape (n, 2)
         """
-        positive = self._repaired(self._predictions(self._margins(X)), sensitive_features)
+        positive = self._repaired(self._predictions(self._margins(X)), sensitive_features, unknown_group)
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
         """Return the predicted classes: class 1 if its probability is above one half; see `predict_proba`."""
-        above = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1] > 0.5
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        above = self.predict_proba(X, **options)[:, 1] > 0.5
         return np.asarray(self.classes_[above.astype(int)])
 
     def score(

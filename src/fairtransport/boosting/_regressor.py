@@ -238,20 +238,23 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
 
     # ---------------------------------------------------------------- predicting
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return the predictions, in units of y.
 
         Parameters
         ----------
         X : table or matrix with n rows
         sensitive_features : column, table or Groups, optional
-            Required if ``repair_amount`` is above 0, ignored otherwise. A group not seen in ``fit`` raises.
+            Required if ``repair_amount`` is above 0, ignored otherwise.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._repaired(self._predictions(self._margins(X)), sensitive_features)
+        return self._repaired(self._predictions(self._margins(X)), sensitive_features, unknown_group)
 
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None

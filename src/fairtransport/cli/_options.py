@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bins",
+    "Features",
     "Files",
     "Force",
     "JsonPath",
@@ -36,6 +37,7 @@ __all__ = [
     "Sensitive",
     "SmallGroups",
     "Task",
+    "UnknownGroup",
     "Weight",
     "check_policies",
     "command_line",
@@ -64,6 +66,21 @@ Files = Annotated[
 Score = Annotated[str, typer.Option("--score", metavar="COLUMN", help="Column with the scores.")]
 Sensitive = Annotated[list[str], _sensitive]
 OptionalSensitive = Annotated[list[str] | None, _sensitive]
+UnknownGroup = Annotated[
+    str,
+    typer.Option(
+        "--unknown-group",
+        metavar="error|pooled|common",
+        help="If the model needs the group: rows of unknown groups, and without one, are not scored, or scored as "
+        "everyone pooled, or as the largest group.",
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features", metavar="COLUMNS", help="Columns of the features, if the model was fitted without column names."
+    ),
+]
 Label = Annotated[str, _label]
 OptionalLabel = Annotated[str | None, _label]
 Positive = Annotated[

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -15,22 +16,26 @@ from fairtransport.cli import _options as shared
 from fairtransport.cli._console import count_of, print_paths, print_sentence, progress_bar
 from fairtransport.cli._errors import collect_warnings, misuse, option_names_in_errors, print_stderr
 from fairtransport.cli._json import JsonOutput
+from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import prepare_files
 from fairtransport.cli._paths import check_paths, standard_output
+from fairtransport.storage import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairtransport.tabular import TableModel
+    from fairtransport.tabular.file_scoring import FileScores
 
 __all__ = ["run_score"]
 
-_WITHOUT = ("no group", "unknown group")
+_NAMED = ("sensitive_features", "features")  # options that are lists of columns
 
 
 @shared.with_reading_options
 def run_score(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Model file written by `fairtransport train`.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model file, written by `fairtransport train` or ft.save.")
+    ],
     files: shared.Files,
     *,
     out: Annotated[
@@ -56,6 +61,25 @@ def run_score(
         str, typer.Option("--decision", metavar="NAME", help="Name of the column of decisions.")
     ] = "decision",
     sensitive: shared.OptionalSensitive = None,
+    unknown_group: shared.UnknownGroup = "error",
+    features: shared.Features = None,
+    score: Annotated[
+        str, typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair.")
+    ] = "score",
+    rejected: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejected",
+            metavar="PATH",
+            help="File with the number and the reason of each row without a score [default: OUT.rejected.jsonl].",
+        ),
+    ] = None,
+    max_rejected: Annotated[
+        float,
+        typer.Option(
+            "--max-rejected", metavar="SHARE", min=0, max=1, help="Exit status 2 if a larger share has no score."
+        ),
+    ] = 0.0,
     verify: shared.Verify = None,
     json_path: shared.JsonPath = None,
     force: shared.Force = False,
@@ -65,8 +89,16 @@ def run_score(
 
     Files may be larger than memory; FILE may be - for standard input. Columns are found by name and may have any
     order; a missing column is an error. Missing values and categories not seen in training are handled as in training.
-    The output has the rows in their order. If the model needs the group, a row without one or of an unknown one gets no
-    score and is counted. --sensitive is needed only if its columns are called differently here than in training.
+    The output has the rows in their order. A row that cannot be scored has an empty score, and is listed with its
+    reason in the file of --rejected. --sensitive is needed only if its columns are called differently here than in
+    training, and not at all for a model that does not need the group.
+
+    \b
+    Exit status:
+      0    all rows have a score, or all but the share of --max-rejected
+      1    bad input or another failure, explained on standard error
+      2    more rows have none
+      64   wrong usage
 
     \b
     Example:
@@ -77,50 +109,56 @@ def run_score(
     if to_stdout and json_output.to_stdout:
         raise misuse("--out - and --json - cannot both have standard output")
     written = None if to_stdout else Path(out)
+    if rejected is None and written is not None:
+        rejected = written.with_name(f"{written.name}.rejected.jsonl")
     read = [model, *files, *([verify] if verify else [])]
-    prepare_files([written, json_output.path], force=force, inputs=read)
+    prepare_files([written, json_output.path, rejected], force=force, inputs=read)
     check_paths(standard_output() if to_stdout else [], inputs=read)
     scoring = {"output": column, "threshold": 0.5 if threshold is None else threshold}
     if threshold is not None:
         scoring["decision"] = decision
     if "-" in files:
         reading["format"] = reading["format"] or "csv"  # which no name tells
+    options = {
+        "sensitive_features": sensitive,
+        "unknown_group": unknown_group,
+        "features": features,
+        "score": score,
+        "decimal": reading["decimal"],
+    }
     with option_names_in_errors(), collect_warnings() as warnings, _with_stdin(files) as paths:
-        counts = _score(
-            _load(model, verify, reading["decimal"]), paths, written, sensitive, reading=reading, scoring=scoring
+        from fairtransport.persistence import load  # noqa: PLC0415 - scikit-learn takes a while
+
+        result = _score(
+            load(model, verify=verify), paths, written, rejected, reading=reading, scoring=scoring, options=options
         )
-    summary = {reason.replace(" ", "_"): number for reason, number in counts.items()}
-    json_output.write({**summary, "warnings": warnings, "written": out})
+    rejects = rejected if result.set_aside else None
+    summary = {name.replace(" ", "_"): number for name, number in result.counts.items()}
+    decided = {} if result.positive is None else {"positive": result.positive}
+    counts = {"rows": result.rows, "scored": result.scored, **decided, "set_aside": result.set_aside, **summary}
+    json_output.write(
+        {**counts, "rejected": None if rejects is None else str(rejects), "warnings": warnings, "written": out}
+    )
     if not json_output.to_stdout:
-        _show(counts, warnings, written, json_output)
-
-
-def _load(path: str, verify: str | None, decimal: str) -> TableModel:
-    from fairtransport.persistence import load  # noqa: PLC0415
-    from fairtransport.tabular import TableModel  # noqa: PLC0415 - scikit-learn takes a while
-
-    model = load(path, verify=verify)
-    if not isinstance(model, TableModel):
-        raise TypeError(
-            f"{path} holds a {type(model).__name__}, which takes features, not raw columns; train a model with "
-            "`fairtransport train`."
-        )
-    model.encoder_.set_params(decimal=decimal)
-    return model
+        _show(result, warnings, written, rejects, json_output)
+    if result.rows - result.scored > max_rejected * result.rows:
+        raise typer.Exit(EXCEEDED)
 
 
 def _score(
-    model: TableModel,
+    model: Any,
     files: list[str],
     out: Path | None,
-    sensitive: list[str] | None,
+    rejected: Path | None,
     *,
     reading: dict[str, Any],
     scoring: dict[str, Any],
-) -> dict[str, int]:
+    options: dict[str, Any],
+) -> FileScores:
     from fairtransport.tables import open_files  # noqa: PLC0415
     from fairtransport.tables.files.paths import find_files  # noqa: PLC0415
     from fairtransport.tables.files.writers import check_output, stream_writer, table_writer  # noqa: PLC0415
+    from fairtransport.tabular import RowScorer  # noqa: PLC0415
     from fairtransport.tabular.file_scoring import score_file  # noqa: PLC0415
 
     if out is not None:
@@ -131,9 +169,32 @@ def _score(
     def open_output(schema: Any) -> Any:
         return stream_writer(sys.stdout.buffer, as_text, schema) if out is None else table_writer(out, schema)
 
-    with open_files(files, **reading) as table, progress_bar("Scoring") as tell:
-        names = None if sensitive is None else table.split(sensitive)
-        return score_file(model, table, open_output, sensitive_features=names, on_progress=tell, **scoring)
+    with open_files(files, **reading) as table, progress_bar("Scoring") as tell, _Rejects(rejected) as rejects:
+        names = {name: None if options[name] is None else table.split(options[name]) for name in _NAMED}
+        scorer = RowScorer(model, **options | names)
+        return score_file(scorer, table, open_output, on_set_aside=rejects.add, on_progress=tell, **scoring)
+
+
+class _Rejects:
+    """The file of rows without a score, which appears at the end, and only if there are some."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._file = path, tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed below
+        self._is_empty = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, row: int, reason: str) -> None:
+        """Add a row."""
+        self._file.write(json.dumps({"row": row, "reason": reason}) + "\n")
+        self._is_empty = False
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._file:
+            if kind is None and self._path is not None and not self._is_empty:
+                self._file.seek(0)
+                write_atomically(self._path, self._file.read().encode())
 
 
 @contextlib.contextmanager
@@ -163,13 +224,14 @@ def _nameless_file() -> Iterator[tuple[Any, str]]:
         yield file, str(descriptors / str(file.fileno()))
 
 
-def _show(counts: dict[str, int], warnings: list[str], out: Path | None, json_output: JsonOutput) -> None:
+def _show(
+    result: FileScores, warnings: list[str], out: Path | None, rejects: Path | None, json_output: JsonOutput
+) -> None:
     """Print a summary, on standard error if the rows themselves went to standard output."""
-    decided = f" {counts['positive']:,} have a positive decision." if "positive" in counts else ""
-    lines = [f"{counts['scored']:,} of {counts['rows']:,} rows have a score.{decided}"]
-    lines += [
-        f"Without a score: {count_of(counts[reason], 'row')}, {reason}." for reason in _WITHOUT if counts.get(reason)
-    ]
+    counts = result.counts
+    decided = "" if result.positive is None else f" {result.positive:,} have a positive decision."
+    lines = [f"{result.scored:,} of {result.rows:,} rows have a score.{decided}"]
+    lines += [f"Without a score: {count_of(rows, 'row')}, {reason}." for reason, rows in result.set_aside.items()]
     if counts.get("unreadable"):
         lines.append(f"Treated as missing: {count_of(counts['unreadable'], 'cell')} without a readable number or date.")
     if counts.get("unseen category"):
@@ -179,9 +241,10 @@ def _show(counts: dict[str, int], warnings: list[str], out: Path | None, json_ou
         lines.append(f"Rare in training or not seen there: the category of {rare}.")
     lines += [f"Note: {text}" for text in warnings]
     if out is None:
+        lines += [] if rejects is None else [f"Rows without a score are listed in {rejects}."]
         for text in lines:
             print_stderr(text)
         return
     for text in lines:
         print_sentence(text)
-    print_paths({"Written": out, "JSON": json_output.path})
+    print_paths({"Written": out, "Without a score": rejects, "JSON": json_output.path})

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._validation import check_length, check_real
+from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import MAX_PAIRED_GROUPS
-from fairtransport.groups import Groups
+from fairtransport.groups import UNKNOWN_GROUPS, Groups
 from fairtransport.linear.online.memory import widened_weights
 from fairtransport.linear.training._data import TrainingData, validate_training_data
 from fairtransport.linear.training._lbfgs import train_lbfgs, train_lbfgs_path
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["LinearTransportModel"]
 
 
-class LinearTransportModel(BaseEstimator, ABC):
+class LinearTransportModel(RowScoring, BaseEstimator, ABC):
     """Base of the transport classifiers and regressors.
 
     They differ in the distance that they penalise and in the response that they predict. ``fit`` runs in stages, each
@@ -243,12 +244,13 @@ class LinearTransportModel(BaseEstimator, ABC):
         model = self.initial_estimator_
         return np.asarray(X @ np.ravel(model.coef_) + np.ravel(model.intercept_)[0], dtype=np.float64)
 
-    def _trained_predictors(self, X: Any, sensitive_features: Any) -> NDArray[np.float64]:
+    def _trained_predictors(self, X: Any, sensitive_features: Any, unknown_group: str) -> NDArray[np.float64]:
+        check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         if len(self.coef_) == 1:
             return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
         if sensitive_features is None:
             raise ValueError("This model has weights for each group (group_specific=True): pass sensitive_features.")
-        groups = self.groups_.encode(sensitive_features)
+        groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
         check_length(range(groups.n_rows), size=X.shape[0], name="sensitive_features")
         return group_predictors(X, self._theta, np.append(self.common_coef_, self.common_intercept_), groups)
 

@@ -97,14 +97,19 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
             X, y, sensitive_features=sensitive_features, strata=strata, sample_weight=sample_weight, updates=updates
         )
 
-    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def decision_function(
+        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
         """Return the logit of class 1's probability.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         sensitive_features : array-like, optional
-            Needed when ``group_specific=True``, unused otherwise. A group not seen in ``fit`` raises.
+            Needed when ``group_specific=True``, unused otherwise.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
 
         Returns
         -------
@@ -113,19 +118,23 @@ class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
         X = self._features(X)
-        trained = self._trained_predictors(X, sensitive_features)
+        trained = self._trained_predictors(X, sensitive_features, unknown_group)
         if check_choice(self.spread, SPREADS, name="spread") == "initial":
             trained = spread_logits(trained, self.spread_)
         return trained if amount == 1.0 else mixed_logits(self._initial_predictors(X), trained, amount)
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
         """Return the probabilities of the two classes; see ``decision_function`` for the parameters."""
-        positive = sigmoid(self.decision_function(X, sensitive_features=sensitive_features))
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        positive = sigmoid(self.decision_function(X, **options))
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return class 1 where its probability is above one half."""
-        above = self.decision_function(X, sensitive_features=sensitive_features) > 0.0
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:
+        """Return class 1 where its probability is above one half; see ``decision_function`` for the parameters."""
+        options = {"sensitive_features": sensitive_features, "unknown_group": unknown_group}
+        above = self.decision_function(X, **options) > 0.0
         return np.asarray(self.classes_[above.astype(int)])
 
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None) -> float:

@@ -78,14 +78,17 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
 
     # ---------------------------------------------------------------- predicting
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return predictions, in units of y.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         sensitive_features : array-like, optional
-            Needed when ``group_specific=True``, unused otherwise. A group not seen in ``fit`` raises.
+            Needed when ``group_specific=True``, unused otherwise.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
 
         Returns
         -------
@@ -94,7 +97,7 @@ class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):
         check_is_fitted(self)
         amount = check_real(self.amount, name="amount", most=1.0)
         X = self._features(X)
-        trained = self._trained_predictors(X, sensitive_features)
+        trained = self._trained_predictors(X, sensitive_features, unknown_group)
         if check_choice(self.spread, SPREADS, name="spread") == "initial":
             trained = spread_scores(trained, self.spread_)
         return trained if amount == 1.0 else (1.0 - amount) * self._initial_predictors(X) + amount * trained

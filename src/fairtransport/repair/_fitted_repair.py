@@ -11,7 +11,9 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from fairtransport._sklearn.estimator_calls import take_rows
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._sklearn.streaming import check_stream_parameters
 from fairtransport._validation import check_choice, check_length, check_real, check_vector
 from fairtransport._warnings import warn_caller
@@ -41,7 +43,7 @@ __all__ = ["FittedRepair"]
 _OUTPUTS = ("default", "pandas", "polars")
 
 
-class FittedRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """The maps of a repair, as a transformer of scores; `QuantileRepair` computes them."""
 
     target: Any
@@ -67,6 +69,11 @@ class FittedRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     stratum_maps_: StratumMaps
     randomized_maps_: RandomizedMaps
     counted_: GroupHistograms
+
+    @property
+    def needs_groups_(self) -> bool:
+        """Whether the group of a row is needed to repair its score: it is."""
+        return True
 
     @property
     def strata_(self) -> Strata | None:
@@ -100,6 +107,7 @@ class FittedRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         *,
         sensitive_features: Any,
         strata: Any = None,
+        unknown_group: str = "error",
         keys: Any = None,
         expected: bool = False,
     ) -> NDArray[np.float64]:
@@ -110,10 +118,14 @@ class FittedRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         scores : array-like of shape (n,) or (n, 1)
             Scores within the range, or any finite numbers where it was learned.
         sensitive_features : column, table or Groups
-            The group of each row. One that was not seen in ``fit`` raises.
+            The group of each row.
         strata : column or table, optional
             The stratum of each row; required if the repair was fitted with strata. One that was not seen in ``fit``
             raises.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, repair them by the map of everyone together, or by that of the largest group. For equalized
+            odds and within strata, the map of everyone is the mean of the groups' maps, weighted by their sizes.
         keys : array-like of shape (n,), optional
             For ``randomize=True``: what identifies each person, such as a customer number. A person then has the same
             draw in every call, whatever the score. By default a draw belongs to a score and a group, so that a row is
@@ -135,11 +147,30 @@ class FittedRepair(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         require_groups(sensitive_features)
         if isinstance(sensitive_features, Groups):
             sensitive_features = with_dropped_labels(sensitive_features)
-        groups = self.groups_.encode(sensitive_features)
+        groups = self.groups_.encode(sensitive_features, unknown_group=unknown_group, sizes=self.group_sizes_)
         check_length(range(groups.n_rows), size=values.size, name="sensitive_features")
         strata_codes = stratum_codes(self.strata_, strata, values.size)
-        repaired = self.move(values, groups.memberships[0], strata_codes, keys=keys, expected=expected)
+        codes = groups.memberships[0]
+        known, pooled = (np.flatnonzero(rows) for rows in (codes < len(groups), codes == len(groups)))
+        if not pooled.size:
+            return self._to_output(self.move(values, codes, strata_codes, keys=keys, expected=expected), scores)
+        within = (None, None) if strata_codes is None else (strata_codes[known], strata_codes[pooled])
+        chosen = None if keys is None else take_rows(keys, known)
+        repaired = np.empty(values.size)
+        repaired[known] = self.move(values[known], codes[known], within[0], keys=chosen, expected=expected)
+        repaired[pooled] = self.move_pooled(values[pooled], within[1])
         return self._to_output(repaired, scores)
+
+    def move_pooled(self, scores: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return the repaired scores of rows of no known group, by the map of everyone together."""
+        amount = check_real(self.amount, name="amount", most=1.0)
+        if strata is None and self.criterion != "equalized_odds":
+            carry = self.group_maps().pooled_map(self._map_options())
+            return move_scores(scores, np.zeros(scores.size, np.uint8), [carry], amount, extrapolate=self.extrapolates)
+        shares = self.group_sizes_ / self.group_sizes_.sum()
+        codes = np.arange(shares.size, dtype=np.uint16)
+        moved = [self.move(scores, np.full(scores.size, code), strata, expected=True) for code in codes]
+        return np.asarray(np.tensordot(shares, moved, axes=1))
 
     def move(
         self,

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.estimator_calls import model_scores
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_real
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.repair.summary import describe_repair
@@ -34,7 +35,7 @@ _SHARED = (
 )
 
 
-class RepairedModel(MetaEstimatorMixin, BaseEstimator):
+class RepairedModel(RowScoring, MetaEstimatorMixin, BaseEstimator):
     """A fitted model, ``estimator_``, and the repair of its scores, ``repair_``."""
 
     estimator: Any

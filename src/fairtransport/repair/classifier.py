@@ -295,7 +295,14 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
         return (labels == known[1]).astype(np.int64)
 
     def predict_proba(
-        self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None, expected: bool = False
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        unknown_group: str = "error",
+        keys: Any = None,
+        expected: bool = False,
     ) -> NDArray[np.float64]:
         """Return the repaired probabilities of the two classes.
 
@@ -304,9 +311,12 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
         X : table or matrix with n rows
             Whatever the classifier accepts.
         sensitive_features : column, table or Groups
-            The group of each row, which is required. One that was not seen in ``fit`` raises.
+            The group of each row, which is required.
         strata : column or table, optional
             The stratum of each row; required if strata were given to ``fit``.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
         keys, expected
             For ``randomize=True``; see `QuantileRepair.transform`.
 
@@ -314,12 +324,22 @@ class QuantileRepairClassifier(ClassifierMixin, RepairedModel):
         -------
         ndarray of shape (n, 2)
         """
-        positive = self._repaired(X, sensitive_features, strata, keys=keys, expected=expected)
+        options = {"unknown_group": unknown_group, "keys": keys, "expected": expected}
+        positive = self._repaired(X, sensitive_features, strata, **options)
         return np.column_stack((1.0 - positive, positive))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, strata: Any = None, keys: Any = None) -> NDArray[Any]:
+    def predict(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        strata: Any = None,
+        unknown_group: str = "error",
+        keys: Any = None,
+    ) -> NDArray[Any]:
         """Return class 1 where its repaired probability is above one half; see ``predict_proba``."""
-        above = self.predict_proba(X, sensitive_features=sensitive_features, strata=strata, keys=keys)[:, 1] > 0.5
+        options = {"sensitive_features": sensitive_features, "strata": strata, "keys": keys}
+        above = self.predict_proba(X, unknown_group=unknown_group, **options)[:, 1] > 0.5
         return np.asarray(self.classes_[above.astype(int)])
 
     def score(

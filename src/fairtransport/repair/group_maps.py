@@ -14,9 +14,9 @@ from fairtransport.groups import Groups
 from fairtransport.repair._label_maps import equalized_odds_maps
 from fairtransport.repair._score_counts import ScoreCounts
 from fairtransport.repair._small_groups import MapSources, check_small_groups
-from fairtransport.repair._target_maps import GroupSamples, maps_to_target
+from fairtransport.repair._target_maps import GroupSamples, extend_map, map_with_ties, maps_to_target
 from fairtransport.repair.group_checks import with_dropped_labels
-from fairtransport.transport.line import QuantileMap
+from fairtransport.transport.line import QuantileMap, Sample
 from fairtransport.transport.targets import TARGET_SIZE
 
 if TYPE_CHECKING:
@@ -253,6 +253,30 @@ class GroupMaps:
             groups=groups,
             group_sizes=np.append(self.group_sizes, np.zeros(n_new, dtype=np.int64)),
         )
+
+    def pooled_map(self, options: MapOptions) -> QuantileMap:
+        """Return the map of all rows together to the target, for criteria with one target.
+
+        Parameters
+        ----------
+        options : MapOptions
+            Those of these maps.
+
+        Returns
+        -------
+        QuantileMap
+        """
+        own = np.flatnonzero(self.own_map).tolist()
+        if not own:
+            return self.maps[0]  # that of all groups
+        knots = np.concatenate([self.maps[group].knots for group in own])
+        rows = np.concatenate([self.rows_at_knots[group] for group in own])
+        everyone = Sample.from_values(knots, rows.astype(np.float64))
+        target = Sample.from_values(self.target)
+        carry = map_with_ties(everyone, target, probabilities=options.score_range == (0.0, 1.0))
+        if options.criterion == "equal_opportunity" and options.score_range is not None:
+            carry = extend_map(carry, np.ones(carry.knots.size, dtype=np.int64), *options.score_range)[0]
+        return carry.prepare()
 
     @classmethod
     def _equalized(

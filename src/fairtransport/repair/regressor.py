@@ -244,7 +244,9 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
         self.repair_, self.estimator_ = repair, self.estimator
         return self
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, strata: Any = None) -> NDArray[np.float64]:
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, strata: Any = None, unknown_group: str = "error"
+    ) -> NDArray[np.float64]:
         """Return the repaired predictions.
 
         Parameters
@@ -252,15 +254,18 @@ class QuantileRepairRegressor(RegressorMixin, RepairedModel):
         X : table or matrix with n rows
             Whatever the regressor accepts.
         sensitive_features : column, table or Groups
-            The group of each row, which is required. One that was not seen in ``fit`` raises.
+            The group of each row, which is required.
         strata : column or table, optional
             The stratum of each row; required if strata were given to ``fit``.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
+            ValueError, predict as for everyone pooled, or as for the largest group.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._repaired(X, sensitive_features, strata)
+        return self._repaired(X, sensitive_features, strata, unknown_group=unknown_group)
 
     def score(
         self,

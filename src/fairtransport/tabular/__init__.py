@@ -2,9 +2,11 @@
 
 from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.tabular._encoder import TableEncoder
-from fairtransport.tabular._model import TableModel, score_rows
+from fairtransport.tabular._model import TableModel
+from fairtransport.tabular._row_scorer import RowScorer
 from fairtransport.tabular._table_rows import RowScores, TableRows
+from fairtransport.tabular.input_columns import InputColumn
 
-__all__ = ["RowScores", "TableEncoder", "TableModel", "TableRows", "score_rows"]
+__all__ = ["InputColumn", "RowScorer", "RowScores", "TableEncoder", "TableModel", "TableRows"]
 
 redact_public_errors(globals())

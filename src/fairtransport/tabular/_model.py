@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,16 +10,18 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
-from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows
+from fairtransport._sklearn.estimator_calls import fit_model, model_scores, take_rows, takes_strata
 from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport._validation import check_choice, check_flag, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.criteria import criterion_of
 from fairtransport.selection import frontier
 from fairtransport.tabular._encoder import TableEncoder
 from fairtransport.tabular._label_leakage import find_leaking_columns
+from fairtransport.tabular._model_checks import check_columns, check_parameters, trains_for_parity
 from fairtransport.tabular._strata_columns import find_numeric
-from fairtransport.tabular._table_rows import NEW_GROUP, NO_GROUP, RowReader, RowScores, TableRows
+from fairtransport.tabular._table_rows import RowReader, TableRows, count_rows
+from fairtransport.tabular._table_scoring import score_table
+from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
 from fairtransport.tabular.value_parsing import encode_text, read_table
 
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
+    from fairtransport.tabular._table_rows import RowScores
     from fairtransport.tabular.label_columns import LabelReader
 
-__all__ = ["TableModel", "score_rows"]
+__all__ = ["TableModel"]
 
 _FOLDS = 3  # of the cross-validation that chooses a weight or an amount
 _AMOUNTS = tuple(k / 10 for k in range(11))
@@ -104,7 +107,7 @@ class TableModel(BaseEstimator):
     >>> table["hired"] = np.where(table["hours"] + rng.normal(0, 4, 2000) > 38, "yes", "no")
     >>> estimator = ft.ContinuousTransportClassifier(parity_weight=0.3)
     >>> model = TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
-    >>> model.columns, model.needs_groups
+    >>> model.columns, model.needs_groups_
     (['hours', 'job'], False)
     >>> result = model.score_rows({"job": ["a", "new"], "hours": ["31", None]})
     >>> result.scores.shape, result.counts["unseen category"]
@@ -154,19 +157,19 @@ class TableModel(BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         columns = read_table(table)
-        self._check_columns(columns)
+        check_columns(self, columns)
         if self.task == "classification":
             words, codes = encode_text(columns[self.label], self.label)
             self.classes_ = order_labels(words, codes, self.label, self.positive)
         self.numeric_strata_ = find_numeric(columns, self.strata, categorical=self.categorical, decimal=self.decimal)
         labels, has_label = self._labels().read(columns[self.label])
-        reader = self._reader()
+        reader = self.reader()
         kept, set_aside = reader.usable(columns, has_label)
         chosen = np.flatnonzero(kept)
         if not chosen.size:
-            reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in set_aside.items())
+            reasons = ", ".join(f"{rows:,} have {reason}" for reason, rows in count_rows(set_aside).items())
             raise ValueError(f"None of the {kept.size:,} rows has a label and a group: {reasons}.")
         not_features = {self.label, *self.drop, *(() if self.aware else self.sensitive_features)}
         features = {n: take_rows(c, chosen) for n, c in columns.items() if n not in not_features}
@@ -179,7 +182,7 @@ class TableModel(BaseEstimator):
         )
         X = self.encoder_.fit(features).transform(features)
         labels = labels[kept]
-        self.set_aside_ = set_aside
+        self.set_aside_ = count_rows(set_aside)
         self.leaking_columns_ = find_leaking_columns(self.encoder_.plans_, X, labels)
         if self.leaking_columns_:
             warn_caller(
@@ -217,65 +220,14 @@ class TableModel(BaseEstimator):
             )
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
-        if not _trains_for_parity(model):
+        if not trains_for_parity(model):
             return model.fit(X, labels)
         return fit_model(model, X, labels, sensitive_features=sensitive, strata=strata)
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.label, str):
-            raise TypeError(f"label must be the name of a column; got a {type(self.label).__name__}.")
-        if (
-            isinstance(self.sensitive_features, str)
-            or not self.sensitive_features
-            or len({*self.sensitive_features}) < len(self.sensitive_features)
-        ):
-            raise ValueError("sensitive_features must name at least one column, and each once, in a list.")
-        if self.label in self.sensitive_features:
-            raise ValueError(f"Column {self.label!r} is the label and cannot be a group as well.")
-        self._check_strata()
-        check_flag(self.aware, name="aware")
-        if self.positive is not None and self.task == "regression":
-            raise ValueError("positive is the label of a class; a regressor predicts numbers.")
-        check_choice(self.missing, ("set_aside", "group"), name="missing")
-        if self.max_disparity is not None:
-            check_real(self.max_disparity, name="max_disparity")
-            if not _trains_for_parity(self.estimator):
-                raise ValueError(
-                    f"max_disparity needs a method with an amount; {type(self.estimator).__name__} is none."
-                )
-
-    def _check_strata(self) -> None:
-        if isinstance(self.strata, str) or len({*self.strata}) < len(self.strata):
-            raise ValueError("strata must be a list that names each column once.")
-        if self.label in self.strata:
-            raise ValueError(
-                f"Column {self.label!r} is the label and cannot be a stratum as well; to compare people with the same "
-                "label, use criterion='equalized_odds'."
-            )
-        both = [name for name in self.strata if name in self.sensitive_features]
-        if both:
-            raise ValueError(
-                f"{say_columns(both).capitalize()}: a stratum that is a group as well has people of one group only, so "
-                "there is nothing to compare."
-            )
-
-    def _check_columns(self, columns: dict[str, Any]) -> None:
-        roles = {
-            "label": [self.label],
-            "sensitive_features": self.sensitive_features,
-            "strata": self.strata,
-            "drop": self.drop,
-            "categorical": self.categorical,
-        }
-        for role, names in roles.items():
-            absent = [name for name in names if name not in columns]
-            if absent:
-                raise ValueError(f"The table has no {say_columns(absent)} ({role}).")
 
     # --------------------------------------------------------------------------------------------------------- reading
 
     @property
-    def needs_groups(self) -> bool:
+    def needs_groups_(self) -> bool:
         """Whether the model needs the group of a row to score it, apart from features."""
         check_is_fitted(self)
         return needs_groups(self.estimator_)
@@ -284,7 +236,7 @@ class TableModel(BaseEstimator):
     def needs_strata(self) -> bool:
         """Whether the model needs the stratum of a row to score it, apart from features."""
         check_is_fitted(self)
-        return getattr(getattr(self.estimator_, "repair_", None), "strata_", None) is not None
+        return takes_strata(self.estimator_) and self.known_strata is not None
 
     @property
     def task(self) -> str:
@@ -297,10 +249,25 @@ class TableModel(BaseEstimator):
         return criterion_of(getattr(self.estimator, "criterion", None))
 
     @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Columns that the encoder was fitted to."""
+        check_is_fitted(self)
+        return np.asarray(self.encoder_.feature_names_in_)
+
+    def input_columns(self) -> dict[str, InputColumn]:
+        """Return the columns of the features and strata that scoring needs, with their kinds and categories."""
+        kinds = {"number": "number", "date": "date", "words": "text"}
+        plans = {plan.name: plan for plan in self.encoder_.plans_}
+        columns = {name: InputColumn(name, kinds[plan.kind], plan.words or None) for name, plan in plans.items()}
+        for name in self.strata if self.needs_strata else ():
+            columns.setdefault(name, InputColumn(name, "number" if name in self.numeric_strata_ else "text"))
+        return columns
+
+    @property
     def columns(self) -> list[str]:
         """Columns that scoring needs."""
         check_is_fitted(self)
-        groups = self.sensitive_features if self.needs_groups else ()
+        groups = self.sensitive_features if self.needs_groups_ else ()
         return list(dict.fromkeys([*self.encoder_.names, *groups, *(self.strata if self.needs_strata else ())]))
 
     def read_rows(self, table: Any, *, labelled: bool = True, new_groups: bool = False) -> TableRows:
@@ -332,54 +299,81 @@ class TableModel(BaseEstimator):
         has_label = np.ones(len(columns[needed[0]]), dtype=bool)
         if labelled:
             labels, has_label = self._labels().read(columns[self.label])
-        reader = self._reader()
-        kept, set_aside = reader.usable(columns, has_label, **({} if new_groups else self._known()))
+        reader = self.reader()
+        kept, set_aside = reader.usable(columns, has_label, **({} if new_groups else self.known_cells()))
         chosen = np.flatnonzero(kept)
         X = self.encoder_.transform({name: take_rows(columns[name], chosen) for name in self.encoder_.names})
         strata = reader.strata_of(columns, kept) if {*self.strata} <= {*columns} else None
         groups = reader.groups_of(columns, kept)
-        return TableRows(kept, X, labels[kept] if labelled else labels, groups, set_aside, strata)
+        return TableRows(kept, X, labels[kept] if labelled else labels, groups, count_rows(set_aside), strata)
 
-    def score_encoded(self, rows: TableRows) -> NDArray[np.float64]:
+    def score_encoded(self, rows: TableRows, *, unknown_group: str = "error") -> NDArray[np.float64]:
         """Return the scores of rows that `read_rows` returned."""
         return model_scores(
             self.estimator_,
             rows.X,
-            sensitive_features=rows.sensitive_features if self.needs_groups else None,
+            sensitive_features=rows.sensitive_features if self.needs_groups_ else None,
             strata=rows.strata if self.needs_strata else None,
+            unknown_group=unknown_group,
         )
 
-    def score_rows(self, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
-        """Return a score for each row of a raw table; see `score_rows`."""
+    def score_rows(
+        self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
+    ) -> RowScores:
+        """Return a score for each row of a raw table.
+
+        Parameters
+        ----------
+        table : table
+            A batch of rows: a table of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in
+            any order. Labels are not needed; sensitive columns are needed with ``needs_groups_`` or as features.
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            Where the model needs the group: whether rows of a group that training did not see, and rows without a
+            group, are left without a score, scored as everyone pooled, or scored as members of the largest group.
+        sensitive_features : sequence of str, optional
+            Names of the sensitive columns in this table, in the order of training.
+
+        Returns
+        -------
+        RowScores
+            The score of a row does not depend on the other rows. NaN, and a reason, where a row cannot be scored.
+        """
         check_is_fitted(self)
-        columns = read_table(table)
-        if sensitive_features is not None:
-            if len(sensitive_features) != len(self.sensitive_features):
-                raise ValueError(
-                    f"The model has {len(self.sensitive_features)} sensitive columns; {len(sensitive_features)} "
-                    "are named."
-                )
-            renamed = dict(zip(self.sensitive_features, sensitive_features, strict=True))
-            columns |= {name: columns[here] for name, here in renamed.items() if here in columns}
-        absent = [name for name in self.columns if name not in columns]
-        if absent:
-            raise ValueError(f"The table has no {say_columns(absent)}, which the model needs.")
-        n_rows = len(columns[self.columns[0]])
-        kept, counts = np.ones(n_rows, dtype=bool), {NO_GROUP: 0, NEW_GROUP: 0}
-        reader = self._reader()
-        if self.needs_groups:
-            kept, without = reader.usable(columns, kept, **self._known())
-            counts |= without
-        scores = np.full(n_rows, np.nan)
-        chosen = np.flatnonzero(kept)
-        if chosen.size:
-            features = {name: take_rows(columns[name], chosen) for name in self.encoder_.names}
-            X, cell_counts = self.encoder_.transform_counted(features)
-            groups = reader.groups_of(columns, kept) if self.needs_groups else {}
-            strata = reader.strata_of(columns, kept) if self.needs_strata else None
-            scores[kept] = self.score_encoded(TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata))
-            counts |= cell_counts
-        return RowScores(scores, counts)
+        return score_table(self, table, unknown_group, sensitive_features)
+
+    def predict_proba(
+        self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
+    ) -> NDArray[np.float64]:
+        """Return a classifier's probabilities of ``classes_``; a row that cannot be scored raises ValueError.
+
+        See `score_rows` for the parameters.
+        """
+        if self.task == "regression":
+            raise AttributeError("A regressor has no predict_proba.")
+        positive = self._all_scores(table, unknown_group, sensitive_features)
+        return np.column_stack((1.0 - positive, positive))
+
+    def predict(
+        self, table: Any, *, unknown_group: str = "error", sensitive_features: Sequence[str] | None = None
+    ) -> NDArray[Any]:
+        """Return the more probable label, as text, or a regressor's prediction; see `score_rows` for the parameters.
+
+        A row that cannot be scored raises ValueError.
+        """
+        scores = self._all_scores(table, unknown_group, sensitive_features)
+        return scores if self.task == "regression" else np.asarray(self.classes_[(scores > 0.5).astype(int)])
+
+    def _all_scores(
+        self, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None
+    ) -> NDArray[np.float64]:
+        result = self.score_rows(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
+        if result.reasons:
+            reasons = "; ".join(sorted({*result.reasons.values()}))
+            raise ValueError(
+                f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
+                "which scores the others."
+            )
+        return result.scores
 
     @property
     def known_groups(self) -> Groups | None:
@@ -395,7 +389,7 @@ class TableModel(BaseEstimator):
         strata: Strata | None = getattr(holder, "strata_", None)
         return strata
 
-    def _known(self) -> dict[str, Any]:
+    def known_cells(self) -> dict[str, Any]:
         """Return the groups, and the strata that scoring needs, of the training rows."""
         groups = self.known_groups
         return {"groups": groups, "strata": self.known_strata if groups is not None and self.needs_strata else None}
@@ -405,37 +399,12 @@ class TableModel(BaseEstimator):
             return NumberLabels(self.label, self.decimal)
         return ClassLabels(self.label, self.classes_)
 
-    def _reader(self) -> RowReader:
+    def with_decimal(self, decimal: str) -> Self:
+        """Return the model for tables in which numbers that are text have this decimal separator."""
+        model = copy(self)
+        model.encoder_ = copy(self.encoder_).set_params(decimal=decimal)
+        return model.set_params(decimal=decimal)
+
+    def reader(self) -> RowReader:
+        """Return the reader of the groups and strata of raw rows."""
         return RowReader(self.sensitive_features, self.strata, self.numeric_strata_, self.missing, self.decimal)
-
-
-def score_rows(model: Any, table: Any, *, sensitive_features: Sequence[str] | None = None) -> RowScores:
-    """Score the rows of a raw table with a model that ``fairtransport train`` saved.
-
-    Parameters
-    ----------
-    model : TableModel
-        As `fairtransport.load` returns it.
-    table : table
-        A batch of rows: a table of pandas, polars or pyarrow, or a dict of columns. Columns are found by name, in any
-        order. Labels are not needed; sensitive columns are needed with ``model.needs_groups`` or as features.
-    sensitive_features : sequence of str, optional
-        Names of the sensitive columns in this table, in the order of training.
-
-    Returns
-    -------
-    RowScores
-        The score of a row does not depend on the other rows. Where the model needs the group, a row without a group,
-        or of a group that training did not see, has no score (NaN) and is counted.
-    """
-    if not isinstance(model, TableModel):
-        raise TypeError(
-            f"A {type(model).__name__} cannot encode raw columns; give a TableModel, such as `fairtransport train` "
-            "saves."
-        )
-    return model.score_rows(table, sensitive_features=sensitive_features)
-
-
-def _trains_for_parity(estimator: Any) -> bool:
-    """Return whether ``fit`` takes groups; a method without a signature to tell does not."""
-    return "sensitive_features" in inspect.signature(estimator.fit).parameters

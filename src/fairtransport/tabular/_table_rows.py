@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport.groups import make_groups
 from fairtransport.tabular._strata_columns import read_strata
 from fairtransport.tabular.value_parsing import encode_text
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
-__all__ = ["NEW_GROUP", "NO_GROUP", "RowReader", "RowScores", "TableRows"]
+__all__ = ["NEW_STRATUM", "RowReader", "RowScores", "TableRows", "count_rows"]
 
 NO_LABEL, NO_GROUP, NEW_GROUP, NEW_STRATUM = "no label", "no group", "unknown group", "unknown stratum"
 
@@ -61,16 +60,18 @@ class RowScores:
     ----------
     scores : ndarray of shape (n_rows,)
         Probabilities of the positive label, or a regressor's predictions; NaN where a row has no score.
+    reasons : dict of int to str
+        Why a row has no score, by its number from 0; without any value of the row.
     counts : dict of str to int
-        ``no group`` and ``unknown group``: rows without a score, where the model needs the group. ``unknown stratum``:
-        the same, where the model needs the stratum. ``unreadable``: cells
-        of numeric or date columns that contain something else, treated as missing. ``unseen category``: cells with a
-        category that training did not see. ``rare or unseen category``: the same where rare categories share an
-        indicator column; a model keeps no rare texts, so these are not distinguished.
+        Of a `TableModel`, what its encoder replaced. ``unreadable``: cells of numeric or date columns that contain
+        something else, treated as missing. ``unseen category``: cells with a category that training did not see.
+        ``rare or unseen category``: the same where rare categories share an indicator column; a model keeps no rare
+        texts, so these are not distinguished.
     """
 
     scores: NDArray[np.float64]
-    counts: dict[str, int]
+    reasons: dict[int, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class RowReader:
         *,
         groups: Groups | None = None,
         strata: Strata | None = None,
-    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        """Return which rows have a label and a usable group, and count the others by reason.
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+        """Return which rows have a label and a usable group, and the others by reason.
 
         With ``groups``, or ``strata``, rows of others than these are not usable.
         """
@@ -111,18 +112,24 @@ class RowReader:
             for name in self.sensitive_features:
                 has_group &= encode_text(columns[name], name)[1] >= 0
         usable = has_label & has_group
-        counts = {NO_LABEL: int(np.count_nonzero(~has_label)), NO_GROUP: int(np.count_nonzero(has_label & ~has_group))}
+        set_aside = {NO_LABEL: ~has_label, NO_GROUP: has_label & ~has_group}
         if groups is not None and usable.any():
             is_known = np.zeros(has_label.size, dtype=bool)
-            is_known[usable] = _are_known(groups, self.groups_of(columns, usable))
-            counts[NEW_GROUP] = int(np.count_nonzero(usable & ~is_known))
+            is_known[usable] = groups.is_known(self.groups_of(columns, usable))
+            set_aside[NEW_GROUP] = usable & ~is_known
             usable &= is_known
-        if strata is not None and usable.any():
-            new = np.zeros(has_label.size, dtype=bool)
-            new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
-            counts[NEW_STRATUM] = int(np.count_nonzero(new))
-            usable &= ~new
-        return usable, {reason: rows for reason, rows in counts.items() if rows}
+        usable, new = self.in_strata(columns, usable, strata)
+        return usable, {reason: rows for reason, rows in {**set_aside, **new}.items() if rows.any()}
+
+    def in_strata(
+        self, columns: dict[str, Any], usable: NDArray[np.bool_], strata: Strata | None
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
+        """Return which of the usable rows have a known stratum, and the others."""
+        if strata is None or not usable.any():
+            return usable, {}
+        new = np.zeros(usable.size, dtype=bool)
+        new[usable] = strata.encode(self.strata_of(columns, usable)).codes == len(strata)
+        return usable & ~new, {NEW_STRATUM: new}
 
     def groups_of(self, columns: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
         """Return the sensitive columns as text; a missing value is the text "missing"."""
@@ -141,8 +148,6 @@ class RowReader:
         )
 
 
-def _are_known(known: Groups, sensitive: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    groups = make_groups(sensitive, grouping=known.grouping, max_groups=len(next(iter(sensitive.values()))) + 1)
-    labels = ({*known.labels} - {*known.pools}) | {*known.pooled, *known.dropped}
-    table = np.array([label in labels for label in groups.labels], dtype=bool)
-    return np.logical_and.reduce([table[codes] for codes in groups.memberships])
+def count_rows(set_aside: dict[str, NDArray[np.bool_]]) -> dict[str, int]:
+    """Return how many rows are set aside, by reason."""
+    return {reason: int(np.count_nonzero(rows)) for reason, rows in set_aside.items()}

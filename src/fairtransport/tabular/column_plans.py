@@ -101,7 +101,7 @@ class ColumnPlan:
         """Return values and column indices of the entries of each row, the same number in each, and counts of cells."""
         if self.kind == "words":
             return self._word_entries(column)
-        floats, n_unreadable = (
+        floats, unreadable = (
             parse_numbers(column, self.name, decimal)
             if self.kind == "number"
             else parse_dates(column, self.name, self.pattern)
@@ -114,7 +114,7 @@ class ColumnPlan:
         if self.missing:
             values = np.column_stack((values, np.isnan(floats)))
         indices = np.broadcast_to(np.arange(self.width), (len(floats), self.width))
-        return values, indices, {UNREADABLE: n_unreadable}
+        return values, indices, {UNREADABLE: int(np.count_nonzero(unreadable))}
 
     def _word_entries(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.int64], dict[str, int]]:
         values, codes = distinct_values(column, self.name)
@@ -177,7 +177,8 @@ class _DistinctCells:
 
 
 def _number_plan(name: str, column: Any, rules: ColumnRules) -> tuple[ColumnPlan, int]:
-    floats, n_unreadable = parse_numbers(column, name, rules.decimal)
+    floats, unreadable = parse_numbers(column, name, rules.decimal)
+    n_unreadable = int(np.count_nonzero(unreadable))
     present = floats[np.isfinite(floats)]
     if present.size == 0:
         raise LeftOut("no values")
@@ -187,7 +188,8 @@ def _number_plan(name: str, column: Any, rules: ColumnRules) -> tuple[ColumnPlan
 
 
 def _date_plan(name: str, column: Any, pattern: str, rules: ColumnRules) -> tuple[ColumnPlan, int]:
-    days, n_unreadable = parse_dates(column, name, pattern)
+    days, unreadable = parse_dates(column, name, pattern)
+    n_unreadable = int(np.count_nonzero(unreadable))
     if not np.isfinite(days).any():
         raise LeftOut("no values")
     parts = _date_parts(days, _DATE_PARTS)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtransport._columns import say_columns
 from fairtransport._validation import check_real
-from fairtransport.tables.column_roles import suggest_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from fairtransport.tables import FileTable
-    from fairtransport.tabular._model import TableModel
+    from fairtransport.tabular._row_scorer import RowScorer
 
-__all__ = ["collect_file", "score_file"]
+__all__ = ["FileScores", "collect_file", "score_file"]
 
 
 def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | None = None) -> Any:
@@ -40,48 +39,66 @@ def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | Non
     return arrow.Table.from_batches(list(_report_progress(batches, table, on_progress)), schema=batches.schema)
 
 
+@dataclass
+class FileScores:
+    """What `score_file` did.
+
+    Attributes
+    ----------
+    rows, scored : int
+        Rows that were read, and those that have a score.
+    positive : int or None
+        Positive decisions; None where none were asked for.
+    set_aside : dict of str to int
+        Rows without a score, by reason.
+    counts : dict of str to int
+        Cells that the encoder of a `TableModel` replaced; see `RowScores`.
+    """
+
+    rows: int = 0
+    scored: int = 0
+    positive: int | None = None
+    set_aside: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
 def score_file(
-    model: TableModel,
+    scorer: RowScorer,
     table: FileTable,
     open_output: Callable[[Any], AbstractContextManager[Callable[[Any], None]]],
     *,
     output: str = "score",
     decision: str | None = None,
     threshold: float = 0.5,
-    sensitive_features: Sequence[str] | None = None,
+    on_set_aside: Callable[[int, str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
-) -> dict[str, int]:
+) -> FileScores:
     """Write a table with a column of scores, and one of decisions where asked for; rows keep their order.
 
     Parameters
     ----------
-    model : TableModel
+    scorer : RowScorer
     table : FileTable
     open_output : callable
         Called with a `pyarrow.Schema`; returns a context manager whose value is a function that writes a
         `pyarrow.RecordBatch`. See `fairtransport.tables.files.table_writer`.
     output : str, default "score"
-        Name of the column of scores.
+        Name of the column of scores; a row that cannot be scored has none.
     decision : str, optional
         Name of a column that is 1 where the score is above the threshold and 0 elsewhere.
     threshold : float, default 0.5
-    sensitive_features : sequence of str, optional
-        Names of the sensitive columns in this table; see `fairtransport.tabular.score_rows`.
+    on_set_aside : callable, optional
+        Called with the number of each row that cannot be scored, from 1, and the reason.
     on_progress : callable, optional
         Called with the share of the table that is done.
 
     Returns
     -------
-    dict of str to int
-        ``rows`` and ``scored``, ``positive`` decisions with ``decision``, and the counts of `RowScores`.
+    FileScores
     """
     arrow: Any = import_module("pyarrow")
     check_real(threshold, name="threshold", most=1.0)
-    names = dict(zip(model.sensitive_features, sensitive_features or model.sensitive_features, strict=False))
-    absent = [name for name in model.columns if name not in table.names and names.get(name) not in table.names]
-    if absent:
-        close = f" {suggest_names(absent[0], list(table.names))}" if len(absent) == 1 else ""
-        raise ValueError(f"The file has no {say_columns(absent)}, which the model needs.{close}")
+    scorer.check_columns(table.names, of="file")
     for name in filter(None, (output, decision)):
         table.check_new(name)
     if output == decision:
@@ -90,22 +107,26 @@ def score_file(
     schema = batches.schema.append(arrow.field(output, arrow.float64()))
     if decision is not None:
         schema = schema.append(arrow.field(decision, arrow.int8()))
-    counts = {"rows": 0, "scored": 0, **({"positive": 0} if decision is not None else {})}
+    done = FileScores(positive=None if decision is None else 0)
     with open_output(schema) as write:
         for rows in _report_progress(batches, table, on_progress):
-            result = model.score_rows(arrow.Table.from_batches([rows]), sensitive_features=sensitive_features)
+            result = scorer.score_rows(arrow.Table.from_batches([rows]))
             missing = np.isnan(result.scores)
             added = [arrow.array(result.scores, mask=missing)]
-            counts["rows"] += missing.size
-            counts["scored"] += int(missing.size - np.count_nonzero(missing))
             if decision is not None:
                 above = result.scores > threshold
-                counts["positive"] += int(np.count_nonzero(above))
+                done.positive = (done.positive or 0) + int(np.count_nonzero(above))
                 added.append(arrow.array(above.astype(np.int8), mask=missing))
-            for reason, cells in result.counts.items():
-                counts[reason] = counts.get(reason, 0) + cells
+            for row, reason in result.reasons.items():
+                done.set_aside[reason] = done.set_aside.get(reason, 0) + 1
+                if on_set_aside is not None:
+                    on_set_aside(done.rows + row + 1, reason)
+            for kind, cells in result.counts.items():
+                done.counts[kind] = done.counts.get(kind, 0) + cells
+            done.rows += missing.size
+            done.scored += int(missing.size - np.count_nonzero(missing))
             write(arrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema))
-    return counts
+    return done
 
 
 def _report_progress(batches: Any, table: FileTable, on_progress: Callable[[float], None] | None) -> Iterator[Any]:

@@ -67,7 +67,8 @@ class NumberLabels:
 
     def read(self, column: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the number of each row, and whether it has one; text that is no number raises."""
-        values, n_unreadable = parse_numbers(column, self.name, self.decimal)
+        values, unreadable = parse_numbers(column, self.name, self.decimal)
+        n_unreadable = int(np.count_nonzero(unreadable))
         if n_unreadable:
             raise ValueError(
                 f"Column {self.name!r} has {n_unreadable:,} labels that are not numbers; a regressor predicts numbers."

@@ -92,6 +92,8 @@ def _vector(column: Any) -> Any:
 
 def _series(column: Any) -> nw.Series[Any] | None:
     """Return the column of a table library, without its name, which polars could take for a pattern."""
+    if isinstance(column, np.ndarray):  # most columns of small tables; to ask narwhals takes longer than to read them
+        return None
     series = nw.from_native(column, allow_series=True, series_only=True, pass_through=True)
     return series.alias("values") if isinstance(series, nw.Series) else None
 
@@ -199,30 +201,34 @@ def has_leading_zeros(values: list[Any]) -> bool:
     return any(isinstance(value, str) and _LEADING_ZERO.match(value.strip()) for value in values)
 
 
-def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], int]:
-    """Return a column as numbers, NaN where missing, and the number of cells that are not numbers."""
+def parse_numbers(column: Any, name: str, decimal: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a column as numbers, NaN where missing, and which cells are not numbers."""
     if has_numeric_type(column):
         series = _series(column)
         floats = np.asarray(column if series is None else series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
-        return np.where(np.isfinite(floats), floats, np.nan), 0
+        return np.where(np.isfinite(floats), floats, np.nan), np.zeros(floats.size, dtype=bool)
     return _parse_distinct(column, name, number_parser(decimal))
 
 
-def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], int]:
-    """Return a column as days since 1970, NaN where missing, and the number of cells that are not dates."""
+def parse_dates(column: Any, name: str, pattern: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a column as days since 1970, NaN where missing, and which cells are not dates."""
     if not has_date_type(column):
         return _parse_distinct(column, name, date_parser(pattern))
     series = _series(column)
     if series is None:
         raw = np.asarray(column).astype("M8[us]")
-        return np.where(np.isnat(raw), np.nan, raw.astype(np.int64) / (_SECONDS_PER_DAY * 1e6)), 0
+        days = np.where(np.isnat(raw), np.nan, raw.astype(np.int64) / (_SECONDS_PER_DAY * 1e6))
+        return days, np.zeros(days.size, dtype=bool)
     stamps = series.dt.timestamp("ms").cast(nw.Float64())
-    return np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS_PER_DAY * 1e3), 0
+    days = np.asarray(stamps.to_numpy(), dtype=np.float64) / (_SECONDS_PER_DAY * 1e3)
+    return days, np.zeros(days.size, dtype=bool)
 
 
-def _parse_distinct(column: Any, name: str, read: Callable[[Any], float | None]) -> tuple[NDArray[np.float64], int]:
+def _parse_distinct(
+    column: Any, name: str, read: Callable[[Any], float | None]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     values, codes = distinct_values(column, name)
     parsed = [*map(read, values)]
     unreadable = np.array([value is None for value in parsed] + [False])
     table = np.array([math.nan if value is None else value for value in parsed] + [math.nan])
-    return table[codes], int(np.count_nonzero(unreadable[codes]))
+    return table[codes], unreadable[codes]

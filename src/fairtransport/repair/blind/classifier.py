@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import two_classes
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["BlindRepairClassifier"]
 
 
-class BlindRepairClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     r"""Binary classifier whose probabilities are repaired without the group at prediction.
 
     A second model estimates the probability of each group from the features, and one function of both models'

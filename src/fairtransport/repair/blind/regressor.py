@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._sklearn.estimator_calls import n_rows
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
 from fairtransport._sklearn.labels import real_targets
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.groups import MIN_GROUP_SIZE
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["BlindRepairRegressor"]
 
 
-class BlindRepairRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     r"""Regressor whose predictions are repaired without the group at prediction.
 
     A second model estimates the probability of each group from the features, and one function of both models'

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtransport.stream.input._csv_parser import CsvParser
-from fairtransport.stream.input._failing_rows import separate_failures
 from fairtransport.stream.input._json_parser import JsonParser
 from fairtransport.stream.input._rows import convert_rows
+from fairtransport.tabular.failing_rows import separate_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
