@@ -38,7 +38,8 @@ class ContinualAdjuster:
     ----------
     model : estimator
         Fitted `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair` or
-        `QuantileRepairClassifier`. The adjuster works on a copy.
+        `QuantileRepairClassifier`, of which the adjuster works on a copy; or `BlindRepairClassifier`, which it scores
+        and monitors without adjusting. The same for regressors.
     store : path, optional
         Folder for checkpoints and the journal, created if it does not exist. Without one, nothing is written and
         versions are kept in memory.
@@ -161,7 +162,7 @@ class ContinualAdjuster:
     # ---------------------------------------------------------------- one batch
 
     def adjust(
-        self, X: Any, *, sensitive_features: Any, note: dict[str, Any] | None = None, durable: bool = False
+        self, X: Any, *, sensitive_features: Any = None, note: dict[str, Any] | None = None, durable: bool = False
     ) -> AdjustmentReport:
         """Score a batch with the current model, then adjust the model to it.
 
@@ -171,7 +172,8 @@ class ContinualAdjuster:
             Features of the model; for a `QuantileRepair`, the scores to repair.
         sensitive_features : column, table or Groups
             The columns of ``fit``. Depending on the model's ``new_groups``, an unknown group raises an error or is
-            adopted. A batch with a new group is learned before it is scored.
+            adopted. A batch with a new group is learned before it is scored. A blind repair needs none: rows without a
+            known group are scored and not monitored.
         note : dict, optional
             Further entries for the journal.
         durable : bool, default=False

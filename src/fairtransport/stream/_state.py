@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._columns import short_type
+from fairtransport._sklearn.estimator_calls import n_rows
 from fairtransport.stream._alarm import DriftAlarm
 from fairtransport.stream._history import History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
@@ -122,16 +124,20 @@ class StreamState:
             return self._process(X, sensitive_features)
 
     def _process(self, X: Any, sensitive_features: Any) -> AdjustmentReport:
-        groups = self.current.encode(sensitive_features)
+        if sensitive_features is None and not self.current.needs_groups:
+            groups = _no_groups(self.current.groups, n_rows(X))
+        else:
+            groups = self.current.encode(sensitive_features)
         if groups.n_rows == 0:
             raise ValueError("The batch has no rows.")
         learned = self._adopt_groups(X, groups)
         scores, to_unit = self.current.score(X, groups), self.current.grid.to_unit
-        original_scores = to_unit(self.original.score(X, groups))
+        original_scores = to_unit(self.original.score(X, groups) if self.current.learns else scores)
         monitor = self.monitor.after(to_unit(scores), original_scores, groups)
         alarm, raised = self.alarm.after(original_scores, groups)
         alarm_batches_left = self.options.alarm_batches if raised else max(0, self.alarm_batches_left - 1)
-        updates = self.options.n_updates(after_alarm=alarm_batches_left > 0, frozen=self.frozen)
+        fixed = self.frozen or not self.current.learns
+        updates = self.options.n_updates(after_alarm=alarm_batches_left > 0, frozen=fixed)
         if raised:
             monitor = monitor.shortened()
             if not self.frozen:
@@ -281,6 +287,12 @@ class StreamState:
             setattr(state, name, int(schema[name]))
         state.moved, state.frozen, state.extra = float(schema["moved"]), bool(schema["frozen"]), dict(schema["extra"])
         return state
+
+
+def _no_groups(groups: Groups, size: int) -> Groups:
+    """Return rows that belong to none of the groups."""
+    nowhere = np.full(size, len(groups), dtype=short_type(len(groups)))
+    return replace(groups, memberships=(nowhere,) * len(groups.memberships))
 
 
 _COUNTERS = ("batches", "rows", "alarms", "updates", "adjusted_batches", "alarm_batches_left")

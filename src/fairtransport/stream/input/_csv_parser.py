@@ -45,16 +45,16 @@ class CsvParser(Parser):
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._check_header()
         self.unused = tuple(name for name in self.header if name not in schema.columns)
-        self._index = {name: self.header.index(name) for name in schema.columns}
+        self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
         self._numeric = [self._index[name] for name in schema.numeric]
         self._parsed_values = {name: _parsed_values(schema, j) for j, name in enumerate(schema.sensitive)}
 
     def _check_header(self) -> None:
         repeated = {name for name in self.header if self.header.count(name) > 1}
-        missing = [name for name in self.schema.columns if name not in self.header]
+        missing = [name for name in self.schema.required if name not in self.header]
         if missing:
             raise ValueError(
-                f"The input lacks {len(missing)} of {len(self.schema.columns)} columns that the model needs: "
+                f"The input lacks {len(missing)} of {len(self.schema.required)} columns that the model needs: "
                 f"{', '.join(map(repr, missing[:10]))}. It has {len(self.header)} columns."
             )
         if any(name in self.schema.columns for name in repeated):
@@ -115,6 +115,8 @@ class CsvParser(Parser):
         return fields[self._index[name]]
 
     def _group_value(self, fields: list[str], name: str) -> Any:
+        if name not in self._index:
+            return None
         field = fields[self._index[name]]
         if self.schema.label_of is not None:
             return self.schema.label_of(field)

@@ -34,6 +34,14 @@ class GroupParser:
 
     def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the codes of the row's groups; where new groups are adopted, the values."""
+        try:
+            return self._parse(values)
+        except RejectedLineError:
+            if self._schema.needs_groups:
+                raise
+            return (len(self._schema.groups),) * len(self._schema.groups.memberships)  # of no group
+
+    def _parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         scalar = _SCALARS.issuperset(map(type, values))
         if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
             raise RejectedLineError(f"no group in {self._columns}")

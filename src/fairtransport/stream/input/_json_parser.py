@@ -30,7 +30,7 @@ class JsonParser(Parser):
         super().__init__(schema, score_column)
         self._score_key = json.dumps(score_column).encode()
         self._decode = json.JSONDecoder(object_pairs_hook=_object).decode
-        self._columns = frozenset(schema.columns)
+        self._columns, self._required = frozenset(schema.columns), frozenset(schema.required)
 
     def append_score(self, line: bytes, score: bytes) -> bytes:
         """Return the line with the score as its last field, and a newline."""
@@ -47,8 +47,8 @@ class JsonParser(Parser):
             raise RejectedLineError("not a JSON object")
         if self.score_column in fields:
             raise RejectedLineError(f"already has a column {self.score_column!r}; name another one with --column")
-        if not self._columns <= fields.keys():
-            missing = next(name for name in self.schema.columns if name not in fields)
+        if not self._required <= fields.keys():
+            missing = next(name for name in self.schema.required if name not in fields)
             raise RejectedLineError(f"missing column {missing!r}")
         if self.unused is None:
             self.unused = tuple(name for name in fields if name not in self._columns)
@@ -75,7 +75,7 @@ class JsonParser(Parser):
         return value
 
     def _group_value(self, fields: dict[str, Any], name: str) -> Any:
-        value = fields[name]
+        value = fields.get(name)
         if isinstance(value, str):
             _check_unicode(value, name)
         if self.schema.label_of is None or isinstance(value, (dict, list)):

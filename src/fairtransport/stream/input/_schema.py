@@ -45,6 +45,8 @@ class InputSchema:
         Columns that are read without conversion, missing values included, for a model with its own preprocessing.
     label_of : callable, optional
         Converts a value of a sensitive column to its part of the group's label, where labels are text.
+    needs_groups : bool, default=True
+        Whether a line without a known group is rejected. If not, the sensitive columns need not be there.
     """
 
     model: Any
@@ -56,6 +58,7 @@ class InputSchema:
     high: float = np.inf
     raw: tuple[str, ...] = ()
     label_of: Callable[[Any], Any] | None = None
+    needs_groups: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,9 +66,14 @@ class InputSchema:
         return tuple(dict.fromkeys((*self.numeric, *self.raw, *self.sensitive)))
 
     @property
+    def required(self) -> tuple[str, ...]:
+        """The columns without which no line can be scored."""
+        return self.columns if self.needs_groups else tuple(dict.fromkeys((*self.numeric, *self.raw)))
+
+    @property
     def adopts_groups(self) -> bool:
         """Whether the model accepts groups that it does not know."""
-        return str(self.model.new_groups) == "adopt"
+        return self.needs_groups and str(self.model.new_groups) == "adopt"
 
 
 def input_schema_for(
@@ -116,6 +124,7 @@ def input_schema_for(
         sensitive_columns,
         scorer.groups,
         lambda columns: np.column_stack([columns[name] for name in names]),
+        needs_groups=scorer.needs_groups,
     )
 
 
@@ -130,6 +139,7 @@ def _schema_of_table_model(model: TableModel, sensitive: Sequence[str]) -> Input
         lambda columns: encoder.transform({name: columns[name] for name in names}),
         raw=names,
         label_of=lambda value: normalize_text(value) or "missing",
+        needs_groups=scorer.needs_groups,
     )
 
 

@@ -23,7 +23,7 @@ __all__ = ["Scorer"]
 
 
 class Scorer(ABC):
-    """A model with ``partial_fit``, as the adjuster uses it.
+    """A model as the adjuster uses it.
 
     Parameters
     ----------
@@ -33,6 +33,10 @@ class Scorer(ABC):
 
     #: Default radius of the trust region, in the unit of `distance`.
     default_radius: float
+    #: Whether the model learns from the stream.
+    learns = True
+    #: Whether a row without a known group cannot be scored.
+    needs_groups = True
 
     def __init__(self, model: Any) -> None:
         self.model = model

@@ -13,7 +13,14 @@ from fairtransport.linear import (
     DiscreteTransportClassifier,
     DiscreteTransportRegressor,
 )
-from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
+from fairtransport.repair import (
+    BlindRepairClassifier,
+    BlindRepairRegressor,
+    QuantileRepair,
+    QuantileRepairClassifier,
+    QuantileRepairRegressor,
+)
+from fairtransport.stream.scorers._fixed import FixedScorer
 from fairtransport.stream.scorers._linear import LinearScorer
 from fairtransport.stream.scorers._repair import RepairScorer
 
@@ -30,6 +37,8 @@ _SCORERS: dict[type, type[Scorer]] = {
     QuantileRepair: RepairScorer,
     QuantileRepairClassifier: RepairScorer,
     QuantileRepairRegressor: RepairScorer,
+    BlindRepairClassifier: FixedScorer,
+    BlindRepairRegressor: FixedScorer,
 }
 
 
