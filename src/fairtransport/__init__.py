@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairtransport import datasets, metrics
     from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
+    from fairtransport.causal import CounterfactualTransport, audit_counterfactual
     from fairtransport.groups import Groups, make_groups
     from fairtransport.linear import (
         ContinuousTransportClassifier,
@@ -42,6 +43,7 @@ __all__ = [
     "BlindRepairRegressor",
     "ContinuousTransportClassifier",
     "ContinuousTransportRegressor",
+    "CounterfactualTransport",
     "DiscreteTransportClassifier",
     "DiscreteTransportRegressor",
     "FairnessWarning",
@@ -54,6 +56,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_by",
+    "audit_counterfactual",
     "audit_table",
     "compare",
     "datasets",
@@ -76,6 +79,7 @@ _HOMES = {
     "BlindRepairRegressor": "repair",
     "ContinuousTransportClassifier": "linear",
     "ContinuousTransportRegressor": "linear",
+    "CounterfactualTransport": "causal",
     "DiscreteTransportClassifier": "linear",
     "DiscreteTransportRegressor": "linear",
     "FairnessWarning": "_warnings",
@@ -87,6 +91,7 @@ _HOMES = {
     "TableRepair": "repair",
     "audit": "auditing",
     "audit_by": "auditing",
+    "audit_counterfactual": "causal",
     "audit_table": "auditing",
     "compare": "auditing",
     "fit_many": "selection",

@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from fairtransport.causal import CounterfactualTransport, audit_counterfactual
 
+FEW = {"n_permutations": 0, "n_orders": 0}
 GRAPH = [("sex", "m"), ("age", "m"), ("sex", "w"), ("age", "w"), ("m", "w")]
 
 
@@ -31,7 +32,8 @@ def test_effects_of_a_linear_model_are_the_analytic_ones_and_add_up(quantiles):
     table = people(10_000)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles=quantiles)
     n_bootstrap = 8 if quantiles == "linear" else 0
-    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=n_bootstrap)
+    repeats = {"n_bootstrap": n_bootstrap, "n_permutations": 0, "n_orders": 0}
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, **repeats)
     (group,) = audit.groups
     for name, effect in TRUE.items():
         assert group.effects[name].mean == pytest.approx(effect, abs=0.04)  # 2 standard errors of m's effect are .04
@@ -55,7 +57,9 @@ def test_intervals_cover_the_true_effect():
     for seed in range(10):
         table = people(400, seed=seed)
         transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
-        audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=20, confidence=0.9)
+        audit = audit_counterfactual(
+            score, table, transport, to=1, threshold=None, n_bootstrap=20, confidence=0.9, **FEW
+        )
         low, high = audit.groups[0].effects["total"].intervals["mean"]
         covered += low <= sum(TRUE.values()) <= high
     assert covered >= 6  # of 10; 90 % are expected
@@ -66,14 +70,14 @@ def test_models_of_scikit_learn_and_rates_at_a_threshold():
     hired = (score(table) > 4.4).astype(int)
     blind = LogisticRegression(max_iter=500).fit(table[["age", "m", "w"]], hired)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear").fit(table)
-    audit = audit_counterfactual(blind, table, transport, to=1, n_bootstrap=0)
+    audit = audit_counterfactual(blind, table, transport, to=1, n_bootstrap=0, **FEW)
     effects = audit.groups[0].effects
     assert effects["direct"].mean == 0.0  # the model does not see it
     moved = transport.transform(table, to=1)
     before, after = (blind.predict(one[["age", "m", "w"]])[table["sex"] == 0] for one in (table, moved))
     assert effects["total"].rate == pytest.approx(after.mean() - before.mean())
     regressor = LinearRegression().fit(table[["sex", "m"]], score(table))
-    linear = audit_counterfactual(regressor, table, transport, to=1, n_bootstrap=0, threshold=None)
+    linear = audit_counterfactual(regressor, table, transport, to=1, n_bootstrap=0, **FEW, threshold=None)
     assert linear.groups[0].effects["direct"].mean == pytest.approx(regressor.coef_[0])
 
 
@@ -83,7 +87,7 @@ def test_paths_of_the_user_and_several_groups():
     edges = [("sex", "w")]
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear", unfair_edges=edges)
     audit = audit_counterfactual(
-        lambda rows: rows["w"], table, transport, n_bootstrap=0, threshold=None, paths={"mine": edges}
+        lambda rows: rows["w"], table, transport, n_bootstrap=0, **FEW, threshold=None, paths={"mine": edges}
     )
     assert audit.to in {"m", "f"}  # the larger ones
     assert len(audit.groups) == 2
@@ -107,10 +111,11 @@ def test_bad_input():
 def test_the_graph_is_drawn_with_its_effects():
     table = people(300)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
-    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0)
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0, **FEW)
     display = audit.plot()
     assert set(display.positions_) == {"sex", "m", "w", "score"}
     texts = {text.get_text() for text in display.ax_.texts}
-    assert f"{audit.groups[0].effects['through m'].mean:+.3f}" in texts
+    effect, gap = audit.groups[0].effects["through m"].mean, audit.groups[0].gap
+    assert f"{effect:+.3f} ({effect / gap:.0%})" in texts
     with pytest.raises(ValueError, match="one of the groups of the audit"):
         audit.plot(group=7)

@@ -31,9 +31,8 @@ def people(n=3000, seed=0):
 def effects(model, X, group, read):
     table = X.assign(group=group)
     transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear")
-    audit = audit_counterfactual(
-        lambda rows: read(model, rows[["merit", "m", "w"]]), table, transport, to=1, n_bootstrap=0, threshold=None
-    )
+    few = {"n_bootstrap": 0, "n_permutations": 0, "n_orders": 0, "threshold": None}
+    audit = audit_counterfactual(lambda rows: read(model, rows[["merit", "m", "w"]]), table, transport, to=1, **few)
     return audit.groups[0].effects
 
 

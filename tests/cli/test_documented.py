@@ -84,6 +84,7 @@ def files(tmp_path_factory):
     )
     for name in ("data", "test", "new"):
         raw.write_csv(folder / f"{name}.csv")
+    (folder / "graph.dot").write_text("digraph { sex -> {job hours}; job -> hours }")
     model = TableModel(LogisticRegression(), label="income", sensitive_features=["race", "sex"]).fit(raw)
     ft.save(model, folder / "model.ft")
     signing = ["sign", str(folder / "model.ft"), "--key", str(folder / "signing.key"), "--new-key"]
@@ -144,7 +145,7 @@ def test_documented_command_runs(command, here, quick_paper, monkeypatch):
             Path(name).unlink()
     content = Path("new.csv").read_bytes() if "-" in words else None
     if "audit" in words:
-        words += ["--replicates", "20"]
+        words += ["--replicates", "20", *(["--refits", "2", "--quantiles", "linear"] if "--graph" in words else [])]
     result = CliRunner().invoke(app, words, input=content)
     limited = any(word.startswith("--fail-") for word in words)
     assert result.exit_code in ({0, 2} if limited else {0}), result.output

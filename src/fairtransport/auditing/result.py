@@ -365,6 +365,8 @@ class Audit(AuditData):
             Heading of the page.
         repair_target : str, label or array, default "barycenter_w2"
             Target of the repair that the page shows; as in `fairtransport.QuantileRepair`.
+        effects : CounterfactualAudit, optional
+            Result of `fairtransport.audit_counterfactual`, for a section on the paths of a causal graph.
 
         Returns
         -------

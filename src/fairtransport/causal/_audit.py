@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -12,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._progress import progress
 from fairtransport._sklearn.estimator_calls import model_scores, take_rows
 from fairtransport._validation import check_count, check_real
-from fairtransport.causal._columns import Table
 from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
+from fairtransport.causal._paths import moved_nodes
+from fairtransport.causal.node_columns import Table
 from fairtransport.metrics.ranks import pooled_ranks
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ def audit_counterfactual(
     paths: Mapping[str, Iterable[Edge]] | None = None,
     threshold: float | None = 0.5,
     n_bootstrap: int = 50,
+    n_permutations: int = 20,
+    n_orders: int = 5,
     confidence: float = 0.95,
     random_state: int = 0,
     verbose: bool = False,
@@ -59,6 +63,12 @@ def audit_counterfactual(
         Scores above it are positive decisions; None for no decisions.
     n_bootstrap : int, default=50
         Samples of rows for which everything is estimated again. 0 for no intervals.
+    n_permutations : int, default=20
+        Tables with the groups shuffled, in which the group has no effect through any mediator. What they show is the
+        noise floor of each figure. 0 for none.
+    n_orders : int, default=5
+        Random orders of the values of categories, and draws of the ranks of people with equal values, with each of
+        which effects are estimated again: neither is known. 0 for none.
     confidence : float, default=0.95
         Of the intervals.
     random_state : int, default=0
@@ -88,14 +98,15 @@ def audit_counterfactual(
     >>> table = {"sex": sex, "hours": hours}
     >>> transport = CounterfactualTransport({"sex": ["hours"]}, sensitive="sex")
     >>> audit = audit_counterfactual(
-    ...     lambda rows: rows["hours"] / 100, table, transport, to="M", n_bootstrap=0, threshold=None
+    ...     lambda rows: rows["hours"] / 100, table, transport, to="M", n_bootstrap=0, n_permutations=0, n_orders=0
     ... )
     >>> round(audit.groups[0].effects["through hours"].mean, 2)
     0.04
     """
     limit = None if threshold is None else check_real(threshold, name="threshold", least=-np.inf)
     check_real(confidence, name="confidence", strict=True, most=0.9999)
-    n_bootstrap = check_count(n_bootstrap, name="n_bootstrap", least=0)
+    counts = {"n_bootstrap": n_bootstrap, "n_permutations": n_permutations, "n_orders": n_orders}
+    repeats = {name: check_count(count, name=name, least=0) for name, count in counts.items()}
     try:
         check_is_fitted(transport)
     except Exception:  # noqa: BLE001 - NotFittedError, or TypeError for what is no estimator
@@ -103,23 +114,57 @@ def audit_counterfactual(
     score = _score_function(model, transport.outcome)
     sets = _edge_sets(transport, paths)
     target = _largest_group(transport, table) if to is None else to
-    shared: dict[str, Any] = {"to": target, "sets": sets, "threshold": limit}
-    found = _measure(score, table, transport, **shared)
+    measure = partial(_measure, score, to=target, sets=sets, threshold=limit)
+    found, n_rows, rng = measure(table, transport), Table(table).n_rows, np.random.default_rng(random_state)
     samples: list[dict[Any, _Measured]] = []
-    rng = np.random.default_rng(random_state)
-    n_rows = Table(table).n_rows
-    with progress("Bootstrap", n_bootstrap, show=verbose) as bar:
-        for done in range(n_bootstrap):
+    floors: list[dict[Any, _Measured]] = []
+    orders: list[dict[Any, _Measured]] = []
+    with progress("Effects", sum(repeats.values()), show=verbose) as bar:
+        for _ in range(repeats["n_bootstrap"]):
             rows = take_rows(table, np.sort(rng.integers(0, n_rows, n_rows)))
-            samples.append(_measure(score, rows, clone(transport).fit(rows), **shared))
-            bar.advance(done + 1)
-    groups = tuple(
-        _with_intervals(group, measured, [sample[group] for sample in samples if group in sample], confidence)
-        for group, measured in found.items()
-    )
+            samples.append(measure(rows, clone(transport).fit(rows)))
+            bar.advance(len(samples))
+        for _ in range(repeats["n_permutations"]):
+            groups = np.asarray(Table(table)[transport.sensitive])[rng.permutation(n_rows)]
+            rows = Table(table).replaced({transport.sensitive: groups})
+            floors.append(measure(rows, clone(transport).fit(rows), direct=False))
+            bar.advance(len(samples) + len(floors))
+        for draw in range(1, repeats["n_orders"] + 1):
+            orders.append(measure(table, _reordered(transport, table, rng), draw=draw))
+            bar.advance(len(samples) + len(floors) + draw)
     return CounterfactualAudit(
-        transport.graph_, transport.sensitive, target, groups, n_rows, limit, confidence, n_bootstrap
+        graph=transport.graph_,
+        sensitive=transport.sensitive,
+        to=target,
+        groups=tuple(
+            _effects_of(group, measured, _Repeats(samples, floors, orders), confidence)
+            for group, measured in found.items()
+        ),
+        rows=n_rows,
+        threshold=limit,
+        confidence=confidence,
+        **repeats,
     )
+
+
+def _reordered(transport: CounterfactualTransport, table: Any, rng: np.random.Generator) -> CounterfactualTransport:
+    """Return the transport with another order of the values of categories; the same one where there are none."""
+    moved = moved_nodes(transport.graph_, transport.sensitive, transport.graph_.edges, tuple(transport.resolving))
+    columns = [transport.columns_[node] for node in moved if node != transport.outcome]
+    free = {one.name: one.levels for one in columns if one.levels is not None and not one.ordered}
+    if not any(len(levels) > 2 for levels in free.values()):
+        return transport
+    orders = {name: [levels[index] for index in rng.permutation(len(levels))] for name, levels in free.items()}
+    fitted: CounterfactualTransport = clone(transport).set_params(orders=orders).fit(table)
+    return fitted
+
+
+class _Repeats(NamedTuple):
+    """Figures of samples of rows, of shuffled groups, and of other orders of categories; by group."""
+
+    samples: list[dict[Any, _Measured]]
+    floors: list[dict[Any, _Measured]]
+    orders: list[dict[Any, _Measured]]
 
 
 class _Measured:
@@ -137,6 +182,8 @@ def _measure(
     to: Any,
     sets: dict[str, frozenset[Edge]],
     threshold: float | None,
+    direct: bool = True,
+    draw: int = 0,
 ) -> dict[Any, _Measured]:
     column = transport.columns_[transport.sensitive]
     codes = column.encode(Table(table)[transport.sensitive]).astype(np.int64)
@@ -146,8 +193,8 @@ def _measure(
     ranked = _Ranks(before)
     moved = {}
     for name, edges in sets.items():
-        whole = transport.transform(table, to=to, edges=edges, direct=name in {"total", "direct"} or None)
-        moved[name] = score(whole)
+        itself = (name in {"total", "direct"} or None) if direct else False
+        moved[name] = score(transport.transform(table, to=to, edges=edges, direct=itself, draw=draw))
     measured = {}
     for code, group in enumerate(transport.groups_):
         rows = codes == code
@@ -184,7 +231,12 @@ class _Ranks:
         return np.interp(scores, self._scores, self._ranks)
 
 
-def _with_intervals(group: Any, found: _Measured, samples: list[_Measured], confidence: float) -> GroupEffects:
+def _effects_of(
+    group: Any,
+    found: _Measured,
+    repeats: _Repeats,
+    confidence: float,
+) -> GroupEffects:
     levels = ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0)
 
     def interval(values: list[float]) -> tuple[float, float]:
@@ -193,13 +245,24 @@ def _with_intervals(group: Any, found: _Measured, samples: list[_Measured], conf
         low, high = np.quantile(values, levels)
         return (float(low), float(high))
 
+    drawn, without, other = ([one[group] for one in many if group in one] for many in repeats)
     effects = {}
     for name, figures in found.figures.items():
-        intervals = {figure: interval([one.figures[name][figure] for one in samples]) for figure in figures}
+        means = [figures["mean"], *(one.figures[name]["mean"] for one in other)]
         values: dict[str, Any] = {"rate": None, **figures}
-        effects[name] = PathEffect(name, intervals=intervals, **values)
-    gap = interval([one.gap for one in samples])
+        effects[name] = PathEffect(
+            name,
+            intervals={figure: interval([one.figures[name][figure] for one in drawn]) for figure in figures},
+            floors={figure: _mean([abs(one.figures[name][figure]) for one in without]) for figure in figures},
+            order_range=(min(means), max(means)) if other else (float("nan"), float("nan")),
+            **values,
+        )
+    gap = interval([one.gap for one in drawn])
     return GroupEffects(group, found.n_rows, found.gap, gap, effects, found.support)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
 
 
 def _edge_sets(
@@ -228,7 +291,7 @@ def _largest_group(transport: CounterfactualTransport, table: Any) -> Any:
 
 
 def _score_function(model: Any, outcome: str | None) -> Callable[[Any], NDArray[np.float64]]:
-    if hasattr(model, "score_rows"):
+    if hasattr(model, "score_rows") and hasattr(model, "feature_names_in_"):
         return lambda rows: np.asarray(model.score_rows(rows).scores, dtype=np.float64)
     if hasattr(model, "predict_proba") or hasattr(model, "predict"):
         return lambda rows: model_scores(model, _features(model, rows, outcome))

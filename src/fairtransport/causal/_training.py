@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.estimator_calls import fit_model, take_rows
 from fairtransport._validation import check_length, check_weights
-from fairtransport.causal._columns import NodeColumn, Table
+from fairtransport.causal.node_columns import NodeColumn, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

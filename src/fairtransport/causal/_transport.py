@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_count
-from fairtransport.causal._columns import NodeColumn, Table, design_matrix
-from fairtransport.causal._conditional import ConditionalDistribution, fit_conditional
 from fairtransport.causal._graph import CausalGraph, Edge, as_graph
 from fairtransport.causal._paths import check_confounding, check_parents, check_witnesses, moved_nodes
+from fairtransport.causal._table_checks import check_groups, check_overlap, check_varies
+from fairtransport.causal.conditional_distributions import ConditionalDistribution, fit_conditional
+from fairtransport.causal.node_columns import NodeColumn, SeenValues, Table, design_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,7 +28,6 @@ Values = dict[str, "NDArray[np.float64]"]
 Distributions = dict[str, tuple[ConditionalDistribution, ...]]
 
 _METHODS = ("forest", "linear")
-_LEAST_ROWS = 10  # of a group
 
 
 class CounterfactualTransport(BaseEstimator):
@@ -58,6 +58,8 @@ class CounterfactualTransport(BaseEstimator):
         Conditional distributions: of linear regression with residuals by a quantile regression forest, of linear
         regression of mean and spread (levels: multinomial logistic regression), or of this regressor with residuals
         that do not depend on the causes.
+    orders : mapping of str to sequence, optional
+        Order of the values of columns of categories, which decides who takes whose place; by frequency by default.
     cv : int, default=5
         Folds of `fit_transform`.
     random_state : int, default=0
@@ -72,6 +74,8 @@ class CounterfactualTransport(BaseEstimator):
         How each node is read: as numbers, or as levels in an order.
     distributions_ : dict of str to tuple of ConditionalDistribution
         Of each descendant of ``sensitive``: one for each group where the group is among its causes.
+    ranges_ : dict of str to tuple of SeenValues
+        Values of each node in each group, which `support` asks for.
 
     Notes
     -----
@@ -107,6 +111,7 @@ class CounterfactualTransport(BaseEstimator):
         adjust_for: Iterable[str] = (),
         confounded: Iterable[Edge] = (),
         quantiles: Any = "forest",
+        orders: Mapping[str, Sequence[Any]] | None = None,
         cv: int = 5,
         random_state: int = 0,
     ) -> None:
@@ -118,6 +123,7 @@ class CounterfactualTransport(BaseEstimator):
         self.adjust_for = adjust_for
         self.confounded = confounded
         self.quantiles = quantiles
+        self.orders = orders
         self.cv = cv
         self.random_state = random_state
 
@@ -171,24 +177,30 @@ class CounterfactualTransport(BaseEstimator):
         self._check_parameters()
         self.graph_ = self._check_graph()
         self.graph_.check_columns(rows.names)
-        self.columns_ = {node: NodeColumn.of(node, rows[node]) for node in self.graph_.nodes}
+        orders = self.orders or {}
+        self.columns_ = {node: NodeColumn.of(node, rows[node], orders.get(node)) for node in self.graph_.nodes}
         values = {node: column.encode(rows[node]) for node, column in self.columns_.items()}
-        self.groups_ = self._read_groups(values[self.sensitive])
-        for node in self.graph_.descendants(self.sensitive):
-            self._check_varies(node, values)
-        self.distributions_ = self._estimate(values)
         codes = values[self.sensitive]
-        self._ranges = {
-            node: [_Seen(numbers[codes == group], levels=self.columns_[node].levels is not None)
-                   for group in range(len(self.groups_))]
+        self.groups_ = check_groups(self.columns_[self.sensitive], codes)
+        for node in self._movable:
+            check_varies(node, self.sensitive, values)
+        self.distributions_ = self._estimate(values)
+        self.ranges_ = {
+            node: tuple(
+                SeenValues.of(numbers[codes == group], levels=self.columns_[node].levels is not None)
+                for group in range(len(self.groups_))
+            )
             for node, numbers in values.items()
-        }  # fmt: skip
+        }
+        for node in self._movable:
+            roots = [cause for cause in self._causes(node) if cause not in self.graph_.descendants(self.sensitive)]
+            check_overlap(node, roots, self.sensitive, self.ranges_)
         return values
 
     def _estimate(self, values: Values) -> Distributions:
         """Return the distributions of all descendants of the sensitive column."""
         codes, distributions = values[self.sensitive], {}
-        for node in self.graph_.descendants(self.sensitive):
+        for node in self._movable:
             X, parts = self._design(node, values), [np.arange(codes.size)]
             if self.sensitive in self.graph_.parents(node):
                 parts = [np.flatnonzero(codes == group) for group in range(len(self.groups_))]
@@ -258,7 +270,7 @@ class CounterfactualTransport(BaseEstimator):
         for node in moved:
             for parent in self._causes(node):
                 seen = moved[parent] if parent in moved and (parent, node) in chosen else values[parent]
-                inside &= self._ranges[parent][group](seen)
+                inside &= self.ranges_[parent][group].includes(seen)
         return inside | (values[self.sensitive] == group)
 
     def _move(
@@ -301,6 +313,11 @@ class CounterfactualTransport(BaseEstimator):
         return rows.replaced(columns)
 
     # ---------------------------------------------------------------- reading
+
+    @property
+    def _movable(self) -> list[str]:
+        """Descendants of the sensitive column, causes first, except those in which a difference is fair."""
+        return [node for node in self.graph_.descendants(self.sensitive) if node not in tuple(self.resolving)]
 
     def _causes(self, node: str) -> list[str]:
         """Return the causes of a node, without the sensitive column."""
@@ -353,7 +370,8 @@ class CounterfactualTransport(BaseEstimator):
 
     def _check_graph(self) -> CausalGraph:
         graph = as_graph(self.graph)
-        named = (self.sensitive, *([] if self.outcome is None else [self.outcome]), *self.resolving, *self.adjust_for)
+        outcome = [] if self.outcome is None else [self.outcome]
+        named = (self.sensitive, *outcome, *self.resolving, *self.adjust_for, *(self.orders or ()))
         unknown = [name for name in named if name not in graph.nodes]
         if unknown:
             raise ValueError(f"The graph has no {say_columns(unknown)}.")
@@ -367,46 +385,3 @@ class CounterfactualTransport(BaseEstimator):
         moved = moved_nodes(graph, self.sensitive, edges, tuple(self.resolving))
         check_confounding(graph, self.sensitive, moved, tuple(self.confounded))
         return graph
-
-    def _read_groups(self, codes: NDArray[np.float64]) -> tuple[Any, ...]:
-        groups = self.columns_[self.sensitive].levels
-        if groups is None:
-            raise ValueError(f"Column {self.sensitive!r} has many different numbers; cut it into groups first.")
-        if np.isnan(codes).any():
-            raise ValueError(f"Column {self.sensitive!r} has rows without a group; drop them first.")
-        if len(groups) < 2:
-            raise ValueError(f"Column {self.sensitive!r} has one group; there is none to compare it with.")
-        smallest = int(np.bincount(codes.astype(np.int64)).min())
-        if smallest < _LEAST_ROWS:
-            raise ValueError(
-                f"A group of column {self.sensitive!r} has {smallest} rows; distributions need at least {_LEAST_ROWS}. "
-                "Merge small groups, or leave them out."
-            )
-        return groups
-
-    def _check_varies(self, node: str, values: Values) -> None:
-        codes = values[self.sensitive]
-        for group in range(len(self.groups_)):
-            inside = values[node][codes == group]
-            known = inside[np.isfinite(inside)]
-            if not known.size or np.ptp(known) == 0.0:
-                raise ValueError(
-                    f"Column {node!r} has one value in a group of {self.sensitive!r}, so that people cannot be ranked "
-                    "there. Leave the column out of the graph, or name it in resolving=."
-                )
-
-
-class _Seen:
-    """Whether values lie within those of some rows: between the lowest and the highest, or among the levels."""
-
-    def __init__(self, numbers: NDArray[np.float64], *, levels: bool) -> None:
-        known = numbers[np.isfinite(numbers)]
-        self._levels = np.unique(known) if levels else None
-        self._ends = (known.min(), known.max()) if known.size else (np.inf, -np.inf)
-        self._missing = known.size < numbers.size
-
-    def __call__(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-        inside = (numbers >= self._ends[0]) & (numbers <= self._ends[1])
-        if self._levels is not None:
-            inside = np.isin(numbers, self._levels)
-        return np.asarray(inside | (np.isnan(numbers) & self._missing))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads it
@@ -12,24 +13,28 @@ import typer
 from fairtransport._extras import load_extra
 from fairtransport._text import one_line
 from fairtransport.cli import _options as shared
-from fairtransport.cli._console import print_paths, progress_bar, spinner, stderr_is_terminal
+from fairtransport.cli._console import print_paths, spinner
+from fairtransport.cli._effects import EffectOptions, measure_effects, with_effect_options
 from fairtransport.cli._errors import misuse, option_names_in_errors, print_stderr
+from fairtransport.cli._file_audits import audit_counted, count_files
 from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._limits import ABOVE, BELOW, EXCEEDED, parse_limits
 from fairtransport.cli._output import prepare_files
 
 if TYPE_CHECKING:
-    from fairtransport.auditing import Audit, Provenance
-    from fairtransport.tables import TableCounts
+    from fairtransport.causal import CounterfactualAudit
 
-__all__ = ["audit_files", "count_files", "run_audit"]
+__all__ = ["run_audit"]
 
 
 @shared.with_reading_options
+@with_effect_options
 def run_audit(
     files: shared.Files,
     *,
-    score: shared.Score,
+    score: Annotated[
+        str | None, typer.Option("--score", metavar="COLUMN", help="Column with the scores [required without --graph].")
+    ] = None,
     sensitive: shared.Sensitive,
     label: shared.OptionalLabel = None,
     positive: shared.Positive = None,
@@ -155,6 +160,7 @@ def run_audit(
     seed: shared.Seed = 0,
     bins: shared.Bins = 16_384,
     max_groups: shared.MaxGroups = 200,
+    paths: EffectOptions | None,
     reading: shared.Reading,
 ) -> None:
     """Measure differences between groups' scores, with intervals.
@@ -162,6 +168,7 @@ def run_audit(
     Files may be larger than memory, because only histograms of the scores are kept. Rows without a score or a group are
     counted and reported. Scores may be probabilities or any other numbers, such as decile scores, logits or
     predictions of a regression: those outside [0, 1] are compared by their ranks, unless --range gives their bounds.
+    With --graph and --model all rows have to fit into memory; effects hold under this graph, which is an assumption.
 
     \b
     Metrics that can have a limit:
@@ -204,13 +211,20 @@ def run_audit(
           --criterion equalized_odds --fail-above separation=.05 --surely
       fairtransport audit wages.csv --score predicted --label wage \\
           --sensitive sex --threshold 'top 10%' --fail-above rank=.1
+      fairtransport audit data.csv --graph graph.dot --model model.ft \\
+          --sensitive sex --unfair-edge 'sex->hours' --html report.html
     """  # noqa: D301 - \b keeps the lines of the example
     limits = parse_limits(fail_above or (), fail_below or (), labelled=label is not None, stratified=bool(strata))
     if criterion != "demographic_parity" and label is None:
         raise misuse(f"--criterion {criterion} compares people with the same label, so it needs --label")
     shared.check_policies(small_groups, missing)
+    if paths is not None:
+        paths.check_others({"--score": score, "--weight": weight, "--by": by, "--markdown": markdown})
+    elif score is None:
+        raise misuse("--score is required, or --graph and --model, which compute scores")
     json_output = JsonOutput(json_path)
-    prepare_files([html, markdown, json_output.path], force=force, inputs=files)
+    inputs = files if paths is None else [*files, paths.graph, paths.model]
+    prepare_files([html, markdown, json_output.path], force=force, inputs=inputs)
     if html is not None:
         load_extra("jinja2")  # fails before anything is computed
     drawing: dict[str, Any] = {
@@ -238,26 +252,22 @@ def run_audit(
         "within_labels": criterion != "demographic_parity",
     }
     if by is not None:
-        others = {
-            "--strata": strata,
-            "--criterion": criterion != "demographic_parity",
-            "--markdown": markdown is not None,
-        }
-        for option, chosen in others.items():
-            if chosen:
-                raise misuse(f"--by cannot be combined with {option}")
+        _check_series(strata, criterion, markdown)
     layers = strata or ([by] if by is not None else ())
     names = {"score": score, "sensitive": sensitive, "label": label, "strata": layers, "weight": weight}
     with option_names_in_errors():
         from fairtransport.auditing.series import by_in_errors  # noqa: PLC0415 - numba takes a while
 
+        effects = None
+        settings: dict[str, Any] = {"reading": reading, "counting": counting, "drawing": drawing, "seed": seed}
         with by_in_errors() if by is not None else nullcontext():
-            counts, provenance = count_files(
-                files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
-            )
+            if paths is None:
+                counts, provenance = count_files(files, names, positive, **settings)
+            else:
+                counts, provenance, effects = measure_effects(files, names, paths, positive=positive, **settings)
         provenance = replace(provenance, title=title, command=shared.command_line())
-        result = _audit_counts(counts, provenance, by=by, random_state=seed, **drawing)
-    _report(result, html, markdown, json_output)
+        result = audit_counted(counts, provenance, by=by, random_state=seed, **drawing)
+    _report(result, html, markdown, json_output, effects)
     audits = {None: result} if by is None else result.audits
     exceeded = [
         text if value is None else f"{by} {one_line(value)}: {text}"
@@ -271,97 +281,35 @@ def run_audit(
         raise typer.Exit(EXCEEDED)
 
 
-def audit_files(
-    files: list[str],
-    names: dict[str, Any],
-    positive: str | None,
-    *,
-    reading: dict[str, Any],
-    counting: dict[str, Any],
-    drawing: dict[str, Any],
-    seed: int,
-) -> Audit:
-    """Audit the rows of files; parameters as in `count_files`."""
-    counts, provenance = count_files(
-        files, names, positive, reading=reading, counting=counting, drawing=drawing, seed=seed
-    )
-    audit: Audit = _audit_counts(counts, provenance, random_state=seed, **drawing)
-    return audit
+def _check_series(strata: list[str] | None, criterion: str, markdown: Path | None) -> None:
+    """End the command where options do not go with ``--by``."""
+    others = {
+        "--strata": strata,
+        "--criterion": criterion != "demographic_parity",
+        "--markdown": markdown is not None,
+    }
+    for option, chosen in others.items():
+        if chosen:
+            raise misuse(f"--by cannot be combined with {option}")
 
 
-def count_files(
-    files: list[str],
-    names: dict[str, Any],
-    positive: str | None,
-    *,
-    reading: dict[str, Any],
-    counting: dict[str, Any],
-    drawing: dict[str, Any],
-    seed: int,
-) -> tuple[TableCounts, Provenance]:
-    """Count the scores in files, and describe the files and the columns.
-
-    Parameters
-    ----------
-    files : list of str
-    names : dict of str to str
-        Columns by role, as the options name them.
-    positive : str or None
-        The positive label as text.
-    reading, counting, drawing : dict
-        Options of `open_files`, `count_table` and `audit_counts`.
-    seed : int
-
-    Returns
-    -------
-    tuple of TableCounts and Provenance
-    """
-    from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
-
-    def load_and_check() -> None:
-        from fairtransport.auditing.options import check_options  # noqa: PLC0415
-        from fairtransport.histograms import DEFAULT_BINS, Grid  # noqa: PLC0415
-
-        score_range = counting["range"]
-        grid = None if score_range is None else Grid.over(score_range, counting.get("n_bins", DEFAULT_BINS))
-        check_options(grid, **drawing)
-
-    from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415
-
-    counting = {"task": None, **counting, "any_range": True, "nodes": requested_nodes(drawing["thresholds"])}
-    with open_files(files, **reading) as table:
-        columns, paths = shared.name_columns(table, **names), table.paths
-        if positive is not None:
-            counting["pos_label"] = table.read_label(columns, positive)
-        counts = table.run(count_table, columns, show=stderr_is_terminal(), meanwhile=load_and_check, **counting)
-    from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415 - loaded by now
-
-    with progress_bar("Hashing the files") as tell:
-        sources = describe_files(paths, tell)
-    roles = {role: (name,) if isinstance(name, str) else tuple(name) for role, name in vars(columns).items() if name}
-    return counts, Provenance.now(
-        files=sources, rows=counts.rows, columns=roles, positive=positive, seed=seed, strata_cuts=counts.cuts
-    )
-
-
-def _audit_counts(counts: TableCounts, provenance: Provenance, *, by: str | None = None, **options: Any) -> Any:
-    from fairtransport.auditing import audit_counts, audit_counts_by  # noqa: PLC0415 - loaded by now
-
-    with spinner("Intervals and noise floor"):
-        if by is None:
-            return audit_counts(counts, **options).with_provenance(provenance)
-        series = audit_counts_by(counts, by=by, **options)
-        return replace(series, overall=series.overall.with_provenance(provenance))
-
-
-def _report(audit: Any, html: Path | None, markdown: Path | None, json_output: JsonOutput) -> None:
+def _report(
+    audit: Any,
+    html: Path | None,
+    markdown: Path | None,
+    json_output: JsonOutput,
+    effects: CounterfactualAudit | None = None,
+) -> None:
     if html is not None:
         with spinner("Writing the page"):
-            audit.to_html(html)
+            audit.to_html(html, **({} if effects is None else {"effects": effects}))
     if markdown is not None:
         audit.to_markdown(markdown)
-    json_output.write(audit.to_json(indent=2))
+    text = audit.to_json(indent=2)
+    json_output.write(text if effects is None else {**json.loads(text), "effects": effects.to_dict()})
     if json_output.to_stdout:
         return
     typer.echo(str(audit))
+    if effects is not None:
+        typer.echo(f"\n{effects}")
     print_paths({"Page": html, "Markdown": markdown, "JSON": json_output.path})

@@ -11,9 +11,9 @@ from fairtransport._extras import load_extra
 from fairtransport.cli import _options as shared
 from fairtransport.cli._console import print_paths, spinner
 from fairtransport.cli._errors import misuse, option_names_in_errors
+from fairtransport.cli._file_audits import audit_files
 from fairtransport.cli._json import JsonOutput
 from fairtransport.cli._output import prepare_files
-from fairtransport.cli.audit import audit_files
 
 if TYPE_CHECKING:
     from fairtransport.auditing import Audit

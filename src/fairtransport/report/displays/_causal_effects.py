@@ -43,8 +43,9 @@ class CausalEffectsDisplay(Display):
 
     Notes
     -----
-    Edges from the sensitive column are as wide as their effects are large; the dashed one is the direct effect. Thin
-    edges pass effects on. Columns that the sensitive one does not affect are not drawn.
+    Edges from the sensitive column are as wide as their effects are large, with the share of the difference between
+    the groups' mean scores in parentheses; the dashed one is the direct effect. Thin edges pass effects on. Columns
+    that the sensitive one does not affect are not drawn.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class CausalEffectsDisplay(Display):
     >>> group = np.arange(200) % 2
     >>> table = {"group": group, "hours": 35 + 4 * group + np.sin(np.arange(200))}
     >>> transport = ft.causal.CounterfactualTransport({"group": ["hours"]}, sensitive="group")
-    >>> effects = ft.causal.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
+    >>> effects = ft.audit_counterfactual(lambda rows: rows["hours"], table, transport, n_bootstrap=0)
     >>> sorted(ft.report.CausalEffectsDisplay.from_effects(effects).positions_)
     ['group', 'hours', 'score']
     """
@@ -154,9 +155,14 @@ class CausalEffectsDisplay(Display):
 
     def _label(self, x: float, y: float, mean: float, before: str = "") -> None:
         self.ax_.text(
-            x, y, f"{before}{mean:+.3f}", ha="center", va="center", zorder=5, fontsize="small",
+            x, y, f"{before}{mean:+.3f}{self._share(mean)}", ha="center", va="center", zorder=5, fontsize="small",
             bbox={"boxstyle": "round,pad=0.15", "facecolor": THEME.paper, "edgecolor": "none"},
         )  # fmt: skip
+
+    def _share(self, mean: float) -> str:
+        """Return the share of the difference between the groups' means, where there is one to speak of."""
+        gap = self._of_group().gap
+        return f" ({mean / gap:.0%})".replace("-0%", "0%") if abs(gap) >= 0.001 * max(1.0, abs(mean)) else ""
 
 
 def _arrow_style(width: float, *, effect: bool, bend: float = 0.0) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fairtransport.report.pages.audit._calibration_section import (
     collect_panels,
 )
 from fairtransport.report.pages.audit._distance_matrix import collect_distance_matrix
+from fairtransport.report.pages.audit._effects_section import collect_effect_tables, collect_effects
 from fairtransport.report.pages.audit._error_section import (
     RATE_NAMES,
     collect_error_rows,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairtransport.auditing import Audit
+    from fairtransport.causal import CounterfactualAudit
 
 __all__ = ["audit_page", "collect_audit_page", "collect_common", "collect_sources"]
 
@@ -67,6 +69,7 @@ def collect_audit_page(
     *,
     title: str | None = None,
     repair_target: Any = "barycenter_w2",
+    effects: CounterfactualAudit | None = None,
     written: datetime | None = None,
 ) -> dict[str, Any]:
     """Collect what the page of an audit shows.
@@ -79,6 +82,8 @@ def collect_audit_page(
         Heading of the page; if None, it names the columns of the groups.
     repair_target : str, label or array, default="barycenter_w2"
         Target of the repair that readers can try, as in `fairtransport.QuantileRepair`.
+    effects : CounterfactualAudit, default=None
+        Effects along the paths of a causal graph, for a section of their own.
     written : datetime, default=None
         Date to print; if None, the current one.
 
@@ -92,8 +97,9 @@ def collect_audit_page(
     tables, error_tables, calibration_tables = (
         collect(audit) for collect in (collect_tables, collect_error_tables, collect_calibration_tables)
     )
+    effect_tables = collect_effect_tables(effects)
     sheets = {
-        **collect_sheets([*tables, *error_tables, *calibration_tables], audit),
+        **collect_sheets([*tables, *error_tables, *calibration_tables, *effect_tables], audit),
         **collect_error_sheets(audit),
         **collect_calibration_sheets(audit),
     }
@@ -114,6 +120,8 @@ def collect_audit_page(
         "error_rows": collect_error_rows(what_if),
         "error_tables": error_tables,
         "outcomes": collect_outcomes(shown),
+        "effects": collect_effects(effects),
+        "effect_tables": effect_tables,
         "panels": collect_panels(audit),
         "calibration_tables": calibration_tables,
         "repairable": what_if.reduced.can_repair,
@@ -189,6 +197,8 @@ def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict
         "error_rows": [],
         "error_tables": [],
         "outcomes": None,
+        "effects": None,
+        "effect_tables": [],
         "panels": [],
         "calibration_tables": [],
     }

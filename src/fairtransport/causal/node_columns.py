@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["NodeColumn", "Table", "design_matrix"]
+__all__ = ["NodeColumn", "SeenValues", "Table", "design_matrix"]
 
 _MOST_LEVELS = 20  # different numbers of a column that are levels
 _MOST_INDICATORS = 30  # levels of a cause that have a column of the design each
@@ -91,7 +91,7 @@ class NodeColumn:
     levels : tuple or None
         Values of a column with levels, in order; None for numbers.
     ordered : bool
-        Whether that order is the values' own; levels of categories are ordered by frequency.
+        Whether that order is the values' own; levels of categories are ordered by frequency, or as the user says.
     whole : bool
         Whether numbers are whole.
     """
@@ -102,7 +102,7 @@ class NodeColumn:
     whole: bool
 
     @classmethod
-    def of(cls, name: str, column: Any) -> NodeColumn:
+    def of(cls, name: str, column: Any, order: Sequence[Any] | None = None) -> NodeColumn:
         """Return how a column is read: more than 20 different numbers are numbers, everything else is levels."""
         values, codes = distinct_values(column, name)
         present = [value for value in values if value is not None and value == value]  # noqa: PLR0124 - NaN
@@ -111,6 +111,8 @@ class NodeColumn:
         numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
         if numeric and not all(map(np.isfinite, present)):
             raise ValueError(f"Column {name!r} has infinite values.")
+        if order is not None:
+            return cls(name, _in_order(name, present, order), False, False)
         if numeric and len(present) > _MOST_LEVELS:
             return cls(name, None, True, all(float(value).is_integer() for value in present))
         given = _order_of(column)
@@ -161,6 +163,53 @@ def design_matrix(columns: Sequence[NodeColumn], values: Sequence[NDArray[np.flo
     """Return the features of some columns, side by side."""
     parts = [column.features(numbers) for column, numbers in zip(columns, values, strict=True)]
     return np.concatenate(parts, axis=1) if parts else np.zeros((n_rows, 0))
+
+
+def _in_order(name: str, present: Sequence[Any], order: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a column in a given order, which has to have each of them once."""
+    chosen = tuple(value for value in dict.fromkeys(order) if value in {*present})
+    if len(chosen) < len(present):
+        raise ValueError(f"orders lacks {len(present) - len(chosen)} of the {len(present)} values of column {name!r}.")
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
+class SeenValues:
+    """Which values some rows have: between the lowest and the highest, or among the levels.
+
+    Parameters
+    ----------
+    low, high : float
+    levels : ndarray or None
+        Indices of the levels that occur; None for numbers.
+    missing : bool
+        Whether a value is missing.
+    """
+
+    low: float
+    high: float
+    levels: NDArray[np.float64] | None
+    missing: bool
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.float64], *, levels: bool) -> SeenValues:
+        """Return what the numbers of `NodeColumn.encode` have."""
+        known = numbers[np.isfinite(numbers)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (np.inf, -np.inf)
+        return cls(low, high, np.unique(known) if levels else None, known.size < numbers.size)
+
+    def includes(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which numbers lie within."""
+        inside = (numbers >= self.low) & (numbers <= self.high)
+        if self.levels is not None:
+            inside = np.isin(numbers, self.levels)
+        return np.asarray(inside | (np.isnan(numbers) & self.missing))
+
+    def overlaps(self, other: SeenValues) -> bool:
+        """Return whether there can be rows with the same value."""
+        if self.levels is not None and other.levels is not None:
+            return bool(np.intersect1d(self.levels, other.levels).size) or (self.missing and other.missing)
+        return max(self.low, other.low) <= min(self.high, other.high) or (self.missing and other.missing)
 
 
 def _order_of(column: Any) -> list[Any] | None:
