@@ -201,7 +201,10 @@ def linear_post(task, grid):
 
 
 def oxonfair(task, grid):
-    """OxonFair: an offset of the score for each group as predicted from the features."""
+    """OxonFair: an offset of the score for each group as predicted from the features.
+
+    Its search takes the width of its grid (30) to the power of the number of groups; with four groups it is 16.
+    """
     from oxonfair import FairPredictor  # noqa: PLC0415
     from oxonfair.utils import group_metrics  # noqa: PLC0415
 
@@ -215,8 +218,11 @@ def oxonfair(task, grid):
         inferred_groups=lambda table: np.array(table[:, 2:]),
     )
     test = {"data": tables[1], "target": task.y_test, "groups": task.groups_test}
+    width = 30 if tables[0].shape[1] == 4 else 16
     for number, bound in enumerate(grid):
-        peer.fit(group_metrics.accuracy, group_metrics.pos_pred_rate.max_diff, bound, recompute=number == 0)
+        peer.fit(
+            group_metrics.accuracy, group_metrics.pos_pred_rate.max_diff, bound, recompute=number == 0, grid_width=width
+        )
         yield bound, np.asarray(peer.predict(test)) * 1.0, None
 
 
