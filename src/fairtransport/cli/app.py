@@ -15,6 +15,7 @@ from fairtransport.cli.demo import run_demo
 from fairtransport.cli.repair import run_repair
 from fairtransport.cli.reproduce import run_reproduce
 from fairtransport.cli.score import run_score
+from fairtransport.cli.serve import run_serve
 from fairtransport.cli.sign import run_sign
 from fairtransport.cli.stream import run_stream
 from fairtransport.cli.train import run_train
@@ -39,13 +40,14 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compare": run_compare,
     "train": run_train,
     "score": run_score,
+    "serve": run_serve,
     "sign": run_sign,
     "repair": run_repair,
     "stream": run_stream,
     "reproduce": run_reproduce,
     "datasets": show_datasets,
 }
-_LISTS_STATUSES = {"audit", "stream"}  # they have one more than the others
+_LISTS_STATUSES = {"audit", "serve", "stream"}  # they have one more than the others
 for _name, _run in _COMMANDS.items():
     app.command(_name, cls=GuardedCommand, epilog=DEBUG_HELP if _name in _LISTS_STATUSES else STATUS_HELP)(_run)
 

@@ -1,0 +1,142 @@
+"""``fairtransport serve``: the scores of a model file over HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import typer
+
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
+from fairtransport.cli._errors import misuse, print_stderr
+
+__all__ = ["run_serve"]
+
+_MEBIBYTE = 2**20
+
+
+def run_serve(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, written by `fairtransport train` or ft.save.")
+    ],
+    *,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for other machines.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Number of processes.")] = 1,
+    token_env: Annotated[
+        str | None,
+        typer.Option(
+            "--token-env",
+            metavar="NAME",
+            help="Environment variable with a token, which requests must have: Authorization: Bearer TOKEN.",
+        ),
+    ] = None,
+    adjust: Annotated[
+        bool, typer.Option("--adjust", help="Adjust the model to the rows that it scores, as `stream` does.")
+    ] = False,
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="DIR", help="With --adjust: folder for checkpoints and answers.")
+    ] = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="With --adjust: monitor, but do not adjust the model.")
+    ] = False,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", min=1, help="With --adjust: largest number of rows in a batch.")
+    ] = 500,
+    unknown_group: shared.UnknownGroup = "error",
+    features: shared.Features = None,
+    score: Annotated[
+        str, typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair.")
+    ] = "score",
+    max_body: Annotated[
+        float, typer.Option("--max-body", metavar="MIB", min=0.001, help="Largest body of a request, in MiB.")
+    ] = 16.0,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", metavar="N", min=1, help="Largest number of rows in a request.")
+    ] = 100_000,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For the body of a request, and for its answer."),
+    ] = 30.0,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="SECONDS", min=1, help="For requests to finish after SIGTERM.")
+    ] = 30.0,
+    reload_every: Annotated[
+        float, typer.Option("--reload-every", metavar="SECONDS", min=0.1, help="Between looks at the model file.")
+    ] = 2.0,
+    min_group_rows: Annotated[
+        int, typer.Option("--min-group-rows", metavar="N", min=1, help="Groups with fewer rows are not in /metrics.")
+    ] = 30,
+    verify: shared.Verify = None,
+) -> None:
+    """Serve the scores of a model over HTTP.
+
+    POST /score takes rows as JSON, JSON lines, CSV or Arrow; GET / describes the columns. A new version of MODEL is
+    served as soon as the file is replaced; if it is damaged, the old one goes on, and /healthz says why. There is no
+    TLS: put a proxy in front that has it. SIGTERM and Ctrl-C finish the requests, SIGHUP looks for a new version.
+
+    \b
+    Exit status:
+      0    SIGTERM
+      1    the port is in use, the model cannot be loaded, or another failure
+      64   wrong usage
+      130  interrupted by Ctrl-C
+
+    \b
+    Example:
+      fairtransport serve model.ft --port 8000 --workers 2
+      fairtransport serve model.ft --adjust --store run
+    """  # noqa: D301 - \b keeps the lines of the example
+    if adjust != (store is not None):
+        raise misuse("--adjust and --store DIR belong together")
+    if freeze and not adjust:
+        raise misuse("--freeze needs --adjust")
+    if adjust and workers > 1:
+        raise misuse("--adjust needs --workers 1: one process holds the model")
+    token = None if token_env is None else os.environ.get(token_env)
+    if token_env is not None and not token:
+        raise misuse(f"the environment variable {token_env} of --token-env is not set")
+    from fairtransport._extras import load_extra  # noqa: PLC0415
+
+    for library in ("uvicorn", "starlette", "prometheus_client"):
+        load_extra(library)
+    from fairtransport.serving import ServerSettings, serve  # noqa: PLC0415 - takes a while
+    from fairtransport.serving.server import log_to_standard_error  # noqa: PLC0415
+
+    settings = ServerSettings(
+        model,
+        verify=verify,
+        unknown_group=unknown_group,
+        features=None if features is None else tuple(name.strip() for part in features for name in part.split(",")),
+        score=score,
+        max_bytes=int(max_body * _MEBIBYTE),
+        max_rows=max_rows,
+        timeout=timeout,
+        token=token,
+        reload_every=reload_every,
+        min_group_rows=min_group_rows,
+        store=store,
+        batch=batch,
+        frozen=freeze,
+    )
+    log_to_standard_error()
+    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the server runs, which looks for a new version then
+    if token is None and host not in {"127.0.0.1", "localhost", "::1"}:
+        print_stderr("warning: other machines can ask for scores without a token; see --token-env")
+    ended_by = serve(
+        settings,
+        host=host,
+        port=port,
+        workers=workers,
+        grace=grace,
+        on_start=lambda url: print_stderr(f"serving {model.name} at {url}"),
+    )
+    print_stderr("stopped")
+    if ended_by == signal.SIGINT:
+        raise typer.Exit(130)

@@ -1,0 +1,346 @@
+"""Scores for requests, by a model that is adjusted to the rows that it scores, as ``fairtransport stream`` does.
+
+Rows of requests that wait at the same time are one batch, or several. They are processed in this order; a kill may come
+at any point.
+
+1. The batches are scored, and the model is adjusted to them; the journal gets an entry for each.
+2. The answers to requests that have a key are added to the log of answers, and flushed to the disk.
+3. A checkpoint is written.
+4. The answers are sent.
+
+A server that starts again goes on from the last checkpoint. What came after it was not answered: its rows do not count,
+and the requests have to be sent again. A request whose answer was lost on the way is in the log: it is answered with
+the same scores, and its rows do not count twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import warnings
+import zlib
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairtransport.groups import Groups
+from fairtransport.repair import QuantileRepair
+from fairtransport.serving._answer_log import AnswerLog, LoggedAnswer
+from fairtransport.serving._answers import Answer
+from fairtransport.serving._counters import ScoreCounts
+from fairtransport.serving._errors import RequestError
+from fairtransport.serving._models import ServedModel
+from fairtransport.serving.bodies import WantedColumns, read_rows
+from fairtransport.stream import ContinualAdjuster, StoreError
+from fairtransport.stream.input import BatchReader, input_schema_for
+
+if TYPE_CHECKING:
+    from fairtransport.serving._counters import RequestCounts
+    from fairtransport.serving.settings import ServerSettings
+    from fairtransport.stream import AdjustmentReport
+    from fairtransport.stream.input import InputBatch
+
+__all__ = ["AdjustedScoring"]
+
+_MAX_BATCHES = 20  # between two checkpoints
+_LOG = logging.getLogger("fairtransport.serving")
+_NO_STORE = "The store cannot be written, so nothing is scored. Free disk space or repair it, then restart the server."
+
+
+@dataclass
+class _Waiting:
+    """A request that waits for its scores."""
+
+    key: str | None
+    check: int
+    lines: list[bytes]
+    rejected: dict[int, str]
+    answer: Future[Answer]
+
+
+class AdjustedScoring:
+    """Scoring by a model that follows the rows.
+
+    Parameters
+    ----------
+    settings : ServerSettings
+        With a ``store``.
+    requests : RequestCounts
+    """
+
+    def __init__(self, settings: ServerSettings, requests: RequestCounts) -> None:
+        if settings.store is None:
+            raise ValueError("A model is adjusted with a store: pass store=.")
+        self._settings, self._requests = settings, requests
+        self.model = ServedModel.load(settings)
+        estimator, groups = self.model.scorer.estimator_, self.model.groups
+        if groups is None:
+            raise ValueError("The model knows no groups by name, so it cannot be adjusted; fit it with a table.")
+        score = settings.score if isinstance(estimator, QuantileRepair) else None
+        self._schema = input_schema_for(
+            estimator, sensitive=list(groups.columns), score=score, features=settings.features
+        )
+        self.model = self.model.reading(self._schema.columns, self._schema.numeric)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._adjuster = _open_store(self._schema.model, settings)
+        if settings.frozen != self._adjuster.frozen:
+            (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
+        self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
+        self._scores = ScoreCounts(len(groups.names))
+        self._report: AdjustmentReport | None = None
+        self._reader = BatchReader(_Lines(), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
+        self._reader.open()
+        self._in_flight: dict[str, _Waiting] = {}
+        self._queue: deque[_Waiting] = deque()
+        self._arrived = threading.Condition()
+        self._closing, self._failed = False, False
+        self._thread = threading.Thread(target=self._work_quietly, name="fairtransport-adjuster", daemon=True)
+        self._thread.start()
+
+    @property
+    def problems(self) -> list[str]:
+        """What an operator should know."""
+        return [_NO_STORE] if self._failed else []
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be answered."""
+        return not self._failed
+
+    def reload(self) -> bool:
+        """Return False: the store belongs to one model; another one needs a new store."""
+        return False
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the content of the live page."""
+        return self._adjuster.snapshot()
+
+    def state(self) -> dict[str, Any]:
+        """Return what `Metrics` shows."""
+        return {
+            "version": self.model.version,
+            "loaded": True,
+            "task": self.model.scorer.task,
+            "groups": () if self.model.groups is None else self.model.groups.names,
+            "scores": self._scores,
+            "stream": self._report,
+        }
+
+    # ---------------------------------------------------------------- requests
+
+    async def score(self, body: bytes, file_format: str, key: str | None) -> Answer:
+        """Return the scores of the rows of a body, once they are stored."""
+        check = zlib.crc32(body)
+        if key is not None:
+            earlier = self._earlier(key, check)
+            if isinstance(earlier, Answer):
+                return earlier
+            if earlier is not None:
+                return await asyncio.shield(asyncio.wrap_future(earlier.answer))
+        lines, rejected = _lines_of(body, file_format, self.model.wanted, self._settings.max_rows)
+        waiting = _Waiting(key, check, lines, rejected, Future())
+        with self._arrived:
+            if self._failed or self._closing:
+                raise RequestError(503, _NO_STORE if self._failed else "The server is stopping; try again.")
+            if key is not None:
+                self._in_flight[key] = waiting
+            self._queue.append(waiting)
+            self._arrived.notify()
+        # A client that gives up does not stop the batch, which has other clients' rows.
+        return await asyncio.shield(asyncio.wrap_future(waiting.answer))
+
+    def _earlier(self, key: str, check: int) -> Answer | _Waiting | None:
+        with self._arrived:
+            logged, waiting = self._log.get(key), self._in_flight.get(key)
+        found = logged or waiting
+        if found is not None and found.check != check:
+            raise RequestError(422, "Another body was sent with this Idempotency-Key before; use a new key.")
+        return _answer_of(logged) if logged is not None else waiting
+
+    # ---------------------------------------------------------------- batches, in a thread of their own
+
+    def _work_quietly(self) -> None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")  # taken by name
+            self._work()
+
+    def _work(self) -> None:
+        while True:
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._queue or self._closing)
+                if not self._queue:
+                    return
+                chosen = self._choose()
+            try:
+                answers = self._commit(chosen)
+            except BaseException as error:  # noqa: BLE001 - every request gets an answer
+                self._fail(chosen)
+                _LOG.error("the model is not adjusted any more: %s", type(error).__name__)  # without its values
+                return
+            with self._arrived:
+                for waiting in chosen:
+                    if waiting.key is not None:
+                        self._in_flight.pop(waiting.key, None)
+            for waiting, answer in zip(chosen, answers, strict=True):
+                waiting.answer.set_result(answer)
+
+    def _choose(self) -> list[_Waiting]:
+        """Take the requests that wait, in their order, up to a number of rows."""
+        chosen, rows = [self._queue.popleft()], 0
+        most = _MAX_BATCHES * self._settings.batch
+        while self._queue:
+            rows += len(chosen[-1].lines)
+            if rows + len(self._queue[0].lines) > most:
+                break
+            chosen.append(self._queue.popleft())
+        return chosen
+
+    def _fail(self, chosen: list[_Waiting]) -> None:
+        """Answer that nothing was scored; nothing can be until a restart from the last checkpoint."""
+        with self._arrived:
+            self._failed = True
+            chosen = [*chosen, *self._queue]
+            self._queue.clear()
+            self._in_flight.clear()
+        for waiting in chosen:
+            waiting.answer.set_exception(RequestError(503, _NO_STORE))
+
+    def _commit(self, chosen: list[_Waiting]) -> list[Answer]:
+        """Score and adjust, then store; return an answer for each request."""
+        lines = [line for waiting in chosen for line in waiting.lines]
+        scores, reasons = self._adjust(lines)
+        version = f"{self.model.version}+{self._adjuster.batches}"
+        answers, start = [], 0
+        for waiting in chosen:
+            stop = start + len(waiting.lines)
+            own = {row - start: reason for row, reason in reasons.items() if start <= row < stop}
+            answers.append(Answer(scores[start:stop], {**own, **waiting.rejected}, version))
+            start = stop
+        logged = [
+            LoggedAnswer(
+                waiting.key,
+                waiting.check,
+                self._adjuster.batches,
+                version,
+                answer.scores_or_none(),
+                {str(row): reason for row, reason in answer.reasons.items()},
+            )
+            for waiting, answer in zip(chosen, answers, strict=True)
+            if waiting.key is not None
+        ]
+        self._log.write(logged)
+        self._adjuster.checkpoint()
+        with self._arrived:
+            self._log.confirm(logged)
+        for waiting, answer in zip(chosen, answers, strict=True):
+            self._requests.add_rows(len(waiting.lines), answer.reasons.values())
+        return answers
+
+    def _adjust(self, lines: list[bytes]) -> tuple[Any, dict[int, str]]:
+        """Return the scores of lines, and the reason of each that has none."""
+        scores = np.full(len(lines), np.nan)
+        reasons: dict[int, str] = {}
+        size = self._settings.batch
+        for start in range(0, len(lines), size):
+            self._reader.source.lines_waiting = lines[start : start + size]  # type: ignore[attr-defined]
+            batch = self._reader.read(size)
+            if batch is None:
+                continue
+            batch, report = self._adjust_batch(batch)
+            reasons |= {start + number - batch.first: reason for number, reason in batch.rejected}
+            if report is None:
+                continue
+            scores[start + np.array(batch.accepted)] = report.scores
+            self._report = report
+            if isinstance(batch.sensitive_features, Groups):
+                codes = np.stack(batch.sensitive_features.memberships, axis=1).astype(np.int64)
+                self._scores.add(report.scores, codes)
+        return scores, reasons
+
+    def _adjust_batch(self, batch: InputBatch) -> tuple[InputBatch, AdjustmentReport | None]:
+        """Return the report on a batch, without the rows that make the model fail, such as features too large."""
+        try:
+            return batch, self._report_on(batch)
+        except (MemoryError, OSError, StoreError):  # of this machine, not of a row
+            raise
+        except Exception:
+            whole, batch = batch, batch.without_failures(self._adjuster.dry_run)
+            if batch is whole:  # no row is the cause
+                raise
+            return batch, self._report_on(batch)
+
+    def _report_on(self, batch: InputBatch) -> AdjustmentReport | None:
+        if not batch.accepted:
+            return None
+        note = {"rejected_rows": len(batch.rejected)}
+        return self._adjuster.adjust(batch.X, sensitive_features=batch.sensitive_features, note=note)
+
+    def close(self) -> None:
+        """Finish the requests that wait, write a checkpoint, and release the store."""
+        with self._arrived:
+            self._closing = True
+            self._arrived.notify()
+        self._thread.join()
+        self._log.close()
+        if self._failed:  # rows that were not answered do not belong into a checkpoint
+            self._adjuster.__exit__(StoreError, None, None)
+        else:
+            self._adjuster.close()
+
+
+class _Lines:
+    """Source of lines for a `BatchReader`."""
+
+    def __init__(self) -> None:
+        self.lines, self.lines_waiting = 0, list[bytes]()
+
+    def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
+        del wait
+        taken, self.lines_waiting = self.lines_waiting[:n_lines], []
+        self.lines += len(taken)
+        return taken
+
+
+def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
+    if settings.store is not None and ContinualAdjuster.is_store(settings.store):
+        return ContinualAdjuster.resume(settings.store, model=model)
+    return ContinualAdjuster(model, store=settings.store, checkpoint_every=None, title=settings.model.name)
+
+
+def _lines_of(
+    body: bytes, file_format: str, wanted: WantedColumns, max_rows: int
+) -> tuple[list[bytes], dict[int, str]]:
+    """Return the rows of a body as JSON lines; an empty one for a row that cannot be read, and its reason."""
+    rows = read_rows(body, file_format, wanted, max_rows)
+    table = rows.table
+    names = [name for name in wanted.needed if name in getattr(table, "column_names", table)]
+    columns = [_cells(table[name], number=name in wanted.numbers) for name in names]
+    read = iter([dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)])
+    lines = [b"" if row in rows.rejected else json.dumps(next(read)).encode() for row in range(rows.n_rows)]
+    return lines, rows.rejected
+
+
+def _cells(column: Any, *, number: bool) -> list[Any]:
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    return [_number(cell) for cell in cells] if number else cells
+
+
+def _number(cell: Any) -> Any:
+    """Return the number that a text is; other cells, and NaN, which JSON has not, are left to the parser."""
+    if isinstance(cell, str):
+        try:
+            return float(cell)
+        except ValueError:
+            return cell
+    return cell
+
+
+def _answer_of(logged: LoggedAnswer) -> Answer:
+    scores = np.array([np.nan if score is None else score for score in logged.scores], dtype=np.float64)
+    return Answer(scores, {int(row): reason for row, reason in logged.reasons.items()}, logged.version)

@@ -1,0 +1,147 @@
+"""Responses with scores, in the format that a request asks for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.responses import Response
+
+from fairtransport._extras import load_extra
+from fairtransport.serving._errors import RequestError
+from fairtransport.serving.bodies import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Answer", "answer_format", "make_response", "merge"]
+
+_MEDIA_TYPES = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Scores of the rows of a request.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows,)
+        NaN where a row has no score.
+    reasons : dict of int to str
+        Why a row has no score, by its number from 0.
+    version : str
+        Version of the model.
+    """
+
+    scores: NDArray[np.float64]
+    reasons: dict[int, str] = field(default_factory=dict)
+    version: str = ""
+
+    def scores_or_none(self) -> list[float | None]:
+        """Return the scores, None where there is none."""
+        scores: list[float | None] = self.scores.tolist()
+        for row in self.reasons:
+            scores[row] = None
+        return scores
+
+
+def answer_format(accept: str) -> str:
+    """Return the format of the response to a request with this header ``Accept``.
+
+    Examples
+    --------
+    >>> answer_format("text/csv"), answer_format("text/html, */*;q=0.8"), answer_format("")
+    ('csv', 'json', 'json')
+    """
+    if not accept.strip():
+        return "json"
+    wanted: list[tuple[float, str]] = []
+    for part in accept.lower().split(","):
+        kind, *parameters = (text.strip() for text in part.split(";"))
+        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        try:
+            wanted.append((float(weight), kind))
+        except ValueError:
+            wanted.append((0.0, kind))
+    for quality, kind in sorted(wanted, key=lambda one: -one[0]):
+        if quality <= 0.0:
+            break
+        if kind in FORMATS:
+            return FORMATS[kind]
+        if kind in {"*/*", "application/*"}:
+            return "json"
+    raise RequestError(406, f"Accept names none of the formats of this server: {', '.join(FORMATS)}.")
+
+
+def make_response(answer: Answer, file_format: str) -> Response:
+    """Return the response in one of the formats that `answer_format` returns."""
+    headers = {"X-Model-Version": answer.version}
+    if file_format == "arrow":
+        kind = "application/vnd.apache.arrow.stream"
+        return Response(_arrow(answer), headers=headers, media_type=kind)
+    return Response(_WRITERS[file_format](answer), headers=headers, media_type=_MEDIA_TYPES[file_format])
+
+
+def _json(answer: Answer) -> str:
+    content: dict[str, Any] = {"model": answer.version, "scores": answer.scores_or_none()}
+    content["rejected"] = [{"row": row, "reason": reason} for row, reason in sorted(answer.reasons.items())]
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+
+
+def _json_lines(answer: Answer) -> str:
+    reasons = answer.reasons
+    lines = [
+        json.dumps({"reason": reasons[row]} if row in reasons else {"score": score}, allow_nan=False)
+        for row, score in enumerate(answer.scores_or_none())
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _csv(answer: Answer) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("score", "reason"))
+    reasons = answer.reasons
+    writer.writerows(
+        ("" if score is None else repr(score), reasons.get(row, ""))
+        for row, score in enumerate(answer.scores_or_none())
+    )
+    return text.getvalue()
+
+
+def _arrow(answer: Answer) -> bytes:
+    arrow: Any = load_extra("pyarrow")
+    load_extra("pyarrow.ipc")
+    scores = arrow.array(answer.scores, mask=np.isnan(answer.scores))
+    reasons = arrow.array([answer.reasons.get(row) for row in range(len(answer.scores))], arrow.string())
+    table = arrow.table({"score": scores, "reason": reasons})
+    sink = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+_WRITERS: dict[str, Callable[[Answer], str]] = {"json": _json, "jsonl": _json_lines, "csv": _csv}
+
+
+def merge(n_rows: int, rejected: dict[int, str], scores: NDArray[np.float64], reasons: dict[int, str]) -> Any:
+    """Return scores and reasons of all rows, from those of the rows that could be read.
+
+    Examples
+    --------
+    >>> merge(3, {0: "not JSON"}, np.array([0.5, np.nan]), {1: "no group"})
+    (array([nan, 0.5, nan]), {0: 'not JSON', 2: 'no group'})
+    """
+    if not rejected:
+        return scores, reasons
+    kept = [row for row in range(n_rows) if row not in rejected]
+    whole = np.full(n_rows, math.nan)
+    whole[kept] = scores
+    return whole, dict(sorted({**rejected, **{kept[row]: reason for row, reason in reasons.items()}}.items()))

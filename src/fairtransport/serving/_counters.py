@@ -1,0 +1,179 @@
+"""Counts of requests, rows and scores, of one process or of several that share a folder.
+
+Each process adds to a part of its own, so that no lock is needed; whoever is asked for the figures adds the parts up.
+With a folder the parts are memory-mapped files: what a process has counted remains when it is killed, and the process
+that replaces it goes on.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "LATENCY_BOUNDS",
+    "REASONS",
+    "SCORE_BINS",
+    "STATUSES",
+    "RequestCounts",
+    "ScoreCounts",
+    "SharedCounts",
+    "reason_kind",
+]
+
+#: Upper bounds, in seconds, of the histogram of latencies; the last one is infinite.
+LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+#: Statuses of responses that are counted; others are counted as the last one.
+STATUSES = (200, 400, 408, 413, 415, 422, 500, 503, 504, 0)
+#: Kinds of reasons for which a row has no score.
+REASONS = (
+    "no group",
+    "unknown group",
+    "unknown stratum",
+    "unknown category",
+    "missing value",
+    "missing column",
+    "not a number",
+    "not readable",
+    "other",
+)
+#: Bins of the histograms of scores in [0, 1].
+SCORE_BINS = 50
+
+_PATTERNS = (
+    ("no group", r"^no group"),
+    ("unknown group", r"^unknown group"),
+    ("unknown stratum", r"^unknown stratum"),
+    ("unknown category", r"has an unknown category$"),
+    ("missing value", r"has no value$"),
+    ("missing column", r"^no column |^missing column "),
+    ("not a number", r"is not a (finite )?number$|outside the range|not a single value$"),
+    ("not readable", r"^not |^another number of fields|cannot be (read|converted)"),
+)
+
+
+def reason_kind(reason: str) -> str:
+    """Return the kind of a reason: one of a fixed list, as the labels of a metric must be.
+
+    Examples
+    --------
+    >>> reason_kind("column 'age' has no value")
+    'missing value'
+    """
+    return next((kind for kind, pattern in _PATTERNS if re.search(pattern, reason)), "other")
+
+
+@dataclass(frozen=True)
+class SharedCounts:
+    """Where the processes of a server count.
+
+    Attributes
+    ----------
+    folder : Path
+    n_processes : int
+    process : int
+        Number of this process, from 0.
+    """
+
+    folder: Path
+    n_processes: int
+    process: int
+
+
+def _parts(size: int, shared: SharedCounts | None, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the counts of all processes, of shape (n_processes, size), and the part of this one."""
+    if shared is None:
+        array = np.zeros((1, size))
+        return array, array[0]
+    handle = os.open(shared.folder / f"{name}.counts", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.ftruncate(handle, shared.n_processes * size * 8)
+        mapped = mmap.mmap(handle, 0)
+    finally:
+        os.close(handle)
+    array = np.frombuffer(mapped, dtype=np.float64).reshape(shared.n_processes, size)
+    return array, array[shared.process]
+
+
+class RequestCounts:
+    """Counts of requests and rows.
+
+    Parameters
+    ----------
+    shared : SharedCounts, optional
+        For one of several processes.
+    """
+
+    def __init__(self, shared: SharedCounts | None = None) -> None:
+        self._sizes = (len(STATUSES), len(LATENCY_BOUNDS) + 1, 2, len(REASONS))
+        self._all, own = _parts(sum(self._sizes), shared, "requests")
+        self._by_status, self._by_latency, self._sums, self._by_reason = self._split(own)
+        self._bounds = np.array(LATENCY_BOUNDS)
+        self._status_index = {status: index for index, status in enumerate(STATUSES)}
+        self._reason_index = {reason: index for index, reason in enumerate(REASONS)}
+
+    def _split(self, array: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        return np.split(array, np.cumsum(self._sizes)[:-1])
+
+    def add(self, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._by_status[self._status_index.get(status, -1)] += 1.0
+        self._by_latency[int(self._bounds.searchsorted(seconds))] += 1.0
+        self._sums[0] += seconds
+
+    def add_rows(self, n_rows: int, reasons: Iterable[str]) -> None:
+        """Count the rows of a request, and those of them that have no score."""
+        self._sums[1] += n_rows
+        for reason in reasons:
+            self._by_reason[self._reason_index[reason_kind(reason)]] += 1.0
+
+    def total(self) -> dict[str, NDArray[np.float64]]:
+        """Return the counts of all processes: ``statuses``, ``latencies``, ``sums`` (seconds, rows), ``reasons``."""
+        total = self._split(self._all.sum(axis=0))
+        return dict(zip(("statuses", "latencies", "sums", "reasons"), total, strict=True))
+
+
+class ScoreCounts:
+    """Histograms of the scores of each group.
+
+    Parameters
+    ----------
+    n_groups : int
+    shared : SharedCounts, optional
+        For one of several processes.
+    version : str, default=""
+        Of the model: each version has counts of its own.
+    """
+
+    def __init__(self, n_groups: int, shared: SharedCounts | None = None, version: str = "") -> None:
+        self._shape = (n_groups, SCORE_BINS + 1)  # and the sum of the scores
+        self._all, own = _parts(n_groups * (SCORE_BINS + 1), shared, f"scores-{version}")
+        self._own = own.reshape(self._shape)
+
+    def add(self, scores: NDArray[np.float64], codes: NDArray[np.int64]) -> None:
+        """Count scores; ``codes`` has a column for each membership, where the number of groups means none."""
+        n_groups = self._shape[0]
+        bins = np.clip((scores * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1)
+        for column in codes.T:
+            inside = column < n_groups
+            index = column[inside] * (SCORE_BINS + 1) + bins[inside]
+            counts = np.bincount(index, minlength=self._own.size)
+            sums = np.bincount(column[inside], weights=scores[inside], minlength=n_groups)
+            self._own += counts.reshape(self._shape)
+            self._own[:, -1] += sums
+
+    def total(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the histograms of all processes, of shape (n_groups, n_bins), and the sums of the scores."""
+        whole = self._all.sum(axis=0).reshape(self._shape)
+        return whole[:, :-1], whole[:, -1]

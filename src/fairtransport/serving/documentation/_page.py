@@ -1,0 +1,80 @@
+"""Page that describes the server: columns, an example row, and commands to copy; nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING
+
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from fairtransport import __version__
+from fairtransport.report.style.web_pages import base_style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from fairtransport.serving._models import ServedModel
+    from fairtransport.tabular import InputColumn
+
+__all__ = ["documentation_routes"]
+
+_PACKAGE = "fairtransport.serving.documentation"
+_MAX_CATEGORIES = 12
+
+
+def documentation_routes(model: Callable[[], ServedModel]) -> list[Route]:
+    """Return the routes of the page.
+
+    Parameters
+    ----------
+    model : callable
+        Returns the version of the model that is served.
+    """
+    style = base_style() + _read("page.css")
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(render_page(model()))
+
+    async def stylesheet(_: Request) -> Response:
+        return Response(style, media_type="text/css")
+
+    return [Route("/", page), Route("/page.css", stylesheet)]
+
+
+def render_page(model: ServedModel) -> str:
+    """Return the page as HTML."""
+    texts = {
+        "model": type(model.scorer.estimator_).__name__,
+        "task": model.scorer.task,
+        "version": model.version,
+        "loaded": model.loaded,
+        "software": __version__,
+        "example": json.dumps([model.example()], indent=2, ensure_ascii=False),
+    }
+    rows = [_row(column, needed=column.name in model.wanted.needed) for column in model.inputs]
+    shown = {name: escape(text) for name, text in texts.items()}
+    return Template(_read("page.html")).substitute(shown, rows="\n".join(rows))
+
+
+def _row(column: InputColumn, *, needed: bool) -> str:
+    """Return the row of a column in the table."""
+    values = [str(value) for value in column.categories or () if value is not None]
+    more = len(values) - _MAX_CATEGORIES
+    known = ", ".join(values[:_MAX_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
+    known = escape(known) or "\u2013"
+    content = column.kind if needed else f"{column.kind}; optional, for the figures by group"
+    missing = "is scored" if column.allows_missing else "has no score"
+    return (
+        f'<tr><th scope="row"><bdi>{escape(column.name)}</bdi></th><td>{escape(content)}</td>'
+        f"<td><bdi>{known}</bdi></td><td>{missing}</td></tr>"
+    )
+
+
+def _read(name: str) -> str:
+    return (resources.files(_PACKAGE) / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,187 @@
+"""A server that adjusts its model does what a stream does, and counts a request once, however often it is sent."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from tests.serving.conftest import NAMES, people
+
+import fairtransport as ft
+from fairtransport.serving._answer_log import AnswerLog, LoggedAnswer
+from fairtransport.stream import ContinualAdjuster, StoreError, read_journal
+
+
+def requests(n, size=30, gap=2.0):
+    """Requests with rows of a world that has moved."""
+    rng = np.random.default_rng(5)
+    bodies = []
+    for _ in range(n):
+        X, _, sex = people(size, seed=int(rng.integers(1 << 30)))
+        X["grade"] += gap * (sex == "M")
+        bodies.append([{**row, "sex": str(own)} for row, own in zip(X.to_dict("records"), sex, strict=True)])
+    return bodies
+
+
+def ask(client, rows, key=None):
+    return client.post("/score", json=rows, headers={} if key is None else {"Idempotency-Key": key})
+
+
+def in_memory(path, batches):
+    """Return the scores of a stream in memory, and the adjuster."""
+    adjuster = ContinualAdjuster(ft.load(path), checkpoint_every=None)
+    scores = []
+    for rows in batches:
+        X = np.array([[row[name] for name in NAMES] for row in rows])
+        sex = np.array([row["sex"] for row in rows], dtype=object)
+        scores.append(adjuster.adjust(X, sensitive_features={"sex": sex}).scores)
+    return scores, adjuster
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_scores_and_model_are_those_of_a_stream(client, files, tmp_path):
+    bodies, store = requests(12), tmp_path / "store"
+    served = client("m.ft", store=store)
+    found = [ask(served, body).json()["scores"] for body in bodies]
+    expected, adjuster = in_memory(files / "m.ft", bodies)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    served.__exit__(None, None, None)
+    resumed = ContinualAdjuster.resume(store)
+    np.testing.assert_array_equal(resumed.model.coef_, adjuster.model.coef_)
+    assert (resumed.batches, resumed.rows) == (12, 360)
+    resumed.close()
+
+
+def test_a_request_that_is_sent_again_counts_once(client, tmp_path):
+    body, other = requests(2)
+    served = client("m.ft", store=tmp_path / "store")
+    first = ask(served, body, "one").json()
+    ask(served, other)
+    assert ask(served, body, "one").json() == first
+    response = ask(served, other, "one")
+    assert (response.status_code, "use a new key" in response.json()["error"]) == (422, True)
+    assert [entry["rows"] for entry in read_journal(tmp_path / "store")] == [30, 60]
+    served.__exit__(None, None, None)
+    again = client("m.ft", store=tmp_path / "store")  # after a restart, too
+    assert ask(again, body, "one").json() == first
+    assert ask(again, body, "two").json() != first
+    assert read_journal(tmp_path / "store")[-1]["rows"] == 90
+
+
+def test_rows_that_cannot_be_scored_are_set_aside(client, tmp_path):
+    body = requests(1)[0]
+    body[3] = {**body[3], "sex": "D"}
+    body[5] = {**body[5], "age": 1e300}
+    body[7] = {name: value for name, value in body[7].items() if name != "age"}
+    body[9] = "CANARY"
+    served = client("m.ft", store=tmp_path / "store")
+    content = ask(served, body, "key").json()
+    assert {one["row"] for one in content["rejected"]} == {3, 5, 7, 9}
+    assert [row for row, score in enumerate(content["scores"]) if score is None] == [3, 5, 7, 9]
+    assert read_journal(tmp_path / "store")[-1]["rows"] == 26
+    assert ask(served, body, "key").json() == content
+    assert ask(served, ["CANARY"]).json()["scores"] == [None]
+    text = "".join(path.read_bytes().decode(errors="replace") for path in (tmp_path / "store").iterdir())
+    assert "CANARY" not in text
+
+
+def test_requests_at_the_same_time_share_checkpoints_and_each_gets_its_own_scores(client, tmp_path):
+    bodies = requests(40, size=5)
+    served = client("m.ft", store=tmp_path / "store", batch=20)
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda pair: ask(served, pair[1], str(pair[0])).json(), enumerate(bodies))]
+    assert all(len(one["scores"]) == 5 and None not in one["scores"] for one in found)
+    assert [ask(served, body, str(n)).json() for n, body in enumerate(bodies)] == found
+    assert read_journal(tmp_path / "store")[-1]["rows"] == 200
+
+
+def test_raw_tables_and_other_formats(client, tmp_path):
+    body = [{**row, "job": "cook"} for row in requests(1)[0]]
+    served = client("table.ft", store=tmp_path / "store")
+    lines = "".join(json.dumps(row) + "\n" for row in body)
+    first = served.post("/score", content=lines, headers={"Content-Type": "application/x-ndjson"}).json()["scores"]
+    text = ",".join(body[0]) + "\n" + "".join(",".join(map(str, row.values())) + "\n" for row in body)
+    second = served.post("/score", content=text, headers={"Content-Type": "text/csv"}).json()["scores"]
+    np.testing.assert_allclose(first, second, atol=0.05)  # the model has moved in between, a little
+    assert None not in first + second
+
+
+def test_figures_live_page_and_description(client, tmp_path):
+    served = client("m.ft", store=tmp_path / "store")
+    ask(served, requests(1, size=200)[0])
+    text = served.get("/metrics").text
+    for name in ("disparity_after", "noise_floor", "alarm", "alarm_evidence", "batches_total"):
+        assert f"fairtransport_stream_{name} " in text
+    assert 'fairtransport_scores_count{group="F"}' in text
+    assert served.get("/live").status_code == 200
+    assert served.get("/live/snapshot.json").json()["rows"] == 200
+    assert "Idempotency-Key" in served.get("/openapi.json").text
+    assert served.get("/openapi.json").json()["components"]["schemas"]["Row"]["required"] == [*NAMES, "sex"]
+
+
+def test_freezing_monitors_only(client, tmp_path):
+    bodies, store = requests(3), tmp_path / "store"
+    served = client("m.ft", store=store, frozen=True)
+    assert [ask(served, bodies[0]).json()["scores"] for _ in range(2)] == [ask(served, bodies[0]).json()["scores"]] * 2
+    assert {entry["updates"] for entry in read_journal(store) if "updates" in entry} == {0}
+
+
+def test_a_store_that_cannot_be_written_answers_nothing(client, tmp_path, monkeypatch):
+    bodies = requests(3)
+    served = client("m.ft", store=tmp_path / "store")
+    ask(served, bodies[0])
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fairtransport.stream.ContinualAdjuster.checkpoint", fail)
+    for body in (bodies[1], bodies[1], bodies[2]):
+        response = ask(served, body, "key")
+        assert (response.status_code, "store cannot be written" in response.json()["error"]) == (503, True)
+    assert served.get("/readyz").status_code == 503
+    assert served.get("/healthz").json()["status"] == "degraded"
+    monkeypatch.undo()
+    served.__exit__(None, None, None)
+    again = client("m.ft", store=tmp_path / "store")
+    assert ask(again, bodies[2], "key").status_code == 200
+    assert read_journal(tmp_path / "store")[-1]["rows"] == 60  # what was not answered does not count
+
+
+def test_a_store_of_another_model_and_one_that_is_in_use(client, tmp_path):
+    client("m.ft", store=tmp_path / "store")
+    with pytest.raises(StoreError, match="another process"):
+        client("m.ft", store=tmp_path / "store")
+
+
+def test_models_without_groups_cannot_be_adjusted(client, tmp_path):
+    X, y, _ = people(100)
+    with pytest.raises((TypeError, ValueError)):
+        client(ft.save(LogisticRegression().fit(X, y), tmp_path / "m.ft"), store=tmp_path / "store")
+    assert threading.active_count() < 50
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+
+def test_answers_after_the_checkpoint_and_incomplete_lines_are_removed(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    log = AnswerLog(path, most=3, batches=0)
+    answers = [LoggedAnswer(str(n), n, n, "v", [0.1 * n, None], {"1": "no group"}) for n in range(10)]
+    for answer in answers:
+        log.write([answer])
+        log.confirm([answer])
+    assert len(log) == 3
+    assert len(path.read_bytes().splitlines()) <= 6
+    log.close()
+    path.write_bytes(path.read_bytes() + b"00000000 {incomplete")
+    again = AnswerLog(path, most=3, batches=8)
+    assert again.get("8") == answers[8]
+    assert again.get("9") is None  # it was never sent
+    assert again.get("0") is None  # long ago
+    again.close()
+    assert b"incomplete" not in path.read_bytes()

@@ -1,0 +1,225 @@
+"""Health, figures, description, access and new versions of the model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.serving.conftest import people
+
+import fairtransport as ft
+from fairtransport.metrics import strong_pairwise_disparity
+from fairtransport.persistence import make_keys
+from fairtransport.serving._counters import SCORE_BINS, RequestCounts, ScoreCounts, SharedCounts
+
+
+def ask(client, rows, **headers):
+    return client.post("/score", json=rows, headers=headers)
+
+
+def figures(client):
+    """Return the figures by name and labels."""
+    lines = [line for line in client.get("/metrics").text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+# ----------------------------------------------------------------------------------------------------------- figures
+
+
+def test_figures_of_requests_and_rows(client, rows):
+    served = client()
+    ask(served, rows[1])
+    ask(served, [{**rows[1][0], "age": None}, rows[1][0]])
+    ask(served, [{"age": 1}])
+    found = figures(served)
+    assert found['fairtransport_requests_total{status="200"}'] == 2
+    assert found['fairtransport_requests_total{status="422"}'] == 1
+    assert found["fairtransport_rows_total"] == 42
+    assert found['fairtransport_rejected_rows_total{reason="missing value"}'] == 1
+    assert found['fairtransport_request_seconds_bucket{le="+Inf"}'] == found["fairtransport_request_seconds_count"] == 3
+
+
+def test_scores_of_groups_and_their_disparity(client, files):
+    X, _, sex = people(600, seed=2)
+    served = client("n.ft")
+    ask(served, X.assign(sex=sex).to_dict("records"))
+    found = figures(served)
+    scores = ft.load(files / "n.ft").predict_proba(X)[:, 1]
+    for group in ("F", "M"):
+        own = scores[sex == group]
+        assert found[f'fairtransport_scores_bucket{{group="{group}",le="0.3"}}'] == np.count_nonzero(own < 0.3)
+        assert found[f'fairtransport_scores_sum{{group="{group}"}}'] == pytest.approx(own.sum())
+    expected = strong_pairwise_disparity(scores, sensitive_features=sex)
+    assert found["fairtransport_disparity"] == pytest.approx(expected, abs=1 / SCORE_BINS)
+
+
+@pytest.mark.parametrize("name", ["m.ft", "table.ft"])
+def test_small_groups_are_not_shown(client, rows, name):
+    served = client(name, min_group_rows=10)
+    ask(served, [{**row, "job": "cook", "sex": "F"} for row in rows[1]])
+    ask(served, [{**row, "job": "cook", "sex": "M"} for row in rows[1][:9]])
+    ask(served, [{**row, "job": "cook", "sex": "unheard"} for row in rows[1]])
+    text = served.get("/metrics").text
+    assert 'group="F"' in text
+    assert 'group="M"' not in text
+    assert "unheard" not in text
+    assert "fairtransport_disparity " not in text
+    ask(served, [{**rows[1][0], "job": "cook", "sex": "M"}])
+    assert 'group="M"' in served.get("/metrics").text
+
+
+def test_processes_share_their_counts_and_go_on_after_a_kill(tmp_path):
+    first, second = (RequestCounts(SharedCounts(tmp_path, 2, index)) for index in range(2))
+    first.add(200, 0.01)
+    second.add(200, 0.02)
+    second.add_rows(7, ["no group in 'sex'"])
+    again = RequestCounts(SharedCounts(tmp_path, 2, 1))  # in place of the second
+    again.add(599, 100.0)
+    total = first.total()
+    assert total["statuses"].sum() == total["latencies"].sum() == 3
+    assert total["statuses"][-1] == 1
+    assert total["sums"].tolist() == pytest.approx([100.03, 7])
+    counts = [ScoreCounts(2, SharedCounts(tmp_path, 2, index), "v") for index in range(2)]
+    for one in counts:
+        one.add(np.array([0.0, 1.0, 0.5]), np.array([[0], [1], [2]]))  # the last belongs to no group
+    histograms, sums = counts[0].total()
+    assert histograms.sum(axis=1).tolist() == [2, 2]
+    assert sums.tolist() == [0, 2]
+
+
+# ------------------------------------------------------------------------------------------------------- description
+
+
+@pytest.mark.parametrize("name", ["m.ft", "table.ft", "aware.ft"])
+def test_the_example_of_the_description_is_scored(client, name):
+    served = client(name)
+    document = served.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    body = document["paths"]["/score"]["post"]["requestBody"]["content"]["application/json"]
+    assert None not in ask(served, body["example"]).json()["scores"]
+    row = document["components"]["schemas"]["Row"]
+    assert set(row["required"]) <= set(row["properties"])
+    needed = {"m.ft": 3, "table.ft": 4, "aware.ft": 4}[name]
+    assert len(row["required"]) == needed
+
+
+def test_the_page_is_self_contained_and_names_are_text(client, tmp_path):
+    X, y, sex = people(300)
+    odd = X.rename(columns={"age": "<script>alert(1)</script>"})
+    model = ft.ContinuousTransportClassifier(parity_weight=0.1).fit(odd, y, sensitive_features={"<b>": sex})
+    served = client(ft.save(model, tmp_path / "odd.ft"))
+    page = served.get("/")
+    assert page.status_code == 200
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "<script" not in page.text
+    assert "&lt;script&gt;" in page.text
+    assert not re.search(r'(src|href)="(https?:)?//', page.text)
+    assert served.get("/docs/page.css").headers["Content-Type"].startswith("text/css")
+
+
+# ------------------------------------------------------------------------------------------------------------ access
+
+
+def test_a_token_is_needed_but_for_health(client, rows):
+    served = client(token="secret")  # noqa: S106
+    for path in ("/metrics", "/openapi.json", "/docs/", "/", "/nowhere"):
+        assert served.get(path).status_code == 401
+    assert served.get("/healthz").status_code == served.get("/readyz").status_code == 200
+    for wrong in ("", "secret", "Bearer", "Bearer wrong", "Basic secret", "Bearer secret2", "Bearer secret, x"):
+        assert ask(served, rows[1], Authorization=wrong).status_code == 401
+    assert ask(served, rows[1]).headers["WWW-Authenticate"] == "Bearer"
+    assert ask(served, rows[1], Authorization="Bearer secret").status_code == 200
+
+
+@pytest.mark.parametrize("token", ["", "\u00e9", "a\nb"])
+def test_tokens_that_cannot_be_sent(client, token):
+    with pytest.raises(ValueError, match="printable ASCII"):
+        client(token=token)
+
+
+def test_other_hosts_are_refused(client, rows):
+    served = client(hosts=("127.0.0.1:8000",))
+    assert ask(served, rows[1]).status_code == 200
+    assert ask(served, rows[1], Host="evil.example").status_code == 403
+
+
+# ------------------------------------------------------------------------------------------------------ new versions
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_a_new_version_is_served_and_a_damaged_one_is_not(client, files, rows, tmp_path):
+    path = tmp_path / "model.ft"
+    shutil.copy(files / "m.ft", path)
+    served = client(path, reload_every=0.05)
+    old = ask(served, rows[1]).json()
+    path.write_bytes(b"CANARY" * 1000)
+    wait_for(lambda: served.get("/healthz").json()["status"] == "degraded")
+    assert ask(served, rows[1]).json() == old
+    problems = served.get("/healthz").json()["problems"]
+    assert "the old one is served" in problems[0]
+    assert "CANARY" not in problems[0]
+    assert served.get("/readyz").json() == {"ready": True, "model": old["model"], "problems": problems}
+    assert figures(served)["fairtransport_model_file_loaded"] == 0
+    path.unlink()
+    wait_for(lambda: "No such file" in served.get("/healthz").json()["problems"][0])
+    shutil.copy(files / "n.ft", tmp_path / "next.ft")
+    (tmp_path / "next.ft").replace(path)
+    wait_for(lambda: served.get("/healthz").json()["status"] == "ok")
+    new = ask(served, rows[1]).json()
+    assert new["model"] != old["model"]
+    expected = ft.load(files / "n.ft").predict_proba(rows[0])[:, 1]
+    np.testing.assert_allclose(new["scores"], expected, rtol=1e-12)
+    assert served.get("/openapi.json").json()["info"]["version"] == new["model"]
+
+
+def test_a_model_with_other_columns_takes_over(client, files, rows, tmp_path):
+    path = tmp_path / "model.ft"
+    shutil.copy(files / "m.ft", path)
+    served = client(path, reload_every=0.05)
+    shutil.copy(files / "table.ft", path)
+    wait_for(lambda: "job" in served.get("/openapi.json").text)
+    assert "no column 'job'" in ask(served, rows[1]).json()["error"]
+    assert ask(served, [{**row, "job": "cook"} for row in rows[1]]).status_code == 200
+
+
+def test_an_unsigned_new_version_is_not_served(client, files, rows, tmp_path):
+    path = tmp_path / "model.ft"
+    shutil.copy(files / "m.ft", path)
+    private, public = make_keys(tmp_path / "signing.key")
+    ft.sign(path, private)
+    served = client(path, verify=public, reload_every=0.05)
+    version = ask(served, rows[1]).json()["model"]
+    shutil.copy(files / "n.ft", path)
+    wait_for(lambda: served.get("/healthz").json()["status"] == "degraded")
+    assert ask(served, rows[1]).json()["model"] == version
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"max_rows": 0}, "max_rows"), ({"timeout": 0}, "timeout"), ({"unknown_group": "odd"}, "unknown_group")],
+)
+def test_settings_are_checked(client, options, text):
+    with pytest.raises(ValueError, match=text):
+        client(**options)
+
+
+def test_a_pipeline_is_served(client, tmp_path):
+    X, y, _ = people(200)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    served = client(ft.save(model, tmp_path / "pipeline.ft"))
+    scores = ask(served, json.loads(pd.DataFrame(X[:5]).to_json(orient="records"))).json()["scores"]
+    np.testing.assert_allclose(scores, model.predict_proba(X[:5])[:, 1], rtol=1e-9)

@@ -1,0 +1,227 @@
+"""Scores over HTTP are those of the model, in every format; what cannot be scored says why, and no value of a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import fairtransport as ft
+from fairtransport.serving.bodies import FORMATS
+
+ARROW = "application/vnd.apache.arrow.stream"
+KINDS = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv", "arrow": ARROW}
+
+
+def arrow_body(frame, **options):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def body_of(rows, kind):
+    if kind == "json":
+        return json.dumps(rows).encode()
+    if kind == "jsonl":
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    frame = pd.DataFrame(rows)
+    return frame.to_csv(index=False).encode() if kind == "csv" else arrow_body(frame)
+
+
+def scores_in(response):
+    kind = response.headers["content-type"].partition(";")[0]
+    if kind == "application/json":
+        return response.json()["scores"]
+    if kind == "application/x-ndjson":
+        return [json.loads(line).get("score") for line in response.text.splitlines()]
+    if kind == "text/csv":
+        return [float(row["score"]) if row["score"] else None for row in csv.DictReader(io.StringIO(response.text))]
+    return pa.ipc.open_stream(response.content).read_all()["score"].to_pylist()
+
+
+def ask(client, body, kind="application/json", **headers):
+    return client.post("/score", content=body, headers={"Content-Type": kind, **headers})
+
+
+# ------------------------------------------------------------------------------------------------------------ scores
+
+
+@pytest.mark.parametrize("sent", KINDS)
+@pytest.mark.parametrize("asked", KINDS)
+def test_scores_are_the_models_in_every_format(client, files, rows, sent, asked):
+    X, people = rows
+    response = ask(client(), body_of(people, sent), KINDS[sent], Accept=KINDS[asked])
+    assert response.status_code == 200, response.text
+    expected = ft.load(files / "m.ft").predict_proba(X)[:, 1]
+    np.testing.assert_allclose(scores_in(response), expected, rtol=1e-12)
+    assert len(response.headers["X-Model-Version"]) == 12
+
+
+@pytest.mark.parametrize("sent", KINDS)
+@pytest.mark.parametrize("name", ["table.ft", "aware.ft"])
+def test_raw_columns_and_groups(client, files, rows, sent, name):
+    people = [{**row, "job": "cook"} for row in rows[1]]
+    response = ask(client(name), body_of(people, sent), KINDS[sent])
+    expected = ft.load(files / name).score_rows(pd.DataFrame(people)).scores
+    np.testing.assert_allclose(scores_in(response), expected, rtol=1e-12)
+
+
+def test_a_row_that_cannot_be_scored_has_a_reason_and_the_others_a_score(client, rows):
+    good = rows[1][0]
+    odd = [
+        good,
+        {name: value for name, value in good.items() if name != "age"},
+        {**good, "age": None},
+        {**good, "age": "CANARY"},
+        {**good, "age": [1]},
+        "CANARY",
+        {**good, "age": 10**400},
+        {**good, "more": {"deep": [[[1]]]}},
+    ]
+    content = ask(client(), json.dumps(odd).encode()).json()
+    assert [score is None for score in content["scores"]] == [False, True, True, True, True, True, True, False]
+    assert content["scores"][0] == content["scores"][-1]
+    assert [one["row"] for one in content["rejected"]] == [1, 2, 3, 4, 5, 6]
+    reasons = {one["row"]: one["reason"] for one in content["rejected"]}
+    assert reasons[1] == "no column 'age'"
+    assert reasons[2] == "column 'age' has no value"
+    assert reasons[3] == "column 'age' is not a number"
+    assert reasons[4] == "column 'age' is not a single value"
+    assert "CANARY" not in str(reasons)
+
+
+@pytest.mark.parametrize("sent", ["jsonl", "csv", "arrow"])
+def test_reasons_in_other_formats(client, rows, sent):
+    people = [dict(row) for row in rows[1][:3]]
+    people[1]["age"] = None
+    body = body_of(people, sent)
+    n_rows = 3
+    if sent == "jsonl":
+        body, n_rows = body + b"{nonsense\n", 4
+    if sent == "csv":
+        body, n_rows = body + b"1,2\n", 4
+    response = ask(client(), body, KINDS[sent], Accept="text/csv")
+    answers = [*csv.DictReader(io.StringIO(response.text))]
+    assert len(answers) == n_rows
+    assert [bool(one["reason"]) for one in answers] == [False, True, False, True][:n_rows]
+    assert [bool(one["score"]) for one in answers] == [True, False, True, False][:n_rows]
+
+
+def test_unknown_groups_are_set_aside_or_pooled(client, rows):
+    people = [{**rows[1][0], "sex": "D"}, rows[1][0]]
+    content = ask(client("aware.ft"), json.dumps(people).encode()).json()
+    assert content["rejected"] == [{"row": 0, "reason": "unknown group in 'sex'"}]
+    assert None not in ask(client("aware.ft", unknown_group="pooled"), json.dumps(people).encode()).json()["scores"]
+
+
+def test_no_rows_and_all_rows_rejected(client):
+    served = client()
+    assert ask(served, b"[]").json()["scores"] == []
+    assert ask(served, b"[1, 2]").json()["scores"] == [None, None]
+
+
+def test_large_bodies_are_scored_in_a_thread(client, files, rows):
+    people = rows[1] * 100
+    assert len(json.dumps(people)) > 2**16
+    assert len(set(ask(client(), json.dumps(people).encode()).json()["scores"])) == len(rows[1])
+
+
+# --------------------------------------------------------------------------------------------------------- bad input
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+BAD = {
+    "empty": (b"", "application/json", 400, "no body"),
+    "not JSON": (b"[{", "application/json", 400, "not JSON"),
+    "NaN": (b'[{"hours": NaN}]', "application/json", 400, "NaN"),
+    "deep": (DEEP, "application/json", 400, "nested too deeply"),
+    "not UTF-8": (b'["\xff"]', "application/json", 400, "not JSON"),
+    "no list": (b'{"hours": 1}', "application/json", 422, "list of rows"),
+    "missing columns": (b'[{"age": 1}]', "application/json", 422, "no columns 'hours', 'grade'"),
+    "CSV without a column": (b"hours,age\n1,2\n", "text/csv", 422, "no column 'grade'"),
+    "CSV with an open quote": (b'hours,age,grade\n"1,2,3\n', "text/csv", 400, "not CSV"),
+    "CSV with a column twice": (b"hours,age,grade,age\n1,2,3,4\n", "text/csv", 400, "'age'"),
+    "CSV in another encoding": ("hours,age,grade\né,1,2".encode("latin-1"), "text/csv", 400, "UTF-8"),
+    "no Arrow": (b"nonsense", ARROW, 400, "not an Arrow"),
+    "wrong type": (b"[]", "text/plain", 415, "application/json"),
+    "no type": (b"[]", "", 415, "application/json"),
+    "many rows": (b"[" + b",".join([b"1"] * 200) + b"]", "application/json", 413, "100 rows"),
+    "many lines": (b"1\n" * 200, "application/x-ndjson", 413, "100 rows"),
+    "large": (b"[" + b" " * 300_000 + b"]", "application/json", 413, "262,144 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_requests_are_refused_with_what_to_do(client, name):
+    body, kind, status, text = BAD[name]
+    response = ask(client(max_bytes=2**18, max_rows=100), body, kind)
+    assert (response.status_code, text in response.json()["error"]) == (status, True), response.text
+
+
+def test_other_refusals(client, rows):
+    served = client(max_bytes=2**18, max_rows=100)
+    body = json.dumps(rows[1]).encode()
+    assert served.get("/score").status_code == 405
+    assert served.get("/score").headers["Allow"] == "POST"
+    assert ask(served, body, Accept="image/png").status_code == 406
+    assert ask(served, body, **{"Content-Encoding": "gzip"}).status_code == 415
+    assert ask(served, body, **{"Idempotency-Key": "x" * 201}).status_code == 400
+    parts = iter([b"["] + [b" " * 100_000] * 5)  # without a length, in parts
+    assert ask(served, parts).status_code == 413
+
+
+def test_compressed_and_huge_arrow_streams_are_refused(client, rows):
+    served, frame = client(max_rows=1000), pd.DataFrame(rows[1])
+    for compression in ("zstd", "lz4"):
+        response = ask(served, arrow_body(frame, compression=compression), ARROW)
+        assert (response.status_code, "compression" in response.text) == (415, True)
+    endless = pa.RecordBatch.from_arrays([pa.nulls(10**9)] * 3, names=["hours", "age", "grade"])  # takes no memory
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, endless.schema) as writer:
+        writer.write_batch(endless)
+    assert ask(served, sink.getvalue().to_pybytes(), ARROW).status_code == 413
+    body = arrow_body(frame)
+    for cut in range(0, len(body), 97):
+        assert ask(served, body[:cut], ARROW).status_code in (200, 400)
+
+
+def test_no_value_is_logged_or_told(client, rows, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    served = client("table.ft")
+    secret = [{**row, "age": "CANARY", "job": "CANARY", "sex": "CANARY"} for row in rows[1]]
+    texts = [ask(served, body_of(secret, kind), KINDS[kind]).text for kind in KINDS]
+    texts += [ask(served, b'[{"CANARY": 1}, "CANARY"', "application/json").text, served.get("/metrics").text]
+    captured = capfd.readouterr()
+    assert "CANARY" not in "".join([*texts, caplog.text, captured.out, captured.err])
+
+
+def test_an_error_of_the_model_is_not_told(client, rows, caplog, monkeypatch):
+    served = client()
+
+    def fail(*_):
+        raise RuntimeError("CANARY")
+
+    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_rows", fail)
+    response = ask(served, json.dumps(rows[1]).encode())
+    assert response.status_code == 500
+    assert "CANARY" not in response.text + caplog.text
+    assert "RuntimeError" in caplog.text
+
+
+def test_scoring_that_takes_too_long(client, rows, monkeypatch):
+    served = client(timeout=0.2)
+    monkeypatch.setattr("fairtransport.tabular.RowScorer.score_rows", lambda *_: time.sleep(1.0))
+    response = ask(served, json.dumps(rows[1] * 100).encode())
+    assert (response.status_code, "0.2 seconds" in response.text) == (504, True)
+
+
+def test_media_types_are_stated_once():
+    assert {*KINDS.values()} <= {*FORMATS}
