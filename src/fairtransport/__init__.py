@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         QuantileRepairRegressor,
         TableRepair,
     )
-    from fairtransport.selection import Frontier, fit_many, frontier
+    from fairtransport.selection import Frontier, fit_many, frontier, suggest
     from fairtransport.transport import solve_dual
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "save",
     "sign",
     "solve_dual",
+    "suggest",
     "to_onnx",
 ]
 
@@ -101,6 +102,7 @@ _HOMES = {
     "save": "persistence",
     "sign": "persistence",
     "solve_dual": "transport",
+    "suggest": "selection",
     "to_onnx": "persistence.onnx",
 }
 _PACKAGES = frozenset(
