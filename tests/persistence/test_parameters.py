@@ -90,7 +90,7 @@ def test_parameters_of_the_machine_are_not_stored(tmp_path):
     steps = [("table", preprocessing().set_params(n_jobs=1)), ("model", LogisticRegression())]
     pipe = Pipeline(steps, memory=str(tmp_path / "cache")).fit(frame, y)
     assert (tmp_path / "cache").exists()  # where rows of training went
-    again = ft.load(ft.save(pipe, tmp_path / "model.ft"))
+    again = ft.load(ft.save(pipe, tmp_path / "model.ft")).estimator_
     assert again.memory is None
     assert again.get_params()["table__n_jobs"] is None
     np.testing.assert_array_equal(again.predict_proba(frame), pipe.predict_proba(frame))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
+from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,7 @@ from fairtransport.storage import (
     unpack_container,
     write_atomically,
 )
+from fairtransport.tabular import RowScorer
 
 if TYPE_CHECKING:
     import os
@@ -38,10 +40,11 @@ _MAX_CHANGE = 0.01  # of the range: mean change of the repaired scores of a grou
 
 _REVEALS = (
     "Weights of the model, which were learned from people's data. Names of columns; labels of the groups, and how many "
-    "training rows each had; the categories that occurred, and means, deviations and imputed values of columns. Points "
-    "of the distributions of scores, each the mean of at least {people} training rows' scores or a score that as many "
-    "share. No row, and no single person's score. It is no guarantee: a category or a group that only one person has "
-    "is in the file, and weights can tell about people with rare features. Keep it as you keep aggregate statistics."
+    "training rows each had; the categories that occurred, and means, deviations, extremes, quantiles and imputed "
+    "values of columns. Points of the distributions of scores, each the mean of at least {people} training rows' "
+    "scores or a score that as many share. No row, and no single person's score. It is no guarantee: a category or a "
+    "group that only one person has is in the file, and weights can tell about people with rare features. Keep it as "
+    "you keep aggregate statistics."
 )
 _REVEALS_TREES = (
     " Of boosted trees: the values of columns at which they split, and how many training rows, or what weight, came to "
@@ -138,6 +141,8 @@ def _score_width(model: Any) -> float:
 def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[bytes, dict[str, Change]]:
     """Return the content that `save` writes, and the change that each summary makes."""
     people = check_count(people_per_point, name="people_per_point")
+    if isinstance(model, RowScorer):
+        model = model.estimator_
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -146,7 +151,7 @@ def pack_model(model: Any, people_per_point: int = PEOPLE_PER_POINT) -> tuple[by
         pass
     writer = ObjectWriter(people)
     content = writer.write(model)
-    if not isinstance(content, dict) or content.get("$") != "object":
+    if not hasattr(model, "get_params") or isinstance(model, type):
         raise TypeError(f"save needs a fitted model; got a {type(model).__name__}.")
     changes = {name: writer.changes[name] for name in sorted(writer.changes)}
     schema = {
@@ -228,7 +233,10 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, verify: An
     Returns
     -------
     estimator
-        The fitted model, with its parameters.
+        The fitted model, with its parameters: one of this package as it was saved, a classifier of two classes or a
+        regressor of another library, or a pipeline, within a `fairtransport.tabular.RowScorer`, as whose ``estimator_``
+        it is as it was saved. So everything that predicts has ``predict``, ``predict_proba`` (classifiers),
+        ``feature_names_in_``, ``needs_groups_`` and ``score_rows``. Transformers are returned as they were saved.
 
     Raises
     ------
@@ -244,7 +252,15 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, verify: An
     ModelFileWarning
         If the file contains estimators of another minor version of scikit-learn than the installed one.
     """
-    return _model_of(read_container(path, kind=_KIND, max_bytes=max_bytes, verify=verify))
+    model = _model_of(read_container(path, kind=_KIND, max_bytes=max_bytes, verify=verify))
+    return RowScorer(model) if _is_foreign_model(model) else model
+
+
+def _is_foreign_model(model: Any) -> bool:
+    """Return whether a model has scores, and no `score_rows` of its own."""
+    if hasattr(model, "score_rows"):
+        return False
+    return is_regressor(model) or (hasattr(model, "predict_proba") and np.size(getattr(model, "classes_", ())) == 2)
 
 
 def describe(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class ObjectWriter:
         self.changes: dict[str, Change] = {}
         self.uses_sklearn = False
         self._writer = Writer(self._write)
+        self._root: Any = None
         self._seen: dict[int, tuple[str, Any]] = {}  # objects that the same object contains
 
     @property
@@ -57,12 +58,14 @@ class ObjectWriter:
 
     def write(self, value: Any, path: str = "model") -> Any:
         """Return the JSON of an object."""
+        if path == "model":
+            self._root = value
         return self._writer.write(value, path)
 
     def _write(self, value: Any, path: str) -> dict[str, Any]:
         recipe = recipe_for(value)
         if recipe is None:
-            raise TypeError(_refusal(value, path))
+            raise TypeError(_refusal(value, _name_steps(self._root, path)))
         if id(value) in self._seen:
             return {"$": "same", "as": self._seen[id(value)][0]}
         siblings, self._seen = self._seen, {}
@@ -78,13 +81,15 @@ class ObjectWriter:
         kept = attributes.pop(_SUMMARIES, None) or {"values": {}, "people": 1, "changes": {}}
         requests, output = attributes.pop(_REQUESTS, None), attributes.pop(_OUTPUT, None)
         defaults = _defaults(type(value))
+        if recipe.stored is not None:
+            attributes |= recipe.stored(value)
         params = {name: attributes.pop(name) for name in defaults if name in attributes}
         unknown = sorted(set(attributes) - set(recipe.attributes))
         if unknown:
             raise TypeError(
-                f"{path} ({type(value).__name__}) has attributes that a model file cannot store: "
-                f"{', '.join(unknown)}. Delete them if you have set them; if they come from a newer library, upgrade "
-                "fairtransport."
+                f"{_name_steps(self._root, path)} ({type(value).__name__}) has attributes that a model file cannot "
+                f"store: {', '.join(unknown)}. Delete them if you have set them; if they come from a newer library, "
+                "upgrade fairtransport."
             )
         both = {**params, **attributes}
         self._summarize(value, recipe, both, kept, path)
@@ -108,8 +113,9 @@ class ObjectWriter:
         written = self.write(value, f"{path}.{name}")  # raises for types that no file contains
         if name not in recipe.params or not recipe.params[name](value):
             raise TypeError(
-                f"{path}.{name} has a value that a model file cannot store: it is of another type or outside the "
-                f"allowed range, or {recipe.short_name}({name}=...) cannot be stored at all. Set another value first."
+                f"{_name_steps(self._root, path)}.{name} has a value that a model file cannot store: it is of another "
+                f"type or outside the allowed range, or {recipe.short_name}({name}=...) cannot be stored at all. Set "
+                "another value first."
             )
         return written
 
@@ -254,6 +260,25 @@ def _read_requests(made: Any, stored: Any) -> Any:
     return requests
 
 
+def _name_steps(root: Any, path: str) -> str:
+    """Return a path with the names of steps instead of their positions: ``step 'scaler' of model``."""
+    steps: list[str] = []
+    value, rest = root, path.split(".")[1:]
+    for number, part in enumerate(rest):
+        if isinstance(value, dict):
+            value = list(value.values())
+        try:
+            value = value[int(part)] if part.isdigit() else vars(value)[part]
+        except (IndexError, KeyError, TypeError, ValueError):
+            return path
+        if isinstance(value, tuple) and value and isinstance(value[0], str):
+            steps, after = [*steps, f"step {value[0]!r}"], rest[number + 2 :]
+    if not steps:
+        return path
+    attributes = ".".join(part for part in after if not part.isdigit())
+    return " of ".join([*filter(None, [attributes]), *steps[::-1], "the model"])
+
+
 def _refusal(value: Any, path: str) -> str:
     if callable(value) and not hasattr(value, "get_params"):
         return (
@@ -264,6 +289,7 @@ def _refusal(value: Any, path: str) -> str:
         return f"{path} is a random number generator, which a model file cannot store; set a number or None first."
     return (
         f"{path} is a {type(value).__module__}.{type(value).__name__}, which a model file cannot store. It can store "
-        f"{', '.join(known_classes())}. Save other models in the format of their library, and a QuantileRepair of "
-        "their scores in a model file."
+        f"{', '.join(known_classes())}, and boosted trees of scikit-learn, LightGBM and XGBoost. Replace a transformer "
+        "by one of these or apply it before; save another model in the format of its library, and a QuantileRepair of "
+        "its scores in a model file."
     )

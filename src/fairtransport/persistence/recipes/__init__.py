@@ -4,9 +4,11 @@ from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import (
     _blind_repairs,
     _boosted_trees,
+    _counterfactuals,
     _histogram_trees,
     _repairs,
     _sklearn_models,
+    _sklearn_transformers,
     _table_models,
     _transport_models,
 )
@@ -19,10 +21,12 @@ for _family in (
     _transport_models,
     _repairs,
     _blind_repairs,
+    _counterfactuals,
     _histogram_trees,
     _boosted_trees,
     _table_models,
     _sklearn_models,
+    _sklearn_transformers,
 ):
     for _value_type in _family.VALUE_TYPES:
         add_value_type(*_value_type)

@@ -39,6 +39,9 @@ class Recipe:
     not_stored : tuple of str
         Parameters of the machine rather than of the model, such as ``n_jobs``: they are left out when an object is
         written, so that a loaded one has the defaults.
+    stored : callable, optional
+        Takes the object and returns values to store instead of those that it has: columns, for instance, instead of the
+        function that selected them.
     is_consistent : callable, optional
         Returns whether the attributes of an object that was read agree with each other.
     summarize : callable, optional
@@ -51,6 +54,7 @@ class Recipe:
     required: tuple[str, ...] = ()
     params: Mapping[str, Check] = field(default_factory=dict)
     not_stored: tuple[str, ...] = ()
+    stored: Callable[[Any], dict[str, Any]] | None = None
     is_consistent: Check | None = None
     summarize: Callable[[Any, int], dict[str, tuple[Any, Change]]] | None = None
 

@@ -28,6 +28,7 @@ from fairtransport.persistence.recipes._checks import (
 
 __all__ = [
     "ENCODER_PARAMS",
+    "columns_of_selectors",
     "is_class_weight",
     "is_consistent_column_transformer",
     "is_consistent_imputer",
@@ -130,6 +131,15 @@ def is_fitted_transformer(value: Any) -> bool:
 def is_named_transformers(value: Any) -> bool:
     """Return whether these are tuples of name, transformer and columns."""
     return list_of(is_fitted_transformer)(value)
+
+
+def columns_of_selectors(made: Any) -> dict[str, Any]:
+    """Return the transformers of a fitted `ColumnTransformer`, with the columns that its functions have selected."""
+    resolved = getattr(made, "_columns", None)
+    if resolved is None:
+        return {}
+    pairs = zip(made.transformers, resolved, strict=True)
+    return {"transformers": [(name, step, known if callable(given) else given) for (name, step, given), known in pairs]}
 
 
 # -------------------------------------------------------------------------------------------------------- attributes

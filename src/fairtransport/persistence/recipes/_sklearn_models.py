@@ -35,6 +35,7 @@ from fairtransport.persistence.recipes._checks import (
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._sklearn_checks import (
     ENCODER_PARAMS,
+    columns_of_selectors,
     is_class_weight,
     is_consistent_column_transformer,
     is_consistent_imputer,
@@ -253,6 +254,7 @@ RECIPES = (
             "verbose_feature_names_out": is_bool,
         },
         not_stored=("n_jobs", "verbose"),
+        stored=columns_of_selectors,
         is_consistent=is_consistent_column_transformer,
     ),
     Recipe(
