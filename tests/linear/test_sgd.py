@@ -279,6 +279,7 @@ def test_csr_equals_dense(cls):
     np.testing.assert_allclose(csr.predict_proba(sparse.csr_matrix(thin)), dense.predict_proba(thin), atol=1e-5)
 
 
+@pytest.mark.trust  # compiles the loop a second time
 def test_float32_input():
     single = ContinuousTransportClassifier(solver=SHORT).fit(X.astype(np.float32), Y, sensitive_features=G)
     double = ContinuousTransportClassifier(solver=SHORT).fit(X, Y, sensitive_features=G)
