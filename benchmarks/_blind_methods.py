@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 from lightgbm import LGBMClassifier
@@ -21,9 +22,10 @@ from benchmarks._odds_ours import ProbabilityReader
 from benchmarks._odds_peers import PERTURBATION, ScoreReader
 from benchmarks._odds_tasks import compas_tasks
 from benchmarks.frontier import tasks as frontier_tasks
-from fairtransport import BlindRepairClassifier
+from fairtransport import BlindRepairClassifier, ContinuousTransportClassifier
 from fairtransport.boosting import TransportBoostingClassifier
 
+KEPT = Path("out/blind_repair")  # predictions and measurements, so that a run can be continued
 AMOUNTS = (0.0, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 SIZES = {"Adult": {"n_estimators": 200}, "COMPAS": {"n_estimators": 50, "num_leaves": 8}}  # by the number of rows
 
@@ -55,20 +57,28 @@ class BlindTask:
         cells = 2 * self.groups_train + self.y_train
         return list(StratifiedKFold(5, shuffle=True, random_state=self.seed).split(self.X_train, cells))
 
-    def _predictions(self, model, target):
-        out_of_fold = cross_val_predict(model, self.X_train, target, cv=self._folds, method="predict_proba")
-        return out_of_fold, model.fit(self.X_train, target).predict_proba(self.X_test)
+    def _predictions(self, model, target, name):
+        """Probabilities of training rows out of fold, and of test rows; kept for a run that is continued."""
+        kept = KEPT / f"{self.data}, {self.seed}, {self.y_train.size} rows, {name}.npy"
+        if kept.exists():
+            both = np.load(kept)
+        else:
+            train = cross_val_predict(model, self.X_train, target, cv=self._folds, method="predict_proba")
+            both = np.vstack((train, model.fit(self.X_train, target).predict_proba(self.X_test)))
+            KEPT.mkdir(parents=True, exist_ok=True)
+            np.save(kept, both)
+        return both[: self.y_train.size], both[self.y_train.size :]
 
     @cached_property
     def scores(self):
         """Of training rows out of fold, and of test rows."""
-        train, test = self._predictions(self.model(), self.y_train)
+        train, test = self._predictions(self.model(), self.y_train, "scores")
         return train[:, 1], test[:, 1]
 
     @cached_property
     def probabilities(self):
         """P(group | features): of training rows out of fold, and of test rows."""
-        return self._predictions(self.group_model(), self.groups_train)
+        return self._predictions(self.group_model(), self.groups_train, "groups")
 
 
 def adult_tasks(n_tasks, *, quick):
@@ -116,6 +126,14 @@ def blind_repair_amount(task, grid):
     model.fit(train, task.y_train, sensitive_features=task.groups_train)
     for amount in grid:
         yield amount, *_decided(model.set_params(amount=amount).predict_proba(test)[:, 1])
+
+
+def linear(task, grid):
+    """Continuous optimal transport of a linear model, along the path of weights."""
+    model = ContinuousTransportClassifier()
+    fitted = model.fit_path(task.X_train, task.y_train, grid, sensitive_features=task.groups_train)
+    for weight, own in zip(grid, fitted, strict=True):
+        yield weight, *_decided(own.predict_proba(task.X_test)[:, 1])
 
 
 def boosting(task, grid):
@@ -256,6 +274,7 @@ METHODS = (
     Method("LinearPost", linear_post, _both(*BOUNDS)),
     Method("OxonFair, predicted groups", oxonfair, _both(*BOUNDS)),
     Method("FairGBM", fairgbm, _both(0.01, 0.03, 0.1, 0.3, 1.0)),
+    Method("COT", linear, _both(0.1, 0.2, 0.3, 0.5, 1.0, 2.0), ours=True),
     Method("boosting", boosting, _both(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), ours=True),
     Method(
         "fairlearn ExponentiatedGradient", partial(exponentiated_gradient, max_iter=15),  # minutes for each on Adult

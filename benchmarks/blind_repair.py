@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _timing
-from benchmarks._blind_methods import METHODS, adult_tasks, compas_race_tasks
+from benchmarks._blind_methods import KEPT, METHODS, adult_tasks, compas_race_tasks
 from benchmarks.criteria import Points, gaps, summary
 from benchmarks.frontier import Curve, least
 from fairtransport import BlindRepairRegressor
@@ -43,7 +43,6 @@ DATA = {"Adult": (adult_tasks, 3), "COMPAS": (compas_race_tasks, 10)}
 N_BOOTSTRAP = 50
 SLACKS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2)
 N_SPLITS = 20
-KEPT = Path("out/blind_repair")  # measurements of each method and task, so that a run can be continued
 OURS = [method.name for method in METHODS if method.ours]
 REPAIRS = [name for name in OURS if name.startswith("blind repair")]
 
