@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
 from fairtransport.cli._errors import misuse, print_stderr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["run_serve"]
 
@@ -125,18 +129,30 @@ def run_serve(
         frozen=freeze,
     )
     log_to_standard_error()
-    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the server runs, which looks for a new version then
     if token is None and host not in {"127.0.0.1", "localhost", "::1"}:
         print_stderr("warning: other machines can ask for scores without a token; see --token-env")
-    ended_by = serve(
-        settings,
-        host=host,
-        port=port,
-        workers=workers,
-        grace=grace,
-        on_start=lambda url: print_stderr(f"serving {model.name} at {url}"),
-    )
+    with _hangup_ignored():
+        ended_by = serve(
+            settings,
+            host=host,
+            port=port,
+            workers=workers,
+            grace=grace,
+            on_start=lambda url: print_stderr(f"serving {model.name} at {url}"),
+        )
     print_stderr("stopped")
     if ended_by == signal.SIGINT:
         raise typer.Exit(130)
+
+
+@contextlib.contextmanager
+def _hangup_ignored() -> Iterator[None]:
+    """Ignore SIGHUP until the server runs, which looks for a new version of the model then."""
+    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -165,7 +165,7 @@ class _Supervisor:
     ) -> None:
         self._settings, self._listener, self._grace = settings, listener, grace
         self._shares = [SharedCounts(folder, n_workers, index) for index in range(n_workers)]
-        self._context = multiprocessing.get_context("spawn")
+        self._context = _process_context()
         self._processes: list[Any] = []
         self._births = [0.0] * n_workers
         self._stopping = threading.Event()
@@ -234,6 +234,7 @@ class _Supervisor:
                 os.kill(process.pid, number)
 
     def _stop(self) -> None:
+        self._listener.close()  # otherwise connections would wait in its queue for nobody
         for process in self._processes:
             process.terminate()
         deadline = time.monotonic() + self._grace + 5.0
@@ -242,6 +243,15 @@ class _Supervisor:
             if process.is_alive():
                 process.kill()
                 process.join()
+
+
+def _process_context() -> Any:
+    """Return how processes are started: as forks of one that has only loaded the libraries, where that is possible."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([create_app.__module__])
+    return context
 
 
 def _run_worker(

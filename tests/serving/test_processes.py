@@ -1,0 +1,186 @@
+"""Real processes: signals, kills, new versions under load."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.trust
+
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+
+
+@contextlib.contextmanager
+def running(*arguments, **environment):
+    command = [sys.executable, "-m", "fairtransport.cli", "serve", *map(str, arguments)]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **THREADS, **environment}
+    ) as process:
+        try:
+            process.told = []
+            for line in process.stderr:
+                process.told.append(line)
+                found = re.search(r"serving .* at http://127.0.0.1:(\d+)", line)
+                if found:
+                    process.port = int(found[1])
+                    break
+            else:
+                raise AssertionError("".join(process.told))
+            yield process
+        finally:
+            process.kill()
+
+
+def post(port, rows, connection=None, **headers):
+    link = connection or http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        link.request("POST", "/score", json.dumps(rows), {"Content-Type": "application/json", **headers})
+        response = link.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        if connection is None:
+            link.close()
+
+
+def get(port, path):
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    link.request("GET", path)
+    content = link.getresponse().read().decode()
+    link.close()
+    return content
+
+
+def until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert condition()
+
+
+def workers_of(pid):
+    """Return the worker processes, which are forks of one child of the server."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            commands[int(folder.name)] = (folder / "cmdline").read_bytes()
+    between = {one for one, parent in parents.items() if parent == pid and b"forkserver" in commands.get(one, b"")}
+    return sorted(one for one, parent in parents.items() if parent in between)
+
+
+def test_a_request_is_finished_after_sigterm(files, rows):
+    token = {"TOKEN": "secret"}
+    with running(files / "m.ft", "--port", 0, "--workers", 2, "--token-env", "TOKEN", **token) as server:
+        assert post(server.port, rows[1])[0] == 401
+        assert post(server.port, rows[1], Authorization="Bearer secret")[0] == 200
+        body = json.dumps(rows[1]).encode()
+        head = f"POST /score HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+        head += f"Authorization: Bearer secret\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
+            link.sendall(head.encode() + body[:100])
+            time.sleep(0.3)
+            server.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            with pytest.raises(OSError):  # noqa: PT011 - refused or reset
+                post(server.port, rows[1])
+            link.sendall(body[100:])
+            answer = link.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert server.wait(20) == 0
+        assert "Traceback" not in server.stderr.read()
+
+
+class Load:
+    """Clients that ask all the time; what goes wrong is kept."""
+
+    def __init__(self, port, rows, n_clients=4):
+        self.port, self.rows, self.stop = port, rows, threading.Event()
+        self.answers, self.wrong, self.broken = [], [], []
+        self.threads = [threading.Thread(target=self.ask) for _ in range(n_clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def ask(self):
+        link = None
+        while not self.stop.is_set():
+            link = link or http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            try:
+                status, content = post(self.port, self.rows, link)
+            except (OSError, http.client.HTTPException) as error:
+                self.broken.append(type(error).__name__)
+                link.close()
+                link = None
+                continue
+            (self.answers if status == 200 else self.wrong).append(content)
+        if link is not None:
+            link.close()
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def test_versions_change_and_workers_and_the_server_are_killed_under_load(files, rows, tmp_path):
+    path = tmp_path / "model.ft"
+    shutil.copy(files / "m.ft", path)
+    with running(path, "--port", 0, "--workers", 2, "--reload-every", 60) as server:
+        workers = workers_of(server.pid)
+        assert len(workers) == 2
+        load = Load(server.port, rows[1])
+        until(lambda: len(load.answers) > 20)
+        for name in ("n.ft", "m.ft", "n.ft"):  # new versions, without a failed request
+            shutil.copy(files / name, tmp_path / "next.ft")
+            (tmp_path / "next.ft").replace(path)
+            server.send_signal(signal.SIGHUP)
+            seen = len(load.answers)
+            until(lambda seen=seen: len(load.answers) > seen + 20)
+        until(lambda: len({one["model"] for one in load.answers[-20:]}) == 1)
+        assert len({one["model"] for one in load.answers}) == 2
+        assert (load.wrong, load.broken) == ([], [])
+        os.kill(workers[0], signal.SIGKILL)
+        until(lambda: len(workers_of(server.pid)) == 2 and workers[0] not in workers_of(server.pid))
+        seen = len(load.answers)
+        until(lambda: len(load.answers) > seen + 20)
+        load.end()
+        assert load.wrong == []
+        assert len(load.broken) <= 2 * 4  # the connections of the worker that was killed, and those in its queue
+        counted = re.search(r'requests_total{status="200"} (\d+)', get(server.port, "/metrics"))
+        assert int(counted[1]) >= len(load.answers)  # what the killed worker has counted is there
+        answers = {json.dumps(one) for one in load.answers}
+        assert len(answers) == 2  # each version always gives the same
+        workers = workers_of(server.pid)
+        server.kill()
+        assert "it is replaced" in server.stderr.read()
+        until(lambda: not any(Path(f"/proc/{worker}/status").exists() for worker in workers))
+
+
+def test_kills_change_no_score_and_no_byte_of_the_state(tmp_path):
+    script = Path(__file__).with_name("killed_servers.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), str(tmp_path), "10"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **THREADS},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["wrong"] == []
+    assert result["kills"] == 10
+    assert result["rows"] == result["expected"]
+    assert result["attempts"] > 100  # requests were sent again
