@@ -1,11 +1,13 @@
 """Effects of paths against linear models, where they are known and add up."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from fairtransport.causal import CounterfactualTransport, audit_counterfactual
+from fairtransport.causal import CounterfactualTransport, audit_counterfactual, edge_sensitivity
 
 FEW = {"n_permutations": 0, "n_orders": 0}
 GRAPH = [("sex", "m"), ("age", "m"), ("sex", "w"), ("age", "w"), ("m", "w")]
@@ -96,6 +98,76 @@ def test_paths_of_the_user_and_several_groups():
         assert group.effects["mine"].mean == pytest.approx(group.effects["through w"].mean)
 
 
+def test_noise_floor_is_what_a_table_without_effects_shows():
+    table = people(1500, younger=0.0)
+    table["m"] -= 0.8 * table["sex"]  # now sex has no effect on m, and .5 - .96 on w
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+    few = {"n_bootstrap": 0, "n_permutations": 12, "n_orders": 0, "threshold": None}
+    found = audit_counterfactual(score, table, transport, to=1, **few).groups[0].effects
+    spread = 0.98 * np.sqrt(1 / 750 + 1 / 750)  # standard deviation of the effect through m where there is none
+    assert found["through m"].floors["mean"] == pytest.approx(spread * np.sqrt(2 / np.pi), rel=0.6)
+    assert abs(found["through m"].mean) < 4 * found["through m"].floors["mean"]
+    assert found["total"].mean > 10 * found["total"].floors["mean"] > 0
+    assert found["direct"].floors["mean"] == 0.0  # nothing is estimated
+    assert found["through m"].floors["distance"] > 0
+
+
+def test_orders_of_categories_change_effects_that_are_not_identified():
+    rng = np.random.default_rng(3)
+    sex, job = rng.integers(0, 2, 2000), rng.choice(["a", "b", "c", "d"], 2000)
+    job[sex == 1] = rng.choice(["a", "b", "c", "d"], int(sex.sum()), p=[0.1, 0.2, 0.3, 0.4])
+    pay = np.select([job == "a", job == "b", job == "c"], [3.0, 0.0, 2.0], 1.0) + rng.normal(size=2000)
+    table = pd.DataFrame({"sex": sex, "job": job, "pay": pay})
+    edges = [("sex", "job"), ("sex", "pay"), ("job", "pay")]
+    transport = CounterfactualTransport(edges, sensitive="sex", quantiles="linear")
+    few = {"n_bootstrap": 0, "n_permutations": 0, "threshold": None}
+    effect = audit_counterfactual(lambda rows: rows["pay"], table, transport, to=1, n_orders=4, **few)
+    low, high = effect.groups[0].effects["total"].order_range
+    assert low < high
+    assert low <= effect.groups[0].effects["total"].mean <= high
+    # Without categories there is nothing to reorder, and without ties nothing to draw.
+    numbers = audit_counterfactual(score, people(300), CounterfactualTransport(GRAPH, sensitive="sex",
+                                   quantiles="linear"), to=1, n_orders=1, **few)  # fmt: skip
+    low, high = numbers.groups[0].effects["total"].order_range
+    assert high - low < 1e-12
+
+
+def test_json_has_every_figure():
+    table = people(300)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+    audit = audit_counterfactual(score, table, transport, to=1, threshold=None, n_bootstrap=0, **FEW)
+    content = json.loads(audit.to_json())
+    assert content["graph"]["edges"] == [list(edge) for edge in GRAPH]
+    (group,) = content["groups"]
+    assert group["effects"]["total"]["mean"] == audit.groups[0].effects["total"].mean
+    assert group["effects"]["total"]["intervals"]["mean"] == [None, None]
+    assert group["interaction"] == audit.groups[0].interaction
+
+
+def test_sensitivity_to_one_edge():
+    table = people(600)
+    transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
+    found = edge_sensitivity(score, table, transport, to=1, threshold=None)
+    assert {(one.edge, one.change) for one in found.variants} == {
+        *((edge, "removed") for edge in GRAPH), (("sex", "age"), "added"),
+    }  # fmt: skip
+    total = {one.edge: one.audit.groups[0].effects["total"].mean for one in found.variants}
+    base = found.audit.groups[0].effects["total"].mean
+    # Age differs by 2 years, which is no effect of sex under the graph, and one with the edge sex -> age.
+    assert total["sex", "age"] - base == pytest.approx(found.audit.groups[0].not_caused, abs=0.05)
+    assert total["sex", "w"] < base
+    low, high = found.range()
+    assert low <= base <= high
+    assert "with sex -> age" in str(found)
+    assert set(found.to_frame()["change"]) == {"as it is", "added", "removed"}
+    only = edge_sensitivity(score, table, transport, to=1, threshold=None, edges=[("sex", "m")])
+    assert len(only.variants) == 1
+    chain = CounterfactualTransport([("sex", "m"), ("age", "m")], sensitive="sex", quantiles="linear")
+    gone = edge_sensitivity(score, table, chain, to=1, threshold=None, edges=[("sex", "m")])
+    assert gone.variants[0].audit is None  # sex has no effects any more
+    assert "no answer" in str(gone)
+
+
 def test_bad_input():
     table = people(200)
     transport = CounterfactualTransport(GRAPH, sensitive="sex", quantiles="linear")
@@ -104,6 +176,8 @@ def test_bad_input():
     with pytest.raises(ValueError, match="which the graph has not"):
         audit_counterfactual(score, table, transport, paths={"mine": [("m", "age")]})
     model = LinearRegression().fit(table[["m"]], score(table))
+    with pytest.raises(ValueError, match="no score for 2 rows"):
+        audit_counterfactual(lambda rows: np.where(rows["m"] > np.sort(rows["m"])[-3], np.nan, 1.0), table, transport)
     with pytest.raises(TypeError, match="takes a data frame"):
         audit_counterfactual(model, dict(table), transport)
 

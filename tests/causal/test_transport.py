@@ -259,6 +259,55 @@ def test_bad_tables():
         transport.transform({name: column for name, column in table.items() if name != "w"}, to="M")
 
 
+def test_a_column_with_one_value_in_a_group_can_be_resolving():
+    table = linear_people(300)
+    table["m"] = np.where(table["sex"] == "M", 1.0, table["m"])
+    transport = CounterfactualTransport(LINEAR, sensitive="sex", resolving=["m"], quantiles="linear").fit(table)
+    moved = transport.transform(table, to="M")
+    np.testing.assert_array_equal(moved["m"], table["m"])
+
+
+def test_groups_without_overlap_are_refused():
+    table = linear_people(300)
+    apart = {**table, "age": table["age"] + 1000 * (table["sex"] == "M")}
+    with pytest.raises(ValueError, match="no values of 'age' in common, which is a cause of 'm'"):
+        CounterfactualTransport(LINEAR, sensitive="sex", quantiles="linear").fit(apart)
+    country = np.where(table["sex"] == "M", "a", np.where(np.arange(300) % 2, "b", "c"))
+    with pytest.raises(ValueError, match="no values of 'country' in common"):
+        CounterfactualTransport([*LINEAR, ("country", "w")], sensitive="sex", quantiles="linear").fit(
+            {**table, "country": country}
+        )
+
+
+def test_several_sensitive_columns_are_crossed_into_one():
+    table = linear_people(600)
+    race = np.random.default_rng(1).choice(["a", "b"], 600)
+    both = np.array([f"{one}, {other}" for one, other in zip(race, table["sex"], strict=True)])
+    graph = [("race, sex", "m"), ("age", "m"), ("race, sex", "w"), ("m", "w")]
+    transport = CounterfactualTransport(graph, sensitive="race, sex", quantiles="linear")
+    moved = transport.fit({**table, "race, sex": both}).transform({**table, "race, sex": both}, to="a, M")
+    assert np.mean((moved["m"] - table["m"])[both == "b, F"]) == pytest.approx(0.8, abs=0.3)
+
+
+def test_orders_of_categories_decide_who_takes_whose_place():
+    rng = np.random.default_rng(9)
+    group, job = np.repeat([0, 1], 3000), rng.choice(["x", "y", "z"], 6000)
+    job[3000:] = rng.choice(["x", "y", "z"], 3000, p=[0.2, 0.3, 0.5])
+    table = {"g": group, "job": job}
+    kept = {}
+    for order in (("x", "y", "z"), ("z", "x", "y")):
+        transport = CounterfactualTransport({"g": ["job"]}, sensitive="g", orders={"job": order}).fit(table)
+        moved = transport.transform(table, to=1)["job"][:3000]
+        # The distribution is that of the other group in any order; who moves depends on it.
+        np.testing.assert_allclose([np.mean(moved == one) for one in "xyz"], [0.2, 0.3, 0.5], atol=0.03)
+        kept[order] = np.mean(moved[job[:3000] == "y"] == "y")
+    assert abs(kept["x", "y", "z"] - kept["z", "x", "y"]) > 0.1
+    with pytest.raises(ValueError, match="orders lacks 1 of the 3 values"):
+        CounterfactualTransport({"g": ["job"]}, sensitive="g", orders={"job": ["x", "y"]}).fit(table)
+    with pytest.raises(ValueError, match="The graph has no column 'q'"):
+        CounterfactualTransport({"g": ["job"]}, sensitive="g", orders={"q": ["x"]}).fit(table)
+
+
 def test_causes_of_the_group_are_adjusted_for_when_named():
     table = linear_people(500)
     graph = [*LINEAR, ("age", "sex")]

@@ -4,6 +4,7 @@ from fairtransport._validation.error_redaction import redact_public_errors
 from fairtransport.causal._audit import audit_counterfactual
 from fairtransport.causal._effects import CounterfactualAudit, GroupEffects, PathEffect
 from fairtransport.causal._graph import CausalGraph, as_graph
+from fairtransport.causal._sensitivity import EdgeSensitivity, GraphVariant, edge_sensitivity
 from fairtransport.causal._training import CounterfactuallyFairClassifier, CounterfactuallyFairRegressor
 from fairtransport.causal._transport import CounterfactualTransport
 
@@ -13,10 +14,13 @@ __all__ = [
     "CounterfactualTransport",
     "CounterfactuallyFairClassifier",
     "CounterfactuallyFairRegressor",
+    "EdgeSensitivity",
+    "GraphVariant",
     "GroupEffects",
     "PathEffect",
     "as_graph",
     "audit_counterfactual",
+    "edge_sensitivity",
 ]
 
 redact_public_errors(globals())

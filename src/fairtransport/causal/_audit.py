@@ -291,13 +291,22 @@ def _largest_group(transport: CounterfactualTransport, table: Any) -> Any:
 
 
 def _score_function(model: Any, outcome: str | None) -> Callable[[Any], NDArray[np.float64]]:
+    read: Callable[[Any], Any] = model
     if hasattr(model, "score_rows") and hasattr(model, "feature_names_in_"):
-        return lambda rows: np.asarray(model.score_rows(rows).scores, dtype=np.float64)
-    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
-        return lambda rows: model_scores(model, _features(model, rows, outcome))
-    if not callable(model):
+        read = lambda rows: model.score_rows(rows).scores  # noqa: E731 - one of three ways to read a model
+    elif hasattr(model, "predict_proba") or hasattr(model, "predict"):
+        read = lambda rows: model_scores(model, _features(model, rows, outcome))  # noqa: E731
+    elif not callable(model):
         raise TypeError(f"model must be a model or a function from a table to scores; got {type(model).__name__}.")
-    return lambda rows: np.asarray(model(rows), dtype=np.float64)
+
+    def score(rows: Any) -> NDArray[np.float64]:
+        scores = np.asarray(read(rows), dtype=np.float64)
+        n_without = int(np.sum(~np.isfinite(scores)))
+        if n_without:
+            raise ValueError(f"The model has no score for {n_without} rows; leave them out first.")
+        return scores
+
+    return score
 
 
 def _features(model: Any, rows: Any, outcome: str | None) -> Any:

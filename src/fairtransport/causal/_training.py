@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.estimator_calls import fit_model, take_rows
+from fairtransport._sklearn.group_awareness import needs_groups
+from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_length, check_weights
 from fairtransport.causal.node_columns import NodeColumn, Table
 
@@ -24,7 +26,7 @@ __all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
 _LIGHT = 1e-6
 
 
-class _CounterfactuallyFair(BaseEstimator):
+class _CounterfactuallyFair(RowScoring, BaseEstimator):
     """What the classifier and the regressor share."""
 
     estimator: Any
@@ -56,10 +58,10 @@ class _CounterfactuallyFair(BaseEstimator):
             frame = _with_column(frame, outcome, labels)
         column = NodeColumn.of(sensitive, Table(frame)[sensitive])
         codes = column.encode(Table(frame)[sensitive]).astype(np.int64)
-        self.transport_ = clone(self.transport)
+        transport = clone(self.transport)
         parts = []
         for code, group in enumerate(column.levels or ()):
-            moved = _select(self.transport_.fit_transform(frame, to=group), names)
+            moved = _select(transport.fit_transform(frame, to=group), names)
             for own in range(len(column.levels or ())):
                 members = np.flatnonzero(codes == own)
                 if own != code:
@@ -75,6 +77,13 @@ class _CounterfactuallyFair(BaseEstimator):
             strata=np.concatenate([np.full(part.rows.size, part.stratum) for part in parts]),
             sample_weight=weights[rows] * np.concatenate([np.full(part.rows.size, part.weight) for part in parts]),
         )
+        if needs_groups(self.estimator_):
+            raise ValueError(
+                "The estimator needs the group to predict, and here its groups are people as they are and as they "
+                "would be; leave group_specific at False, or make the group a feature."
+            )
+        self.graph_ = transport.graph_
+        self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -107,8 +116,9 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     ----------
     estimator_ : classifier
         Fitted; it needs neither the graph nor the group to predict, unless the group is a feature.
-    transport_ : CounterfactualTransport
-        Fitted to the training rows.
+    graph_ : CausalGraph
+        What the model was trained under, as a record.
+    feature_names_in_ : ndarray of str
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -166,7 +176,9 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
     Attributes
     ----------
     estimator_ : regressor
-    transport_ : CounterfactualTransport
+    graph_ : CausalGraph
+        What the model was trained under, as a record.
+    feature_names_in_ : ndarray of str
 
     See Also
     --------

@@ -201,6 +201,8 @@ def measure_effects(
 
     edges = options.edges()
     graph, model = as_graph(options.graph), load(options.model, verify=options.verify)
+    if not hasattr(model, "score_rows"):
+        raise TypeError(f"{options.model} holds a {type(model).__name__}, which has no scores.")
     table, columns, paths = _read(files, names, reading)
     if len(columns["sensitive_features"]) != 1:
         raise misuse("--graph is about one sensitive column; cross several into one first")
@@ -226,7 +228,7 @@ def measure_effects(
     named = {role: name for role, name in vars(roles).items() if name}
     counts = count_table(shown.append_column(score, [scores]), **named, **counted)
     effects = audit_counterfactual(
-        model if hasattr(model, "score_rows") else _from_frame(model),
+        model,
         table,
         transport,
         to=_group_named(options.to, table[sensitive]),
@@ -271,24 +273,11 @@ def _scored(model: Any, table: Any, sensitive: str) -> tuple[Any, Any]:
     import numpy as np  # noqa: PLC0415
 
     table = table.filter(table[sensitive].is_valid())
-    if hasattr(model, "score_rows"):
-        scores = np.asarray(model.score_rows(table).scores, dtype=np.float64)
-    else:
-        scores = _from_frame(model)(table)
+    scores = np.asarray(model.score_rows(table).scores, dtype=np.float64)
     known = np.isfinite(scores)
     if not known.any():
         raise ValueError("The model has a score for none of the rows.")
     return table.filter(known), scores[known]
-
-
-def _from_frame(model: Any) -> Any:
-    """Return a function from a table of pyarrow to the scores of a model that takes a data frame."""
-    from fairtransport._sklearn.estimator_calls import model_scores  # noqa: PLC0415
-
-    def score(table: Any) -> Any:
-        return model_scores(model, table.to_pandas()[list(model.feature_names_in_)])
-
-    return score
 
 
 def _group_named(text: str | None, column: Any) -> Any:

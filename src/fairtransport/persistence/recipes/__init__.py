@@ -4,6 +4,7 @@ from fairtransport.persistence._values import add_value_type
 from fairtransport.persistence.recipes import (
     _blind_repairs,
     _boosted_trees,
+    _counterfactuals,
     _histogram_trees,
     _repairs,
     _sklearn_models,
@@ -20,6 +21,7 @@ for _family in (
     _transport_models,
     _repairs,
     _blind_repairs,
+    _counterfactuals,
     _histogram_trees,
     _boosted_trees,
     _table_models,
