@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 import fairtransport as ft
 
@@ -60,8 +61,6 @@ def make_rows(n_rows, *, bad=()):
 
 def produce(brokers, topic, lines, *, n_partitions=1):
     """Send lines to the partitions in turn; the key is the number."""
-    from confluent_kafka import Producer
-
     producer = Producer({"bootstrap.servers": brokers, "log_level": 0})
     for number, line in enumerate(lines):
         options = {"key": str(number).encode(), "headers": {"number": str(number)}}
@@ -71,8 +70,6 @@ def produce(brokers, topic, lines, *, n_partitions=1):
 
 def messages(brokers, topic, *, n_partitions=1, committed=True):
     """All messages of a topic as a reader sees them: partition, key and value in the order of each partition."""
-    from confluent_kafka import Consumer, TopicPartition
-
     isolation = "read_committed" if committed else "read_uncommitted"
     options = {"group.id": "reader", "enable.partition.eof": True, "isolation.level": isolation, "log_level": 0}
     consumer = Consumer({"bootstrap.servers": brokers, "auto.offset.reset": "earliest", **options})
@@ -89,8 +86,6 @@ def messages(brokers, topic, *, n_partitions=1, committed=True):
 
 
 def committed_offsets(brokers, group, topic, *, n_partitions=1):
-    from confluent_kafka import Consumer, TopicPartition
-
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": group, "log_level": 0})
     answer = consumer.committed([TopicPartition(topic, index) for index in range(n_partitions)], timeout=30)
     consumer.close()

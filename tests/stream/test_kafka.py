@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from fairtransport.cli.app import app
-from fairtransport.stream.kafka import KafkaSettings, TopicOutput, read_properties
+from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource, read_properties
 
 from .kafka_world import broker, committed_offsets, make_model, make_rows, messages, mock_cluster, produce
 
@@ -17,9 +18,9 @@ BAD = {3, 11}
 
 @pytest.fixture(scope="module")
 def kafka():
-    names = ["file", "csv", "topics", "one", "few", "fence"]
-    topics = [f"{name}={2 if name in {'file', 'topics'} else 1}" for name in names]
-    with broker(*topics, "scored=2", "scored-one=1", "rejected=1", "fenced=1", "many=3") as address:
+    sizes = {"file": 2, "topics": 2, "scored": 2, "grown": 2}
+    names = ["file", "csv", "topics", "one", "few", "fence", "grown", "scored", "scored-one", "rejected", "fenced"]
+    with broker(*(f"{name}={sizes.get(name, 1)}" for name in names)) as address:
         yield address
 
 
@@ -92,19 +93,18 @@ def test_partitions_and_keys_are_kept_and_a_second_store_sends_nothing_twice(kaf
 
 
 def test_csv_messages_have_no_header(kafka, model, tmp_path):
-    produce(kafka, "csv", [b"F,0.5,1", b"M,0.25,2\r\n", b"M,x,3", b"F,0.1\n,4", b""])
+    produce(kafka, "csv", [b"F,0.5,1", b"M,0.25,2\r\n", b"M,x,3", b"F,0.1\n,4", b"", b"F,0.5," + b"x" * 900_000])
     arguments = ["--kafka", kafka, "--topic", "csv", "--group-id", "g", "--out", tmp_path / "out.csv"]
-    stream(model, *arguments, "--format", "csv", "--columns", "sex,s,id", status=2)  # 3 of 5 are more than half
+    stream(model, *arguments, "--format", "csv", "--columns", "sex,s,id", status=2)  # 4 of 6 are more than half
     head, *rows = (tmp_path / "out.csv").read_text().splitlines()
     assert head == "sex,s,id,s_repaired"
     assert [row.rsplit(",", 1)[0] for row in rows] == ["F,0.5,1", "M,0.25,2"]
     reasons = [json.loads(line)["reason"] for line in (tmp_path / "out.csv.rejected.jsonl").read_text().splitlines()]
-    assert reasons == ["column 's' is not a number", "a newline within the line", "empty line"]
+    expected = ["column 's' is not a number", "a newline within the line", "empty line", "longer than 900000 bytes"]
+    assert reasons == expected
 
 
 def test_a_group_whose_offsets_were_moved_is_refused(kafka, model, tmp_path):
-    from confluent_kafka import Consumer, TopicPartition
-
     produce(kafka, "few", make_rows(6))
     arguments = ["--kafka", kafka, "--topic", "few", "--group-id", "moved", "--output-topic", "scored"]
     stream(model, *arguments, "--store", tmp_path / "run", "--resume")
@@ -113,6 +113,21 @@ def test_a_group_whose_offsets_were_moved_is_refused(kafka, model, tmp_path):
     consumer.close()
     done = stream(model, *arguments, "--store", tmp_path / "run", "--resume", status=1)
     assert "not those of the store" in done.output
+
+
+def test_partitions_that_were_added_are_read_from_their_start(kafka):
+    """A batch of the journal has none of their messages, even if they are there already when it is read again."""
+    produce(kafka, "grown", make_rows(10), n_partitions=2)
+    source = TopicSource(KafkaSettings(kafka, "grown", "grown", start="latest"))
+    source.restore({"lines": 1, "offsets": {"0": 1}})
+    source.repeat({"offsets": {"0": 3}})
+    assert [json.loads(line)["id"] for line in source.take(2)] == [2, 4]
+    assert source.batch_end() == {"offsets": {"0": 3}}
+    taken = [json.loads(line)["id"] for line in source.take(100)]
+    source.close()
+    assert sorted(taken) == [1, 3, 5, 6, 7, 8, 9]
+    assert source.batch_end() == {"offsets": {"0": 5, "1": 5}}
+    assert (source.lines, source.ended) == (10, True)
 
 
 def test_a_new_run_fences_the_one_before(kafka):
@@ -129,14 +144,10 @@ class _Nothing:
     taken = ()
 
     def topic_offsets(self):
-        from confluent_kafka import TopicPartition
-
         return [TopicPartition("fence", 0, 0)]
 
     @property
     def group_metadata(self):
-        from confluent_kafka import Consumer
-
         return Consumer({"group.id": "g", "log_level": 0}).consumer_group_metadata()
 
 

@@ -122,6 +122,7 @@ class BatchReader:
         """Read the header, if the format has one; return False if the input is empty instead."""
         if not self._is_csv:
             self._parser = JsonParser(self._schema, self._score_column)
+            self._parser.max_line_bytes = self.source.max_line_bytes
             return True
         taken = self.source.take(1) if self.source.header is None else [self.source.header]
         if not taken:
@@ -130,6 +131,7 @@ class BatchReader:
             return False
         self._header = taken[0].removeprefix(_BYTE_ORDER_MARK)
         self._parser = CsvParser(self._schema, self._score_column, self._header, self._delimiter)
+        self._parser.max_line_bytes = self.source.max_line_bytes
         return True
 
     @property

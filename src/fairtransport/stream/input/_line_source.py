@@ -70,6 +70,7 @@ class LineSource:
         self.position = self.lines = 0
         self.ended, self.reproducible = False, True
         self.header: bytes | None = None  # it is the first line
+        self.max_line_bytes = MAX_LINE_BYTES
         self._head, self._head_bytes, self._prefix = hashlib.sha256(), 0, hashlib.sha256()
 
     @property

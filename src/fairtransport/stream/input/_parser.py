@@ -34,6 +34,8 @@ class Parser(ABC):
 
     Attributes
     ----------
+    max_line_bytes : int
+        Longer lines are rejected.
     unused : tuple of str or None
         Columns of the input that the model does not need; None as long as no valid line was seen.
     """
@@ -42,6 +44,7 @@ class Parser(ABC):
 
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         self.schema, self.score_column = schema, score_column
+        self.max_line_bytes = MAX_LINE_BYTES
         self._groups = GroupParser(schema)
         largest = sys.float_info.max
         self._low, self._high = max(schema.low, -largest), min(schema.high, largest)
@@ -65,8 +68,8 @@ class Parser(ABC):
         """Return the row of one line; raise `RejectedLineError` if it cannot be scored."""
         if not line.strip():
             raise RejectedLineError("empty line")
-        if len(line) > MAX_LINE_BYTES:
-            raise RejectedLineError(f"longer than {MAX_LINE_BYTES} bytes")
+        if len(line) > self.max_line_bytes:
+            raise RejectedLineError(f"longer than {self.max_line_bytes} bytes")
         if b"\r" in line:
             raise RejectedLineError("a carriage return within the line")
         if b"\n" in line:  # in a message

@@ -25,6 +25,8 @@ class Source(Protocol):
         Whether the end of the input was reached.
     header : bytes or None
         Header of CSV; None if it is the first line.
+    max_line_bytes : int
+        Longer lines are rejected.
     """
 
     lines: int
@@ -32,6 +34,7 @@ class Source(Protocol):
     reproducible: bool
     ended: bool
     header: bytes | None
+    max_line_bytes: int
 
     @property
     def incomplete(self) -> bool:

@@ -23,6 +23,7 @@ __all__ = ["Message", "TopicSource"]
 
 _POLL_INTERVAL = 0.1  # seconds
 _AT_ONCE = 1000  # messages that are polled at once
+_MAX_BYTES = 900_000  # of a message: brokers take a million by default, and the score has to fit as well
 
 
 class Message(NamedTuple):
@@ -80,12 +81,14 @@ class TopicSource:
         self._settings, self._follow, self._stop, self._commits = settings, follow, stop, commits
         self.header = header
         self.seekable, self.reproducible = True, False
+        self.max_line_bytes = _MAX_BYTES
         self.lines = 0
         self.ended = False
         self.taken: list[Message] = []
         self._ready: list[Message] = []
         self._at_end: set[int] = set()
-        self._repeated: dict[int, int] = {}
+        self._repeated: dict[int, int] = {}  # offsets at which the next batch ends, if it is one of an earlier run
+        self._in_batch: set[int] = set()  # partitions that there were at the time of the last batch
         self._errors: list[str] = []
         self._kafka = load_extra("confluent_kafka")
         self._consumer = self._kafka.Consumer({**settings.for_consumer(), "error_cb": self._note_error})
@@ -117,6 +120,10 @@ class TopicSource:
                 f"The topic has no partition {gone[0]} any more, which was read before: it was created anew. Start "
                 "with an empty store and another group."
             )
+        committed = self.committed()
+        for partition in set(self.offsets) - set(stored_offsets):  # it was added since, so all its messages are new
+            if committed[partition] is None:
+                self.offsets[partition] = self._end_of(partition, "earliest")
         self.offsets |= stored_offsets
         self.lines = stored["lines"]
 
@@ -156,19 +163,18 @@ class TopicSource:
                 f"The topic has no partition {missing[0]}; it has partitions 0 to {max(topic.partitions)}."
             )
         self.offsets = dict.fromkeys(wanted, 0)
-        committed = self.committed()
         return {
-            partition: self._end_of(partition) if committed[partition] is None else committed[partition] or 0
-            for partition in wanted
+            partition: self._end_of(partition, settings.start) if offset is None else offset
+            for partition, offset in self.committed().items()
         }
 
-    def _end_of(self, partition: int) -> int:
+    def _end_of(self, partition: int, end: str) -> int:
         item = self._kafka.TopicPartition(self._settings.topic, partition)
         try:
             low, high = self._consumer.get_watermark_offsets(item, timeout=self._settings.timeout)
         except self._kafka.KafkaException as error:
             raise self._explained(error.args[0]) from None
-        return int(low if self._settings.start == "earliest" else high)
+        return int(low if end == "earliest" else high)
 
     # ---------------------------------------------------------------- messages
 
@@ -178,6 +184,7 @@ class TopicSource:
         There are also fewer if they would be longer than `MAX_BATCH_BYTES`, but at least one.
         """
         self._assign()
+        self._in_batch = set(self._repeated or self.offsets)
         chosen = self._take_repeated() if self._repeated else self._take_new(n_lines, wait)
         self.taken = sorted(chosen, key=lambda message: message[:2])
         for message in self.taken:
@@ -191,7 +198,7 @@ class TopicSource:
 
     def batch_end(self) -> dict[str, Any]:
         """Return what the journal says about the end of the last batch."""
-        return {"offsets": {str(key): offset for key, offset in self.offsets.items()}}
+        return {"offsets": {str(key): offset for key, offset in self.offsets.items() if key in self._in_batch}}
 
     def locate(self, line: int) -> dict[str, int]:
         """Say where a line of the last batch is."""
@@ -252,8 +259,9 @@ class TopicSource:
                 raise ValueError(
                     "Messages that were read before are not in the topic any more, or the brokers do not answer."
                 )
-        taken = [message for message in self._ready if message.offset < ends[message.partition]]
-        self._ready = [message for message in self._ready if message.offset >= ends[message.partition]]
+        ready, self._ready, taken = self._ready, [], []
+        for message in ready:
+            (taken if message.offset < ends.get(message.partition, 0) else self._ready).append(message)
         return taken
 
     def _has_reached(self, partition: int, end: int) -> bool:
