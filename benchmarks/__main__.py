@@ -30,6 +30,7 @@ QUALITY = (
     "hard_tables",
     "regression_repair",
     "blind_repair",
+    "which_method",
     "solver",
     "trees",
     "dask_scaling",
