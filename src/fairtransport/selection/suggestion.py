@@ -66,7 +66,7 @@ def suggest(
     Examples
     --------
     >>> print(suggest(group_at_prediction=False, n_rows=30_000))
-    BlindRepairClassifier: of all blind methods it had the lowest error at equal disparity.
+    BlindRepairClassifier: its error at equal disparity was the lowest of our blind methods, or within one standard error of it.
     BlindRepairClassifier(HistGradientBoostingClassifier())
     """
     check_flag(group_at_prediction, name="group_at_prediction")
@@ -90,7 +90,7 @@ def suggest(
     if model == "network":
         reason = "one more term in the loss of the network, with groups in training batches only."
         return Suggestion("torch.TransportPenalty", reason, "fairtransport.torch.TransportPenalty()", cautions)
-    reason = "of all blind methods it had the lowest error at equal disparity."
+    reason = "its error at equal disparity was the lowest of our blind methods, or within one standard error of it."
     if model == "linear":
         reason += f" Where the scores themselves must be linear, ContinuousTransport{kind}."
     return Suggestion(f"BlindRepair{kind}", reason, f"BlindRepair{kind}({_base(model, kind, n_rows)})", cautions)
