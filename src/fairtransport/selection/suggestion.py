@@ -65,9 +65,11 @@ def suggest(
 
     Examples
     --------
-    >>> print(suggest(group_at_prediction=False, n_rows=30_000))
-    BlindRepairClassifier: its error at equal disparity was the lowest of our blind methods, or within one standard error of it.
-    BlindRepairClassifier(HistGradientBoostingClassifier())
+    >>> suggest(group_at_prediction=False, n_rows=30_000).code
+    'BlindRepairClassifier(HistGradientBoostingClassifier())'
+    >>> print(suggest(group_at_prediction=True, model="scores"))
+    QuantileRepair: exact, and it needs nothing but scores.
+    QuantileRepair()
     """
     check_flag(group_at_prediction, name="group_at_prediction")
     check_choice(model, MODELS, name="model")
