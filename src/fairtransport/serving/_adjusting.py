@@ -23,7 +23,7 @@ import warnings
 import zlib
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +85,9 @@ class AdjustedScoring:
         self._schema = input_schema_for(
             estimator, sensitive=list(groups.columns), score=score, features=settings.features
         )
-        self.model = self.model.reading(self._schema.columns, self._schema.numeric)
+        optional = tuple(name for name in self._schema.columns if name not in self._schema.required)
+        wanted = WantedColumns(tuple(self._schema.required), frozenset(self._schema.numeric), optional)
+        self.model = replace(self.model, wanted=wanted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._adjuster = _open_store(self._schema.model, settings)
@@ -94,7 +96,7 @@ class AdjustedScoring:
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
         self._scores = ScoreCounts(len(groups.names))
         self._report: AdjustmentReport | None = None
-        self._reader = BatchReader(_Lines(), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
+        self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
         self._reader.open()
         self._in_flight: dict[str, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
@@ -295,9 +297,12 @@ class AdjustedScoring:
 
 
 class _Lines:
-    """Source of lines for a `BatchReader`."""
+    """Lines that wait for a `BatchReader`: what it needs of a source."""
 
-    def __init__(self) -> None:
+    header, incomplete = None, False
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self.max_line_bytes = max_line_bytes
         self.lines, self.lines_waiting = 0, list[bytes]()
 
     def take(self, n_lines: int, *, wait: float | None = None) -> list[bytes]:
@@ -319,7 +324,7 @@ def _lines_of(
     """Return the rows of a body as JSON lines; an empty one for a row that cannot be read, and its reason."""
     rows = read_rows(body, file_format, wanted, max_rows)
     table = rows.table
-    names = [name for name in wanted.needed if name in getattr(table, "column_names", table)]
+    names = [name for name in (*wanted.needed, *wanted.optional) if name in getattr(table, "column_names", table)]
     columns = [_cells(table[name], number=name in wanted.numbers) for name in names]
     read = iter([dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)])
     lines = [b"" if row in rows.rejected else json.dumps(next(read)).encode() for row in range(rows.n_rows)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from fairtransport.serving.bodies import WantedColumns
 from fairtransport.tabular import RowScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from fairtransport.serving.settings import ServerSettings
@@ -77,10 +76,6 @@ class ServedModel:
         known = {column.name: column for column in self.scorer.columns}
         groups = {} if self.groups is None else {column.name: column for column in self.groups.inputs()}
         return [known.get(name) or groups[name] for name in (*self.wanted.needed, *self.wanted.optional)]
-
-    def reading(self, needed: Sequence[str], numbers: Sequence[str]) -> ServedModel:
-        """Return the same model for requests that must have other columns: those of the groups as well."""
-        return replace(self, wanted=WantedColumns(tuple(needed), frozenset(numbers)))
 
     def warm_up(self) -> None:
         """Score one row, so that the first request does not wait for compilation."""
