@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairtransport as ft
+from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.causal import (
     CounterfactuallyFairClassifier,
     CounterfactuallyFairRegressor,
@@ -86,3 +87,83 @@ def test_three_groups_and_bad_input():
         model.fit(X, y, sensitive_features=group[1:])
     with pytest.raises(ValueError, match="y has 599 rows"):
         model.fit(X, y[1:], sensitive_features=group)
+
+
+def test_continuous_distances_compare_people_with_their_counterfactuals():
+    X, y, group = people(seed=4)
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    plain, fair = (
+        CounterfactuallyFairClassifier(ft.ContinuousTransportClassifier(parity_weight=weight), transport).fit(
+            X, (y > 0).astype(int), sensitive_features=group
+        )
+        for weight in (0.0, 3.0)
+    )
+    new, _, groups = people(seed=5)
+    before, after = (effects(one, new, groups, probabilities)["total"].mean for one in (plain, fair))
+    assert abs(after) < 0.02 < abs(before)
+
+
+@pytest.mark.models
+def test_boosted_trees_compare_people_with_their_counterfactuals():
+    lightgbm = pytest.importorskip("lightgbm")
+    trees = lightgbm.LGBMClassifier(n_estimators=60, num_leaves=8, verbose=-1)
+    X, y, group = people(seed=6)
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    plain, fair = (
+        CounterfactuallyFairClassifier(
+            TransportBoostingClassifier(trees, parity_weight=weight, n_iter_no_change=None, random_state=0), transport
+        ).fit(X, (y > 0).astype(int), sensitive_features=group)
+        for weight in (0.0, 3.0)
+    )
+    new, outcome, groups = people(seed=7)
+    before, after = (effects(one, new, groups, probabilities)["total"] for one in (plain, fair))
+    assert abs(after.mean) < 0.4 * abs(before.mean)
+    assert np.mean(fair.predict(new) == (outcome > 0)) > 0.65
+
+
+@pytest.mark.models
+def test_a_network_compares_each_batch_with_its_counterfactuals():
+    """The penalty of torch with extra rows, and the individual term, which is a mean of absolute differences."""
+    torch = pytest.importorskip("torch")
+    from fairtransport.torch import TransportPenalty  # noqa: PLC0415
+
+    X, y, group = people(seed=8)
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    table = X.assign(group=group)
+    moved = sum((transport.fit_transform(table, to=one)[[*X]] * (group != one)[:, None] for one in (0, 1)), start=0 * X)
+    rows, twins = (torch.tensor(one.to_numpy(), dtype=torch.float32) for one in (X, moved))
+    labels, codes = torch.tensor((y > 0).astype(np.float32)), torch.tensor(group)
+
+    def trained(weight, individual_weight):
+        torch.manual_seed(0)
+        network = torch.nn.Linear(3, 1)
+        penalty = TransportPenalty(2, kind="discrete", n_strata=2)  # as they are, and moved, within each group
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.04)
+        kinds = torch.arange(2).repeat_interleave(250)
+        for _ in range(6):
+            for batch in torch.randperm(3000).split(250):
+                scores, others = (torch.sigmoid(network(part[batch]))[:, 0] for part in (rows, twins))
+                loss = torch.nn.functional.binary_cross_entropy(scores, labels[batch])
+                strata = codes[batch].repeat(2)
+                loss = loss + weight * penalty(torch.cat([scores, others]), kinds, strata=strata)
+                loss = loss + individual_weight * (scores - others).abs().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        with torch.no_grad():
+            before, after = (torch.sigmoid(network(part))[:, 0].numpy() for part in (rows, twins))
+        chosen = group == 0
+        return abs(after[chosen].mean() - before[chosen].mean()), np.abs(after - before).mean()
+
+    plain, fair, individual = trained(0.0, 0.0), trained(3.0, 0.0), trained(0.0, 3.0)
+    assert fair[0] < 0.25 * plain[0]
+    assert individual[0] < 0.25 * plain[0]
+    assert individual[1] < fair[1] < plain[1]
+
+
+def test_estimators_that_need_the_group_are_refused():
+    X, y, group = people(300, seed=9)
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    estimator = ft.DiscreteTransportClassifier(parity_weight=0.1, group_specific=True)
+    with pytest.raises(ValueError, match="leave group_specific at False"):
+        CounterfactuallyFairClassifier(estimator, transport).fit(X, (y > 0).astype(int), sensitive_features=group)

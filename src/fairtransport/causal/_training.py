@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.estimator_calls import fit_model, take_rows
+from fairtransport._sklearn.estimator_calls import fit_model, last_step, take_rows
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_length, check_weights
@@ -70,7 +70,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
                     parts.append(_Part(moved, members, "moved", stratum, _LIGHT))
         rows = np.concatenate([part.rows for part in parts])
         self.estimator_ = fit_model(
-            clone(self.estimator),
+            _with_plain_groups(clone(self.estimator)),
             _stack([take_rows(part.table, part.rows) for part in parts]),
             labels[rows],
             sensitive_features=np.concatenate([np.full(part.rows.size, part.kind) for part in parts]),
@@ -125,7 +125,7 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     -----
     The training rows are followed by themselves as they would be in each other group, cross-fitted, and the estimator
     is trained for conditional parity between the two kinds within each group. Counterfactual rows have no say in the
-    loss.
+    loss. Boosted trees are trained with ``smooth_groups=False``: probabilities of the kinds would hide the difference.
 
     Examples
     --------
@@ -193,6 +193,14 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
         """Return the predictions."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X), dtype=np.float64)
+
+
+def _with_plain_groups(estimator: Any) -> Any:
+    """Return boosted trees that compare rows as they are: who is a counterfactual is known, not estimated."""
+    prefix, last = last_step(estimator)
+    if "smooth_groups" in last.get_params(deep=False):
+        estimator.set_params(**{f"{prefix}smooth_groups": False})
+    return estimator
 
 
 def _with_column(table: Any, name: str, column: Any) -> Any:
