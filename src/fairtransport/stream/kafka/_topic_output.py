@@ -168,16 +168,21 @@ class TopicOutput:
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         """Call the client library, again if the brokers ask for it; what cannot be repeated ends the run."""
-        for attempt in range(_TRIES):
+        tries = 1
+        while True:
             try:
                 return function(*arguments)
             except self._kafka.KafkaException as exception:
                 error = exception.args[0]
-                if not error.retriable() or attempt == _TRIES - 1:
-                    fenced = error.code() in {self._kafka.KafkaError._FENCED, self._kafka.KafkaError.PRODUCER_FENCED}  # noqa: SLF001
-                    hint = "another run of the stream has started" if fenced else "resume to continue"
-                    raise ConnectionError(f"Kafka, topic {self._topic!r}: {error.str()}; {hint}.") from None
-        raise AssertionError  # unreachable
+                if not error.retriable() or tries == _TRIES:
+                    raise self._explained(error) from None
+            tries += 1
+
+    def _explained(self, error: Any) -> Exception:
+        codes = self._kafka.KafkaError
+        fenced = error.code() in {codes._FENCED, codes.PRODUCER_FENCED}  # noqa: SLF001 - public names
+        hint = "another run of the stream has started" if fenced else "resume to continue"
+        return ConnectionError(f"Kafka at {self._settings.brokers}, topic {self._topic!r}: {error.str()}; {hint}.")
 
     def sync(self) -> None:
         """Do nothing: each batch is committed."""

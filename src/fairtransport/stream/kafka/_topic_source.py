@@ -89,9 +89,8 @@ class TopicSource:
         self._at_end: set[int] = set()
         self._repeated: dict[int, int] = {}  # offsets at which the next batch ends, if it is one of an earlier run
         self._in_batch: set[int] = set()  # partitions that there were at the time of the last batch
-        self._errors: list[str] = []
         self._kafka = load_extra("confluent_kafka")
-        self._consumer = self._kafka.Consumer({**settings.for_consumer(), "error_cb": self._note_error})
+        self._consumer = self._kafka.Consumer(settings.for_consumer())
         try:
             self.offsets = self._first_offsets()
         except BaseException:
@@ -259,9 +258,9 @@ class TopicSource:
                 raise ValueError(
                     "Messages that were read before are not in the topic any more, or the brokers do not answer."
                 )
-        ready, self._ready, taken = self._ready, [], []
-        for message in ready:
-            (taken if message.offset < ends.get(message.partition, 0) else self._ready).append(message)
+        is_taken = [message.offset < ends.get(message.partition, 0) for message in self._ready]
+        taken = [message for message, chosen in zip(self._ready, is_taken, strict=True) if chosen]
+        self._ready = [message for message, chosen in zip(self._ready, is_taken, strict=True) if not chosen]
         return taken
 
     def _has_reached(self, partition: int, end: int) -> bool:
@@ -300,13 +299,9 @@ class TopicSource:
         topic, partition_of = self._settings.topic, self._kafka.TopicPartition
         return [partition_of(topic, partition, offset) for partition, offset in sorted(offsets.items())]
 
-    def _note_error(self, error: Any) -> None:
-        self._errors = [*self._errors[-2:], error.str()]
-
     def _explained(self, error: Any) -> Exception:
-        """Return an error of the client library with what it said before about the connection."""
-        details = "; ".join(dict.fromkeys([error.str(), *self._errors]))
-        return ConnectionError(f"Kafka, topic {self._settings.topic!r}: {details}.")
+        settings = self._settings
+        return ConnectionError(f"Kafka at {settings.brokers}, topic {settings.topic!r}: {error.str()}.")
 
 
 def parse_offsets(offsets: Mapping[str, int]) -> dict[int, int]:
