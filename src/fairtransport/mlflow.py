@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FLAVOR_NAME", "load_model", "log_model", "save_model"]
+__all__ = ["load_model", "log_model", "save_model"]
 
-#: Name of the flavor in an ``MLmodel`` file.
-FLAVOR_NAME = "fairtransport"
+_FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"
 _TYPES = {"number": "double", "text": "string", "date": "string"}
 
@@ -92,7 +91,7 @@ def save_model(
     check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
     columns = RowScorer(model).columns
     described = models.Model() if mlflow_model is None else mlflow_model
-    described.add_flavor(FLAVOR_NAME, fairtransport_version=version("fairtransport"), data=f"data/{_FILE}")
+    described.add_flavor(_FLAVOR, fairtransport_version=version("fairtransport"), data=f"data/{_FILE}")
     with tempfile.TemporaryDirectory() as folder, _without_deprecations():
         save(model, Path(folder) / _FILE)
         pyfunc.save_model(
@@ -155,9 +154,9 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
     download = _load("mlflow.artifacts").download_artifacts
     folder = Path(download(artifact_uri=str(model_uri), dst_path=dst_path))
     flavors = _load("mlflow.models").Model.load(str(folder)).flavors
-    if FLAVOR_NAME not in flavors:
+    if _FLAVOR not in flavors:
         raise ValueError("The MLflow model was not stored by fairtransport.mlflow; load it with mlflow.pyfunc.")
-    return load(folder / flavors[FLAVOR_NAME]["data"])
+    return load(folder / flavors[_FLAVOR]["data"])
 
 
 def get_default_pip_requirements() -> list[str]:
