@@ -69,9 +69,10 @@ def create_app(settings: ServerSettings, shared: SharedCounts | None = None) -> 
     scoring: FileScoring | AdjustedScoring
     scoring = FileScoring(settings, requests, shared) if settings.store is None else AdjustedScoring(settings, requests)
     metrics = Metrics(requests, scoring.state, settings.min_group_rows)
+    described = documentation_routes(lambda: scoring.model, live=settings.store is not None)
     pages: list[Any] = [
         Route("/docs", _redirect("docs/")),
-        Mount("/docs", SecurityHeaders(Starlette(routes=documentation_routes(lambda: scoring.model)))),
+        Mount("/docs", SecurityHeaders(Starlette(routes=described))),
     ]
     view: LiveView | None = None
     if isinstance(scoring, AdjustedScoring):

@@ -26,20 +26,23 @@ __all__ = ["documentation_routes"]
 
 _PACKAGE = "fairtransport.serving.documentation"
 _MAX_CATEGORIES = 12
+_LIVE = '<li><a href="../live/">live</a>: how the model is adjusted</li>\n'
 
 
-def documentation_routes(model: Callable[[], ServedModel]) -> list[Route]:
+def documentation_routes(model: Callable[[], ServedModel], *, live: bool = False) -> list[Route]:
     """Return the routes of the page.
 
     Parameters
     ----------
     model : callable
         Returns the version of the model that is served.
+    live : bool, default=False
+        Whether there is a live page to link to.
     """
     style = base_style() + _read("page.css")
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(render_page(model()))
+        return HTMLResponse(render_page(model(), live=live))
 
     async def stylesheet(_: Request) -> Response:
         return Response(style, media_type="text/css")
@@ -47,7 +50,7 @@ def documentation_routes(model: Callable[[], ServedModel]) -> list[Route]:
     return [Route("/", page), Route("/page.css", stylesheet)]
 
 
-def render_page(model: ServedModel) -> str:
+def render_page(model: ServedModel, *, live: bool = False) -> str:
     """Return the page as HTML."""
     texts = {
         "model": type(model.scorer.estimator_).__name__,
@@ -59,7 +62,7 @@ def render_page(model: ServedModel) -> str:
     }
     rows = [_row(column, needed=column.name in model.wanted.needed) for column in model.inputs]
     shown = {name: escape(text) for name, text in texts.items()}
-    return Template(_read("page.html")).substitute(shown, rows="\n".join(rows))
+    return Template(_read("page.html")).substitute(shown, rows="\n".join(rows), live=_LIVE if live else "")
 
 
 def _row(column: InputColumn, *, needed: bool) -> str:
@@ -68,7 +71,7 @@ def _row(column: InputColumn, *, needed: bool) -> str:
     more = len(values) - _MAX_CATEGORIES
     known = ", ".join(values[:_MAX_CATEGORIES]) + (f", and {more} more" if more > 0 else "")
     known = escape(known) or "\u2013"
-    content = column.kind if needed else f"{column.kind}; optional, for the figures by group"
+    content = column.kind if needed else f"{column.kind}; optional, to compare the groups"
     missing = "is scored" if column.allows_missing else "has no score"
     return (
         f'<tr><th scope="row"><bdi>{escape(column.name)}</bdi></th><td>{escape(content)}</td>'
