@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._progress import progress
 from fairtransport._sklearn.estimator_calls import model_scores, take_rows
@@ -54,7 +53,8 @@ def audit_counterfactual(
     table : table
         Of the kind that the model takes, with the columns of the graph.
     transport : CounterfactualTransport
-        Fitted or not; it is fitted to ``table`` if not.
+        If it is not fitted, it is fitted to ``table``. One that was fitted to other rows is used as it is: intervals
+        are then about the rows of ``table`` only, and orders of categories are not tried.
     to : group, optional
         The group that everyone is moved to; the largest one by default.
     paths : mapping of str to edges, optional
@@ -107,9 +107,8 @@ def audit_counterfactual(
     check_real(confidence, name="confidence", strict=True, most=0.9999)
     counts = {"n_bootstrap": n_bootstrap, "n_permutations": n_permutations, "n_orders": n_orders}
     repeats = {name: check_count(count, name=name, least=0) for name, count in counts.items()}
-    try:
-        check_is_fitted(transport)
-    except Exception:  # noqa: BLE001 - NotFittedError, or TypeError for what is no estimator
+    is_fitted = hasattr(transport, "distributions_")
+    if not is_fitted:
         transport = clone(transport).fit(table)
     score = _score_function(model, transport.outcome)
     sets = _edge_sets(transport, paths)
@@ -122,7 +121,7 @@ def audit_counterfactual(
     with progress("Effects", sum(repeats.values()), show=verbose) as bar:
         for _ in range(repeats["n_bootstrap"]):
             rows = take_rows(table, np.sort(rng.integers(0, n_rows, n_rows)))
-            samples.append(measure(rows, clone(transport).fit(rows)))
+            samples.append(measure(rows, transport if is_fitted else clone(transport).fit(rows)))
             bar.advance(len(samples))
         for _ in range(repeats["n_permutations"]):
             groups = np.asarray(Table(table)[transport.sensitive])[rng.permutation(n_rows)]
@@ -130,7 +129,8 @@ def audit_counterfactual(
             floors.append(measure(rows, clone(transport).fit(rows), direct=False))
             bar.advance(len(samples) + len(floors))
         for draw in range(1, repeats["n_orders"] + 1):
-            orders.append(measure(table, _reordered(transport, table, rng), draw=draw))
+            other = transport if is_fitted else _reordered(transport, table, rng)
+            orders.append(measure(table, other, draw=draw))
             bar.advance(len(samples) + len(floors) + draw)
     return CounterfactualAudit(
         graph=transport.graph_,
