@@ -66,6 +66,8 @@ def test_dockerfile_copies_what_is_there():
     names = [name for names in copied for name in names]
     assert {"src", "pyproject.toml"} <= {*names}
     assert all((ROOT / name).exists() for name in names)
+    sent = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {*names} == {line.removeprefix("!") for line in sent if line.startswith("!")}
 
 
 def test_dockerfile_installs_what_the_commands_need():
