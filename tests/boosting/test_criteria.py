@@ -55,7 +55,16 @@ def advanced(criterion, rows, *, weighted=False, kind="continuous", **more):
     options = options_of(criterion, strata)
     pairs = resolved(options, codes, labels, sample_weight)
     objective = TransportObjective(
-        codes, **options, unit=0.7, comparisons=pairs, parity_weight=1.3, kind=kind, ramp=1, **more
+        codes,
+        **options,
+        unit=0.7,
+        comparisons=pairs,
+        parity_weight=1.3,
+        kind=kind,
+        ramp=1,
+        **more,
+        warmup=0,
+        scale="score",
     )
     for _ in range(4):
         objective(labels, margins, sample_weight)
@@ -154,7 +163,9 @@ def test_the_objective_alone_reduces_the_differences_within_labels(train):
 def test_a_target_is_resolved_in_each_stratum():
     """Towards the scores of group 0 among rows with the same label, its own gradient is that of the log-loss."""
     margins, labels, codes, *_ = make_rows(2000, n_groups=2)
-    objective = TransportObjective(codes, criterion="equalized_odds", target=0, kind="discrete", warmup=0, ramp=1)
+    objective = TransportObjective(
+        codes, criterion="equalized_odds", target=0, kind="discrete", scale="score", warmup=0, ramp=1
+    )
     gradient, _ = objective(labels, margins)
     push = gradient - (logistic(margins) - labels)
     assert np.abs(push[codes == 0]).mean() < 0.1 * np.abs(push[codes == 1]).mean()

@@ -31,7 +31,8 @@ def make_rows(n=400, n_groups=3, seed=0):
 def with_unit(sensitive, unit, *, target=None, **options):
     """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
     pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
-    return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{"parity_weight": 1.0, **options})
+    defaults = {"parity_weight": 1.0, "warmup": 0, "scale": "score"}
+    return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{**defaults, **options})
 
 
 def advanced(objective, margins, labels, weights, rounds=4):
@@ -46,7 +47,8 @@ def advanced(objective, margins, labels, weights, rounds=4):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "case", ["plain", "weights", "probabilities", "probabilities, weights", "overlapping", "target", "low"]
+    "case",
+    ["plain", "weights", "probabilities", "probabilities, weights", "overlapping", "target", "low", "standardized"],
 )
 def test_gradient_agrees_with_finite_differences(kind, case):
     margins, labels, codes, weights = make_rows()
@@ -59,6 +61,8 @@ def test_gradient_agrees_with_finite_differences(kind, case):
     sensitive = codes
     if case == "overlapping":
         sensitive, options["grouping"] = np.column_stack((codes, codes % 2)), "each"
+    if case == "standardized":
+        options["scale"] = "standardized"
     if case == "low":
         margins = margins - 5.0  # scores near zero
     objective = advanced(with_unit(sensitive, **options), margins, labels, sample_weight)

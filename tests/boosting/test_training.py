@@ -42,8 +42,8 @@ def test_lightgbm_on_adult(tmp_path):
 def test_equalized_odds_on_adult():
     """Blind, by sex, test rows: a lower error than the linear model at the same distance within labels.
 
-    Seen: the linear model .1539 at .024, .1620 at .009 and .1641 at .007, where its curve ends; boosted trees about .147
-    at .016 and .152 at .006.
+    Seen: the linear model .1539 at .024, .1620 at .009 and .1641 at .007, where its curve ends; boosted trees
+    about .147 at .016 and .152 at .006.
     """
     adult = load_adult()
     rows, sex, y = (

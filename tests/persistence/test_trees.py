@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import warnings
 import zipfile
 
 import lightgbm
@@ -11,6 +12,7 @@ import pytest
 import xgboost
 
 import fairtransport as ft
+from fairtransport._warnings import FairnessWarning
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.persistence import ModelFileError, describe
 from fairtransport.persistence._files import pack_model, unpack_model
@@ -49,7 +51,8 @@ def data(kind):
 def fitted(trees, kind="table", **options):
     X, y, group = data(kind)
     model = TransportBoostingClassifier(TREES[trees](), random_state=0, parity_weight=0.3, **options)
-    return model.fit(X, y, sensitive_features=group)
+    with warnings.catch_warnings(action="ignore", category=FairnessWarning):  # of so few rounds
+        return model.fit(X, y, sensitive_features=group)
 
 
 def known_params(model):

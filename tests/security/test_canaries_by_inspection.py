@@ -184,7 +184,7 @@ def instances(values):
     yield tables.Columns.named(score="s", sensitive_features="g")
     yield tabular.TableModel(LogisticRegression(), label="y", sensitive_features=["g"]).fit(FRAME)
     trees = LGBMClassifier(n_estimators=2, min_child_samples=1, verbose=-1, n_jobs=1)
-    yield boosting.TransportBoostingClassifier(trees, random_state=0).fit(X, Y, **keys)
+    yield boosting.TransportBoostingClassifier(trees, parity_weight=0.3, random_state=0).fit(X, Y, **keys)
     yield boosting.TransportObjective(GROUP)
     yield TransportPenalty(2)
     yield stream.ContinualAdjuster(values["model"], store=None)

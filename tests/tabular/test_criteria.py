@@ -58,7 +58,7 @@ def test_boosted_trees_of_a_raw_table(monkeypatch):
 def test_equalized_odds_and_its_figures(trees):
     new, fitted = raw_people(2000, seed=1), {}
     for name, criterion in (("parity", "demographic_parity"), ("odds", "equalized_odds")):
-        boosted = TransportBoostingClassifier(LIGHT, criterion=criterion, random_state=0)
+        boosted = TransportBoostingClassifier(LIGHT, criterion=criterion, parity_weight=2.0, random_state=0)
         estimator = boosted if trees else cot(criterion=criterion)
         fitted[name] = make(estimator).fit(raw_people(2000))
     fitted = {"plain": make(PLAIN).fit(raw_people(2000)), **fitted}
@@ -128,7 +128,9 @@ def test_a_conditional_repair_needs_group_and_stratum():
     "estimator",
     [
         cot(criterion="equalized_odds"),
-        TransportBoostingClassifier(LIGHT, criterion="equal_opportunity", stratum_weight="share", random_state=0),
+        TransportBoostingClassifier(
+            LIGHT, criterion="equal_opportunity", stratum_weight="share", parity_weight=0.3, random_state=0
+        ),
         ft.QuantileRepairClassifier(PLAIN),
     ],
     ids=["cot", "trees", "dpp"],

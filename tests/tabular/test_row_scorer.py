@@ -68,12 +68,14 @@ def made():
     yield "repair regressor", regressor, NUMBERS, with_groups
     blind = ft.BlindRepairClassifier(LogisticRegression(), cv=2)
     yield "blind", blind.fit(NUMBERS, Y, **with_groups), NUMBERS, {}
-    trees = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), random_state=0)
+    trees = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), parity_weight=0.0, random_state=0)
     yield "trees", trees.fit(NUMBERS, Y, **with_groups), NUMBERS, {}
-    repaired = TransportBoostingRegressor(lightgbm.LGBMRegressor(**SMALL_TREES), repair_amount=1.0, random_state=0)
+    repaired = TransportBoostingRegressor(
+        lightgbm.LGBMRegressor(**SMALL_TREES), parity_weight=0.0, repair_amount=1.0, random_state=0
+    )
     yield "repaired trees", repaired.fit(NUMBERS, PAY, **with_groups), NUMBERS, with_groups
     words = FRAME.astype({"job": "category"})
-    categories = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), random_state=0)
+    categories = TransportBoostingClassifier(lightgbm.LGBMClassifier(**SMALL_TREES), parity_weight=0.0, random_state=0)
     yield "trees of categories", categories.fit(words, Y, **with_groups), words, {}
     histograms = HistGradientBoostingClassifier(max_iter=5, categorical_features=["job"]).fit(FRAME, Y)
     yield "histogram trees", histograms, FRAME, {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,59 +12,40 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.folds import make_folds
 from fairtransport._sklearn.row_scoring import RowScoring
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
+from fairtransport._warnings import warn_caller
 from fairtransport.boosting._compared_rows import check_target
-from fairtransport.boosting._distances import (
-    PenaltyUnit,
-    default_kind,
-    make_distance,
-    measure_unit,
-    prediction_scale,
-)
-from fairtransport.boosting._early_stopping import EarlyStopping
-from fairtransport.boosting._group_probabilities import estimate_group_probabilities
-from fairtransport.boosting._libraries import default_estimator, library_of
-from fairtransport.boosting._library import TrainingRun, ValidationRows
-from fairtransport.boosting._losses import make_loss
-from fairtransport.boosting._objective import TransportObjective
+from fairtransport.boosting._distances import default_kind
+from fairtransport.boosting._held_out_rows import HeldOutRows
+from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
+from fairtransport.boosting._outcome import describe_training
+from fairtransport.boosting._penalty_settings import PenaltySettings, Settings
+from fairtransport.boosting._search import RoundSearch
+from fairtransport.boosting._training import train
 from fairtransport.boosting._training_data import check_eval_set, check_shape, check_training_data
-from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, criterion_text
+from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
+from fairtransport.linear.training.evaluation import metrics_before_and_after
+from fairtransport.linear.training.spread_map import spread_points, spread_scores
+from fairtransport.penalties.base import SCALES
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.strata import Strata
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._compared_rows import ComparedRows, Targets
-    from fairtransport.boosting._library import Library
     from fairtransport.boosting._losses import Loss
+    from fairtransport.boosting._responses import BoostedResponse
     from fairtransport.boosting._target_scale import ClassLabels, TargetScale
+    from fairtransport.boosting._training import Training
     from fairtransport.boosting._training_data import TrainingData
 
 __all__ = ["TransportBoosting"]
 
-_INITIAL_ROUNDS = 50  # of the plain model by which the unit of parity_weight is measured
-_RAMP = 0.75  # share of the rounds over which the penalty increases to its full weight
 _REPAIR_TARGET = "barycenter_w2"
 _POWER = 1.5  # of the Tweedie loss, as in both libraries
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The library, the unfitted estimator and the loss of a fit."""
-
-    library: Library
-    estimator: Any
-    loss_name: str
-    power: float
-
-    @property
-    def loss(self) -> Loss:
-        """The loss."""
-        return make_loss(self.loss_name, self.power)
+SPREADS = ("trained", "initial")
 
 
 class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
@@ -98,8 +78,9 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
     def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the predictions before any repair, in units of y."""
 
-    def _report(self, predictions: NDArray[np.float64], rows: TrainingData) -> None:
-        """Set the attributes that report on the predictions of the training rows."""
+    @abstractmethod
+    def _make_response(self, encoding: Any, settings: Settings, rows: TrainingData) -> BoostedResponse:
+        """Return what is predicted, for the evaluation of scores."""
 
     def _row_weights(self, settings: Settings, encoding: Any, rows: TrainingData) -> NDArray[np.float64] | None:  # noqa: ARG002
         """Return the weights of the rows, with those of their classes."""
@@ -148,50 +129,59 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         """
         self._check_parameters(strata)
         owner = type(self).__name__
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
-        settings = self._settings(int(seeds[0]))
-        library, estimator, loss = settings.library, settings.estimator, settings.loss
-        encoding = self._read_y(y, sample_weight, loss)
+        seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]
+        settings = self._settings(seeds[0])
+        library = settings.library
+        encoding = self._read_y(y, sample_weight, settings.loss)
         rows = check_training_data(
             X, encoding.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
             repair=self.repair_amount > 0.0, grouping=self.grouping, missing=self.missing,
             small_groups=self.small_groups, min_group_size=self.min_group_size,
         )  # fmt: skip
         library.check_features(X)
-        library.check_settings(estimator)
+        library.check_settings(settings.estimator)
         check_target(self.target, rows.groups)
         rows.weights = self._row_weights(settings, encoding, rows)
-        groups = Groups.from_spec(rows.groups.to_spec())
         known_strata = None if rows.strata is None else Strata.from_spec(rows.strata.to_spec())
         eval_rows = check_eval_set(eval_set, rows, encoding.read)
         if eval_rows is not None:
             library.check_features(eval_rows.X)
-        if eval_rows is None and self.n_iter_no_change is not None:
-            rows, eval_rows = self._split(rows, int(seeds[1]))
         self._compare_by_y(rows, eval_rows)
+        settings = sized_settings(settings, rows, self.n_iter_no_change, is_default=self.estimator is None)
+        response, penalty = self._make_response(encoding, settings, rows), self._penalty_settings()
         with config_context(enable_metadata_routing=False):  # the inner estimators are passed their options directly
-            compared = self._compare(rows)
-            unit, targets = self._measure_unit(settings, rows, compared)
-            n_rounds = library.n_rounds(estimator)
-            probabilities = None
-            if self.smooth_groups and unit.factor > 0.0:
-                probabilities = estimate_group_probabilities(library, estimator, rows, compared, int(seeds[2]))
-            objective = self._objective(settings, rows, n_rounds, unit, probabilities)
-            validation = self._validation_rows(loss, eval_rows, unit, targets, objective.ramp)
-            constant = loss.constant(rows.labels, rows.weights)
-            run = TrainingRun(rows.X, rows.labels, rows.weights, constant, objective, validation)
-            plain = unit.factor == 0.0 and validation is None
-            model = library.fit_plain(estimator, run) if plain else library.fit_objective(estimator, run)
-            margins = library.margins(model, rows.X)
-        self.estimator_, self.groups_, self.unit_, self.strata_ = model, groups, unit.factor, known_strata
+            held_out = self._held_out_rows(settings, rows, eval_rows, seeds[1])
+            search = None if held_out is None else RoundSearch(settings, penalty, held_out, response, seeds[2])
+            weight = None if isinstance(self.parity_weight, str) else float(self.parity_weight)
+            choice = None if search is None else search.choose(weight, self.max_disparity)
+            training = train(
+                settings, penalty, rows, choice,
+                parity_weight=0.0 if weight is None else weight, response=response, seed=seeds[2],
+            )  # fmt: skip
+        self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
+        self.strata_ = known_strata
         self._store_y(encoding, settings)
-        predictions = self._predictions(margins)
-        self.repair_ = self._fit_repair(predictions, rows) if self.repair_amount > 0.0 else None
-        self._report(self._repaired(predictions, rows.groups), rows)
-        stopping = None if validation is None else validation.stopping
-        self.history_ = {} if stopping is None else stopping.history()
-        self._describe_outcome(n_rounds, stopping, compared)
+        self._store(training, rows)
+        notice = describe_training(
+            training, response,
+            criterion=self.criterion, scale=self.scale, max_disparity=self.max_disparity,
+            rows="training rows" if held_out is None else held_out.name,
+        )  # fmt: skip
+        self.outcome_ = notice.text
+        for message, category in notice.warnings:
+            warn_caller(message, category)
         return self
+
+    def _store(self, training: Training, rows: TrainingData) -> None:
+        """Set the fitted attributes of a training."""
+        self.estimator_, self.initial_estimator_ = training.model, training.plain
+        self.unit_, self.parity_weight_, self.n_iter_ = training.unit, training.parity_weight, training.n_rounds
+        self.history_, self.path_ = training.history, training.path
+        self.information_kept_ = training.metrics.information_kept
+        self.before_after_ = metrics_before_and_after(training.evaluator, training.scores)
+        predictions, plain = (self._predictions(margins) for margins in (training.margins, training.plain_margins))
+        self.spread_ = spread_points(predictions, plain, rows.groups.rows, rows.weights, training.bounds)
+        self.repair_ = self._fit_repair(predictions, rows) if self.repair_amount > 0.0 else None
 
     def _settings(self, seed: int) -> Settings:
         """Return the library, a clone of the estimator with a seed if it has none, and its loss."""
@@ -201,54 +191,25 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         if self.random_state is not None and estimator.get_params().get("random_state", 0) is None:
             estimator.set_params(random_state=seed)
         power = estimator.get_params().get("tweedie_variance_power")
-        return Settings(library, estimator, library.loss_name(estimator), _POWER if power is None else power)
+        return Settings(library, estimator, library.loss_name(estimator), _POWER if power is None else power, None)
 
-    def _compare(self, rows: TrainingData) -> ComparedRows:
-        return rows.compare(*self._criterion_in_training())
+    def _penalty_settings(self) -> PenaltySettings:
+        criterion, stratum_weight = self._criterion_in_training()
+        names = ("regularizer", "strength", "opposite_duals", "n_fourier_features", "kernel_variance")
+        return PenaltySettings(
+            criterion, stratum_weight, self.target, self.kind, self.scale, self.smooth_groups,
+            {name: getattr(self, name) for name in names},
+        )  # fmt: skip
 
-    def _split(self, rows: TrainingData, seed: int) -> tuple[TrainingData, TrainingData]:
-        """Hold out validation rows, stratified by group and label, or by group and whether y is above its mean."""
-        n_folds = max(2, round(1.0 / self.validation_fraction))
-        rng = np.random.default_rng(seed)
-        high = rows.labels > np.mean(rows.labels)
-        fold = make_folds(n_folds, rows.X, high, rows.groups, rng=rng, weights=rows.weights)[0]
-        return rows.select(fold.training), rows.select(fold.held_out)
-
-    def _validation_rows(
-        self, loss: Loss, rows: TrainingData | None, unit: PenaltyUnit, targets: Targets | None, ramp: int
-    ) -> ValidationRows | None:
-        if rows is None:
+    def _held_out_rows(
+        self, settings: Settings, rows: TrainingData, eval_rows: TrainingData | None, seed: int
+    ) -> HeldOutRows | None:
+        """Return the rows on which rounds and weight are chosen; None where both are given."""
+        if eval_rows is not None:
+            return HeldOutRows.given(rows, eval_rows)
+        if settings.patience is None and not isinstance(self.parity_weight, str):
             return None
-        stopping = EarlyStopping(
-            loss,
-            rows.labels,
-            self._compare(rows).comparisons(targets),
-            scale=unit.scale,
-            penalty_weight=self.parity_weight * unit.factor,
-            first_round=ramp,
-            n_iter_no_change=self.n_iter_no_change,
-        )
-        return ValidationRows(rows.X, rows.labels, stopping)
-
-    def _measure_unit(
-        self, settings: Settings, rows: TrainingData, compared: ComparedRows
-    ) -> tuple[PenaltyUnit, Targets | None]:
-        """Train a plain model, and return the unit of the penalty and the fixed targets."""
-        if self.parity_weight == 0.0:
-            return PenaltyUnit(0.0, 1.0, compared.comparisons()), None
-        library, estimator, loss = settings.library, settings.estimator, settings.loss
-        model = library.auxiliary_model(estimator, min(_INITIAL_ROUNDS, library.n_rounds(estimator)))
-        model.fit(rows.X, rows.labels, sample_weight=rows.weights)
-        margins = library.margins(model, rows.X)
-        predictions = loss.predictions(margins)
-        scale = prediction_scale(loss, predictions, rows.weights)
-        targets = compared.fixed_targets(self.target, predictions, scale)
-        distance = make_distance(self._kind(rows.strata), loss, **self._dual_options)
-        pairs = compared.comparisons(targets)
-        return measure_unit(distance, loss, rows.labels, margins, pairs, scale=scale), targets
-
-    def _kind(self, strata: Any) -> str:
-        return default_kind(self.kind, within=strata is not None or self.criterion != "demographic_parity")
+        return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))
 
     def _fit_repair(self, predictions: NDArray[np.float64], rows: TrainingData) -> QuantileRepair:
         repair = QuantileRepair(
@@ -260,61 +221,24 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         )
         return repair.fit(predictions, sensitive_features=rows.groups, sample_weight=rows.weights)
 
-    @property
-    def _dual_options(self) -> dict[str, Any]:
-        names = ("regularizer", "strength", "opposite_duals", "n_fourier_features", "kernel_variance")
-        return {name: getattr(self, name) for name in names}
-
-    def _objective(
-        self,
-        settings: Settings,
-        rows: TrainingData,
-        n_rounds: int,
-        unit: PenaltyUnit,
-        group_probabilities: NDArray[np.float32] | None,
-    ) -> TransportObjective:
-        criterion, stratum_weight = self._criterion_in_training()
-        return TransportObjective(
-            rows.groups,
-            criterion=criterion,
-            strata=rows.strata,
-            stratum_weight=stratum_weight,
-            parity_weight=float(self.parity_weight),
-            loss=settings.loss_name,
-            tweedie_variance_power=settings.power,
-            kind=self._kind(rows.strata),
-            ramp=max(1, round(_RAMP * n_rounds)),
-            group_probabilities=group_probabilities,
-            unit=unit.factor,
-            scale=unit.scale,
-            comparisons=unit.comparisons,
-            **self._dual_options,
-        )
-
-    def _describe_outcome(self, n_rounds: int, stopping: EarlyStopping | None, compared: ComparedRows) -> None:
-        best = None if stopping is None else stopping.stopped_at()
-        self.n_iter_ = n_rounds if best is None else best
-        self.outcome_ = f"ran all {n_rounds} rounds"
-        if stopping is not None and best is not None:
-            self.outcome_ = f"stopped after {len(stopping.records)} of {n_rounds} rounds; round {best} was best"
-        if self.unit_ == 0.0 < self.parity_weight:
-            self.outcome_ = f"the groups of a plain model differ no more than by chance; {self.outcome_}"
-        if self.strata_ is None and self.criterion == "demographic_parity":
-            return
-        resolved, text = compared.resolved, criterion_text(self.criterion, has_strata=self.strata_ is not None)
-        if len(resolved.compared) > 2 or self.strata_ is not None:
-            aside = f", {len(resolved.set_aside)} set aside" if resolved.set_aside else ""
-            text += f" ({len(resolved.compared)} strata{aside})"
-        self.outcome_ = f"{text}: {self.outcome_}"
-
     # ---------------------------------------------------------------- checks
 
     def _check_parameters(self, strata: Any) -> None:
         check_choice(self.criterion, CRITERIA, name="criterion")
         if self.stratum_weight is not None:
             check_choice(self.stratum_weight, STRATUM_WEIGHTS, name="stratum_weight")
-        check_real(self.parity_weight, name="parity_weight")
-        self._kind(strata)
+        if isinstance(self.parity_weight, str):
+            check_choice(self.parity_weight, ("auto",), name="parity_weight")
+        else:
+            check_real(self.parity_weight, name="parity_weight")
+        if self.max_disparity is not None:
+            check_real(self.max_disparity, name="max_disparity")
+            if not isinstance(self.parity_weight, str):
+                raise ValueError("max_disparity chooses the weight: leave parity_weight at 'auto', or it at None.")
+        check_real(self.amount, name="amount", most=1.0)
+        check_choice(self.spread, SPREADS, name="spread")
+        check_choice(self.scale, SCALES, name="scale")
+        default_kind(self.kind, within=False)
         check_flag(self.smooth_groups, name="smooth_groups")
         check_real(self.repair_amount, name="repair_amount", most=1.0)
         if self.repair_amount > 0.0 and (strata is not None or self.criterion != "demographic_parity"):
@@ -322,20 +246,38 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
                 "repair_amount repairs scores towards demographic parity, which undoes another criterion or "
                 "conditional parity. Use repair_amount=0, or QuantileRepairClassifier with that criterion."
             )
-        if self.n_iter_no_change is not None:
+        if isinstance(self.n_iter_no_change, str):
+            check_choice(self.n_iter_no_change, ("auto",), name="n_iter_no_change")
+        elif self.n_iter_no_change is not None:
             check_count(self.n_iter_no_change, name="n_iter_no_change")
-        check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
+        if self.validation_fraction is not None:
+            check_real(self.validation_fraction, name="validation_fraction", strict=True, most=0.5)
         check_count(self.min_group_size, name="min_group_size")
 
     # ---------------------------------------------------------------- predicting
 
-    def _margins(self, X: Any) -> NDArray[np.float64]:
+    def _margins(self, X: Any, *, plain: bool = False) -> NDArray[np.float64]:
+        """Return the margins of the fitted model, or of the plain one."""
         check_is_fitted(self)
         check_shape(X, self.n_features_in_, owner=type(self).__name__)
-        return library_of(self.estimator_, self.task).margins(self.estimator_, X)
+        model = self.initial_estimator_ if plain else self.estimator_
+        return library_of(model, self.task).margins(model, X)
+
+    def _scores(self, X: Any, sensitive_features: Any, unknown_group: str = "error") -> NDArray[np.float64]:
+        """Return the predictions: spread, repaired and mixed with those of the plain model, as parameters say."""
+        amount = check_real(self.amount, name="amount", most=1.0)
+        scores = self._predictions(self._margins(X))
+        if check_choice(self.spread, SPREADS, name="spread") == "initial":
+            if self.repair_ is not None:
+                raise ValueError("spread='initial' cannot be combined with a repair, which has a spread of its own.")
+            scores = spread_scores(scores, self.spread_)
+        scores = self._repaired(scores, sensitive_features, unknown_group)
+        if amount == 1.0:
+            return scores
+        return (1.0 - amount) * self._predictions(self._margins(X, plain=True)) + amount * scores
 
     def _repaired(
-        self, scores: NDArray[np.float64], sensitive_features: Any, unknown_group: str = "error"
+        self, scores: NDArray[np.float64], sensitive_features: Any, unknown_group: str
     ) -> NDArray[np.float64]:
         check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
         if self.repair_ is None:

@@ -8,16 +8,19 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from fairtransport.boosting._base import TransportBoosting
+from fairtransport._validation import check_choice, check_real
+from fairtransport.boosting._base import SPREADS, TransportBoosting
+from fairtransport.boosting._responses import BoostedClasses
 from fairtransport.boosting._target_scale import ClassLabels
 from fairtransport.criteria import EACH_OTHER
-from fairtransport.transport.logistic import sigmoid
+from fairtransport.linear.training.spread_map import spread_logits
+from fairtransport.transport.logistic import mixed_logits, sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._base import Settings
     from fairtransport.boosting._losses import Loss
+    from fairtransport.boosting._penalty_settings import Settings
     from fairtransport.boosting._training_data import TrainingData
 
 __all__ = ["TransportBoostingClassifier"]
@@ -31,18 +34,31 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     Parameters
     ----------
     estimator : LGBMClassifier or XGBClassifier, optional
-        The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM with
-        200 rounds, each on a random half of the columns. Features may be whatever it accepts: data frames, categorical
-        columns, missing values.
+        The unfitted model, which is cloned; all of its settings but the objective are used. By default LightGBM.
+        Features may be whatever it accepts: data frames, categorical columns, missing values. Where the number of
+        rounds and the learning rate, or the size of trees, are at the library's defaults, they are chosen by the number
+        of rows; without an estimator, each tree also sees half of the columns.
     criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
         Which rows of the groups are compared: all, those with the same label, or those with the positive label. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
     stratum_weight : {"equal", "share"}, optional
         Whether labels and strata count the same or by their share of the rows. By default labels count the same and
         strata by share.
-    parity_weight : float, default=4.0
-        Weight of the penalty against weight 1 of the log-loss. It has no unit: at 1 the whole disparity of a plain
-        model counts as much as its whole gain in log-loss over a constant. 0 is no parity, the library's own model.
+    parity_weight : float or "auto", default="auto"
+        Weight of the penalty, where the log-loss has weight 1. It has no unit: at 1 the whole disparity of a plain
+        model counts as much as its whole gain in log-loss over a constant; at 0 there is no penalty. ``"auto"`` takes
+        the smallest weight at which the rank disparity of held-out rows is at its noise floor, or beyond which it no
+        longer falls, but keeps at least half of the plain model's information; ``outcome_`` says which.
+    max_disparity : float, optional
+        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead:
+        the
+        strong pairwise demographic disparity (SPDD) or, with labels or strata, its weighted mean over them.
+    amount : float, default=1.0
+        Position between the scores of the plain model (0) and those of the trained one (1), as their weighted mean.
+        It is used at prediction only, so it can be set after ``fit``.
+    spread : {"trained", "initial"}, default="trained"
+        ``"initial"`` maps the trained scores to the spread of the plain model's scores, by one increasing map for
+        all groups. It can be set after ``fit``.
     repair_amount : float, default=0.0
         Apply `QuantileRepair` to the scores, towards the Wasserstein-2 barycenter weighted by group size: 1 is the
         full repair, a number between 0 and 1 that part of the way, 0 no repair. Above 0 the group is needed at
@@ -56,15 +72,20 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         What groups are compared with: each other, or a distribution that is fixed at the plain model: the equal-weight
         Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, everyone, one
         group's scores, or given scores.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
+        are.
     smooth_groups : bool, default=True
         Let a row count for each group with the probability of the group given the row's features, which two small
         models estimate by cross-fitting; two for each label if the criterion compares rows with the same label. If the
         group is not among the features, this prevents overfitting to the groups of the training rows.
-    n_iter_no_change : int, optional
-        Stop when log-loss plus penalty on validation rows has not improved for this many rounds, and keep the best
-        round. Rounds before the penalty has its full weight do not count. By default all rounds are run.
-    validation_fraction : float, default=0.1
-        Share of the rows that is held out for ``n_iter_no_change``, unless ``fit`` is passed an ``eval_set``.
+    n_iter_no_change : int, "auto" or None, default="auto"
+        Stop when log-loss plus penalty on held-out rows has not improved for this many rounds, and train on all rows
+        with the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2
+        divided by the learning rate, and None, all rounds, where ``estimator`` says how many.
+    validation_fraction : float, optional
+        Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
+        each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
         Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 0.4 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
@@ -85,10 +106,27 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     estimator_ : LGBMClassifier or XGBClassifier
         The fitted model of classes 0 and 1. Its ``predict_proba`` is that of this classifier before any repair, and
         its booster can be saved and served like any other. It contains nothing about the groups.
+    initial_estimator_ : LGBMClassifier or XGBClassifier
+        The plain model, trained without a penalty.
+    parity_weight_ : float
+        The weight that was used.
+    information_kept_ : float
+        Share of the plain model's gain in log-loss over a constant that the trained model has.
+    before_after_ : dict
+        ``log_loss``, ``auc``, ``spread`` (standard deviation of the scores), ``disparity`` (the criterion's; SPDD for
+        demographic parity) and ``rank_disparity``, by the plain and by the trained model: on held-out rows, where there
+        are any, or on training rows.
+    path_ : dict of ndarray
+        The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``information_kept`` and
+        ``log_loss``, on the same rows.
+    spread_ : ndarray of shape (2, n_points)
+        The map of ``spread="initial"``; its points are means of five rows or more.
     repair_ : QuantileRepair or None
         The repair of the scores, if ``repair_amount`` is above 0.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of shape (n_groups,)
+        How many rows each group had.
     strata_ : Strata or None
         The strata seen, without their rows.
     unit_ : float
@@ -117,9 +155,12 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
 
     T a transport distance ([1]_, Eq. 4) between the scores of two groups, or of their rows within each label or
     stratum, :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
-    `ContinuousTransportClassifier`. A plain model of 50 rounds is trained first to measure u. Then the booster is
-    trained from the start with `TransportObjective`, whose weight w increases over the first three quarters of the
-    rounds.
+    `ContinuousTransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
+    the start with `TransportObjective`: a quarter of its rounds without the penalty, whose weight w increases over the
+    next half.
+
+    **Rounds and weight** are chosen on held-out rows: each part of the rows is binned once, boosters with different
+    weights have the same seeds, and the chosen model is trained anew on all rows.
 
     If the group is unknown at prediction, leave the sensitive columns out of the features and use ``repair_amount=0``.
     If it is known, combine a small ``parity_weight`` with a ``repair_amount`` between 0.5 and 1.
@@ -158,13 +199,17 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         *,
         criterion: str = "demographic_parity",
         stratum_weight: str | None = None,
-        parity_weight: float = 4.0,
+        parity_weight: float | str = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        spread: str = "trained",
         repair_amount: float = 0.0,
         kind: str | None = None,
         target: Any = EACH_OTHER,
+        scale: str = "standardized",
         smooth_groups: bool = True,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
+        n_iter_no_change: int | str | None = "auto",
+        validation_fraction: float | None = None,
         regularizer: str = "l2",
         strength: float | None = None,
         opposite_duals: bool = True,
@@ -180,9 +225,13 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         self.criterion = criterion
         self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.spread = spread
         self.repair_amount = repair_amount
         self.kind = kind
         self.target = target
+        self.scale = scale
         self.smooth_groups = smooth_groups
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
@@ -210,6 +259,9 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     def _store_y(self, encoding: ClassLabels, settings: Settings) -> None:  # noqa: ARG002
         self.classes_ = encoding.classes
 
+    def _make_response(self, encoding: ClassLabels, settings: Settings, rows: TrainingData) -> BoostedClasses:  # noqa: ARG002
+        return BoostedClasses(settings.loss)
+
     def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         return sigmoid(margins)
 
@@ -226,7 +278,11 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         -------
         ndarray of shape (n,)
         """
-        return self._margins(X)
+        amount = check_real(self.amount, name="amount", most=1.0)
+        trained = self._margins(X)
+        if check_choice(self.spread, SPREADS, name="spread") == "initial":
+            trained = spread_logits(trained, self.spread_)
+        return trained if amount == 1.0 else mixed_logits(self._margins(X, plain=True), trained, amount)
 
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error"
@@ -246,7 +302,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         -------
         ndarray of shape (n, 2)
         """
-        positive = self._repaired(self._predictions(self._margins(X)), sensitive_features, unknown_group)
+        positive = self._scores(X, sensitive_features, unknown_group)
         return np.column_stack((1.0 - positive, positive))
 
     def predict(self, X: Any, *, sensitive_features: Any = None, unknown_group: str = "error") -> NDArray[Any]:

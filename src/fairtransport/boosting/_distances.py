@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairtransport.boosting._losses import Loss
 
-__all__ = ["PenaltyUnit", "default_kind", "make_distance", "measure_unit", "prediction_scale"]
+__all__ = ["PenaltyUnit", "default_kind", "make_distance", "measure_unit", "prediction_divisor"]
 
 KINDS = ("continuous", "discrete")
 # Strength and kernel variance.
@@ -35,14 +35,14 @@ class PenaltyUnit:
     ----------
     factor : float
         Factor of the penalty at ``parity_weight`` 1; 0 where groups differ no more than by chance.
-    scale : float
+    divisor : float
         Divisor of the predictions before they are compared.
     comparisons : Comparisons
         The pairs that are compared, weighed by reliability.
     """
 
     factor: float
-    scale: float
+    divisor: float
     comparisons: Comparisons
 
 
@@ -62,10 +62,11 @@ def make_distance(
     opposite_duals: bool,
     n_fourier_features: int,
     kernel_variance: float | None,
+    scale: str,
 ) -> TransportPenalty:
-    """Return the penalty of a kind, on predictions that are not standardized."""
+    """Return the penalty of a kind; ``scale`` says whether predictions are standardized in each round."""
     if kind == "discrete":
-        return DiscretePenalty(scale="score")
+        return DiscretePenalty(scale=scale)
     default_strength, default_variance = _PROBABILITY_DUALS if loss.is_logistic else _REAL_DUALS
     variance = default_variance if kernel_variance is None else kernel_variance
     problem = DualProblem(
@@ -75,10 +76,10 @@ def make_distance(
         check_flag(opposite_duals, name="opposite_duals"),
         "all",
     )
-    return ContinuousPenalty(problem, scale="score")
+    return ContinuousPenalty(problem, scale=scale)
 
 
-def prediction_scale(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+def prediction_divisor(loss: Loss, predictions: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     """Return what predictions are divided by, such that a distance means the same for probabilities and for prices."""
     if loss.is_logistic:
         return 1.0
@@ -94,11 +95,11 @@ def measure_unit(
     margins: NDArray[np.float64],
     comparisons: Comparisons,
     *,
-    scale: float,
+    divisor: float,
 ) -> PenaltyUnit:
     """Return the unit of the penalty, with a plain model's margins."""
-    scores = loss.predictions(margins) / scale
+    scores = loss.predictions(margins) / divisor
     weighed = weigh_by_reliability(comparisons, scores)
     value = distance.value_and_gradient(scores, weighed).value if weighed.active.size else 0.0
     information = loss.information(margins, labels, comparisons.row_weights)
-    return PenaltyUnit(information / value if value > 0.0 else 0.0, scale, weighed)
+    return PenaltyUnit(information / value if value > 0.0 else 0.0, divisor, weighed)

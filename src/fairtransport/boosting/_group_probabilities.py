@@ -80,7 +80,9 @@ def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: in
             if len(known) == 1:
                 probabilities[held_out, known[0]] = 1.0
                 continue
-            model = library.group_model(estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_tree_params)
+            model = library.group_model(
+                estimator, _ROUNDS, learning_rate=_LEARNING_RATE, **library.small_trees(estimator)
+            )
             sample_weight = None if weights is None else weights[training]
             model.fit(take_rows(rows.X, training), labels, sample_weight=sample_weight)
             probabilities[np.ix_(held_out, known)] = model.predict_proba(take_rows(rows.X, held_out))

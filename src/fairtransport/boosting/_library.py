@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.boosting._early_stopping import EarlyStopping
-
-__all__ = ["DetachableCallback", "Library", "TrainingRun", "ValidationRows"]
+__all__ = ["BinnedTable", "BoosterRun", "DetachableCallback", "Library", "TrainingRun"]
 
 
 class DetachableCallback:
     """A callable that copies share, until its function is detached.
 
-    LightGBM copies its objective and metric before training, and fitted estimators keep theirs. Both hold the groups of
-    the training rows, of which nothing may remain in the fitted model: `detach` removes the function from all copies.
+    LightGBM copies its objective before training, and fitted estimators keep theirs. It holds the groups of the
+    training rows, of which nothing may remain in the fitted model: `detach` removes the function from all copies.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -47,24 +45,6 @@ class DetachableCallback:
 
 
 @dataclass(frozen=True, eq=False)
-class ValidationRows:
-    """Rows on which the objective is evaluated after each round.
-
-    Attributes
-    ----------
-    X : table or matrix
-    y : ndarray
-        Labels 0 and 1, or numbers.
-    stopping : EarlyStopping
-        Records the margins of these rows.
-    """
-
-    X: Any
-    y: NDArray[Any]
-    stopping: EarlyStopping
-
-
-@dataclass(frozen=True, eq=False)
 class TrainingRun:
     """What a library needs to train a model.
 
@@ -76,17 +56,36 @@ class TrainingRun:
     sample_weight : ndarray or None
     initial_margin : float
         Margin of the best constant.
-    objective : callable
-        Takes labels, margins and weights.
-    validation : ValidationRows, optional
     """
 
     X: Any
     y: NDArray[Any]
     sample_weight: NDArray[np.float64] | None
     initial_margin: float
-    objective: Callable[..., Any]
-    validation: ValidationRows | None = None
+
+
+class BoosterRun(ABC):
+    """A booster that is trained one round at a time, with margins of its training rows and of held-out rows."""
+
+    @abstractmethod
+    def update(self, objective: Callable[..., Any]) -> None:
+        """Train one round with an objective of labels, margins and weights."""
+
+    @abstractmethod
+    def training_margins(self) -> NDArray[np.float64]:
+        """Return the margins of the training rows."""
+
+    @abstractmethod
+    def held_out_margins(self) -> NDArray[np.float64]:
+        """Return the margins of the held-out rows."""
+
+
+class BinnedTable(ABC):
+    """Training and held-out rows in a library's own format, binned once for any number of boosters."""
+
+    @abstractmethod
+    def start(self) -> BoosterRun:
+        """Return a booster without any rounds."""
 
 
 class Library(ABC):
@@ -102,8 +101,12 @@ class Library(ABC):
         Name of the library's module.
     class_names : dict
         Name of its estimator for each task.
-    small_tree_params : dict
-        Settings that limit the size of the trees of an auxiliary model.
+    tree_size : (str, int)
+        The setting that limits the size of trees, and its value for the models of groups.
+    size_params : set of str
+        All settings that limit the size of trees.
+    default_rate : float
+        The learning rate of the library.
     neutral_params : dict
         Settings of the user that an auxiliary model must not inherit, because its labels may be others than y.
     logistic_params : dict
@@ -114,7 +117,9 @@ class Library(ABC):
 
     module: ClassVar[str]
     class_names: ClassVar[dict[str, str]]
-    small_tree_params: ClassVar[dict[str, Any]]
+    tree_size: ClassVar[tuple[str, int]]
+    size_params: ClassVar[set[str]]
+    default_rate: ClassVar[float]
     neutral_params: ClassVar[dict[str, Any]]
     logistic_params: ClassVar[dict[str, Any]]
     losses: ClassVar[Mapping[str | None, str]]
@@ -140,13 +145,6 @@ class Library(ABC):
         """Return the objective among an estimator's settings."""
         return estimator.get_params().get("objective")
 
-    def auxiliary_model(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
-        """Return an unfitted estimator of the same task and loss, with few rounds."""
-        params = {"n_estimators": n_rounds, **self.neutral_params, **settings}
-        if self.is_regression:
-            params["objective"] = self.objective_of(estimator)
-        return _with_params(clone(estimator), params)
-
     def group_model(self, estimator: Any, n_rounds: int, **settings: Any) -> Any:
         """Return an unfitted classifier with the settings of the estimator and few rounds, for any labels."""
         params = {"n_estimators": n_rounds, **self.neutral_params, **settings}
@@ -155,10 +153,29 @@ class Library(ABC):
         classifier = getattr(load_extra(self.module), self.class_names["classification"])
         return _with_params(classifier(**clone(estimator).get_params()), params)
 
+    def small_trees(self, estimator: Any) -> dict[str, Any]:
+        """Return the setting for small trees, no larger than those of the estimator."""
+        name, size = self.tree_size
+        given = estimator.get_params().get(name)
+        return {name: min(size, given) if isinstance(given, int) and given > 0 else size}
+
     def n_rounds(self, estimator: Any) -> int:
         """Return the number of rounds of an estimator."""
         n_rounds = estimator.get_params().get("n_estimators")
         return 100 if n_rounds is None else int(n_rounds)
+
+    def learning_rate(self, estimator: Any) -> float:
+        """Return the learning rate of an estimator."""
+        rate = estimator.get_params().get("learning_rate")
+        return self.default_rate if rate is None else float(rate)
+
+    def unset_params(self, estimator: Any) -> set[str]:
+        """Return the names of settings that an estimator has at the library's default."""
+        default = getattr(
+            load_extra(self.module), self.class_names["regression" if self.is_regression else "classification"]
+        )
+        known = default().get_params()
+        return {name for name, value in estimator.get_params().items() if name in known and _same(value, known[name])}
 
     def check_features(self, X: Any) -> None:  # noqa: B027 - most libraries check them
         """Raise TypeError for features that the library cannot read and does not refuse."""
@@ -192,8 +209,16 @@ class Library(ABC):
         return _with_params(estimator, params).fit(run.X, run.y, sample_weight=run.sample_weight)
 
     @abstractmethod
-    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+    def fit_objective(self, estimator: Any, run: TrainingRun, objective: Callable[..., Any]) -> Any:
         """Fit an estimator with a custom objective; the result is a model of the library that predicts by itself."""
+
+    @abstractmethod
+    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> BinnedTable:
+        """Return training rows and the features of held-out rows, for boosters with the settings of an estimator."""
+
+    @abstractmethod
+    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
+        """Return settings of the trees for a table of this size."""
 
     @abstractmethod
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
@@ -204,3 +229,7 @@ def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
     """Return the estimator with those of the settings that it has."""
     known = estimator.get_params()
     return estimator.set_params(**{name: value for name, value in params.items() if name in known})
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals as nw
@@ -12,14 +12,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from fairtransport._columns import say_columns
 from fairtransport._extras import load_extra
-from fairtransport.boosting._library import DetachableCallback, Library, TrainingRun, ValidationRows
+from fairtransport._sklearn.estimator_calls import n_rows
+from fairtransport.boosting._library import BinnedTable, BoosterRun, DetachableCallback, Library, TrainingRun
+from fairtransport.boosting._table_size import ROUNDS, column_share, n_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-
-    from fairtransport.boosting._early_stopping import EarlyStopping
 
 __all__ = ["LightGBM"]
 
@@ -46,7 +46,9 @@ class LightGBM(Library):
 
     module = "lightgbm"
     class_names: ClassVar = {"classification": "LGBMClassifier", "regression": "LGBMRegressor"}
-    small_tree_params: ClassVar = {"num_leaves": 15}
+    tree_size: ClassVar = ("num_leaves", 15)
+    size_params: ClassVar = {"num_leaves", "max_depth"}
+    default_rate = 0.1
     neutral_params: ClassVar = {"objective": None, "class_weight": None}
     logistic_params: ClassVar = {"objective": "binary"}
     losses: ClassVar = {
@@ -107,36 +109,19 @@ class LightGBM(Library):
             model.set_params(objective="regression")
         return model
 
-    def fit_objective(self, estimator: Any, run: TrainingRun) -> Any:
+    def fit_objective(self, estimator: Any, run: TrainingRun, objective: Callable[..., Any]) -> Any:
         """Fit; then add the initial margin to the booster and give it LightGBM's objective of the task.
 
         With a logarithmic link the booster predicts margins.
         """
-        callbacks = [DetachableCallback(run.objective)]
-        estimator.set_params(objective=callbacks[0])
-        options: dict[str, Any] = {}
-        if run.validation is not None:
-            rows, stopping = run.validation, run.validation.stopping
-            callbacks.append(DetachableCallback(lambda _, margins, __: ("objective", stopping.record(margins), False)))
-            options = {
-                **_lightgbm_eval_set(estimator, rows),
-                "eval_init_score": [np.full(len(rows.y), run.initial_margin)],
-                "eval_metric": callbacks[1],
-                "callbacks": [_lightgbm_stop(stopping)],
-            }
+        callback = DetachableCallback(objective)
+        estimator.set_params(objective=callback)
         init_score = np.full(len(run.y), run.initial_margin)
         try:
-            estimator.fit(run.X, run.y, sample_weight=run.sample_weight, init_score=init_score, **options)
-        except load_extra("lightgbm").basic.LightGBMError as error:
-            if "num_features()) > (0)" not in str(error):
-                raise
-            raise ValueError(
-                f"LightGBM finds no column to split {len(run.y)} rows by: all are constant, or there are fewer rows "
-                "than two leaves of min_child_samples need. Pass more rows, or lower min_child_samples."
-            ) from None
+            with _column_errors(len(run.y)):
+                estimator.fit(run.X, run.y, sample_weight=run.sample_weight, init_score=init_score)
         finally:
-            for callback in callbacks:
-                callback.detach()
+            callback.detach()
         booster = estimator.booster_
         for leaf in range(booster.dump_model(num_iteration=1)["tree_info"][0]["num_leaves"]):
             booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + run.initial_margin)
@@ -145,25 +130,95 @@ class LightGBM(Library):
         booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={line}\nfeature_names=", 1))
         return estimator.set_params(objective=name)
 
+    def open_table(self, estimator: Any, run: TrainingRun, held_out: Any) -> BinnedTable:
+        """Return the rows as LightGBM's data sets."""
+        params = {name: value for name, value in estimator.get_params().items() if value is not None}
+        for name in ("n_estimators", "class_weight", "importance_type", "objective", "n_jobs"):
+            params.pop(name, None)
+        if isinstance(params.get("random_state"), np.random.RandomState):
+            params["random_state"] = int(params["random_state"].randint(np.iinfo(np.int32).max))
+        n_jobs = estimator.get_params().get("n_jobs")
+        return _LightGBMTable({"verbose": -1, **params, "num_threads": n_jobs or 0, "metric": "none"}, run, held_out)
+
+    def settings_by_size(self, n_rows: int, n_columns: int) -> dict[str, Any]:
+        """Return leaves, rounds and learning rate; each tree sees half of the columns where there are enough."""
+        return {
+            **ROUNDS,
+            "num_leaves": n_leaves(n_rows),
+            "colsample_bytree": column_share(n_columns),
+        }
+
     def margins(self, estimator: Any, X: Any) -> NDArray[np.float64]:
         """Return the raw score."""
         self.check_features(X)
         return np.asarray(estimator.predict(X, raw_score=True), dtype=np.float64)
 
 
-def _lightgbm_eval_set(estimator: Any, rows: ValidationRows) -> dict[str, Any]:
-    """Return the validation rows as arguments of ``fit``, which LightGBM 4.7 renamed."""
-    if "eval_X" in inspect.signature(estimator.fit).parameters:
-        return {"eval_X": (rows.X,), "eval_y": (rows.y,)}
-    return {"eval_set": [(rows.X, rows.y)]}
+class _LightGBMTable(BinnedTable):
+    """LightGBM's data sets of training and held-out rows."""
+
+    def __init__(self, params: dict[str, Any], run: TrainingRun, held_out: Any) -> None:
+        lightgbm = load_extra("lightgbm")
+        self._params, self._run = params, run
+        options = {"params": params, "free_raw_data": False}
+        init_score = np.full(len(run.y), run.initial_margin)
+        with _column_errors(len(run.y)):
+            self._training = lightgbm.Dataset(
+                run.X, run.y, weight=run.sample_weight, init_score=init_score, **options
+            ).construct()
+        n_held_out = n_rows(held_out)
+        margins = np.full(n_held_out, run.initial_margin)
+        self._held_out = lightgbm.Dataset(
+            held_out, np.zeros(n_held_out), init_score=margins, reference=self._training, **options
+        ).construct()
+
+    def start(self) -> BoosterRun:
+        """Return a booster without any rounds."""
+        with _column_errors(len(self._run.y)):
+            booster = load_extra("lightgbm").Booster({**self._params, "objective": "none"}, self._training)
+        booster.add_valid(self._held_out, "held out")
+        return _LightGBMRun(booster, self._run)
 
 
-def _lightgbm_stop(stopping: EarlyStopping) -> Callable[[Any], None]:
-    exception = load_extra("lightgbm").callback.EarlyStopException
+class _LightGBMRun(BoosterRun):
+    def __init__(self, booster: Any, run: TrainingRun) -> None:
+        self._booster, self._run = booster, run
 
-    def stop(env: Any) -> None:
-        best = stopping.stopped_at()
-        if best is not None:
-            raise exception(best - 1, env.evaluation_result_list)
+    def update(self, objective: Callable[..., Any]) -> None:
+        """Train one round."""
+        with _column_errors(len(self._run.y)):
+            self._booster.update(fobj=lambda margins, _: objective(self._run.y, margins, self._run.sample_weight))
 
-    return stop
+    def training_margins(self) -> NDArray[np.float64]:
+        """Return the margins of the training rows."""
+        return self._read(self._booster.eval_train)
+
+    def held_out_margins(self) -> NDArray[np.float64]:
+        """Return the margins of the held-out rows."""
+        return self._read(self._booster.eval_valid)
+
+    @staticmethod
+    def _read(evaluate: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return what a metric is passed: LightGBM keeps the margins of these rows, and predicts nothing anew."""
+        seen: list[NDArray[np.float64]] = []
+
+        def metric(margins: Any, _: Any) -> tuple[str, float, bool]:
+            seen.append(np.array(margins, dtype=np.float64))
+            return "margins", 0.0, False
+
+        evaluate(feval=metric)
+        return seen[0]
+
+
+@contextmanager
+def _column_errors(n_rows_in_training: int) -> Iterator[None]:
+    """Say in words where LightGBM finds nothing to split by."""
+    try:
+        yield
+    except load_extra("lightgbm").basic.LightGBMError as error:
+        if "num_features()) > (0)" not in str(error):
+            raise
+        raise ValueError(
+            f"LightGBM finds no column to split {n_rows_in_training} rows by: all are constant, or there are fewer "
+            "rows than two leaves of min_child_samples need. Pass more rows, or lower min_child_samples."
+        ) from None

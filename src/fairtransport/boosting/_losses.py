@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LOSSES", "LogLoss", "Loss", "make_loss"]
+__all__ = ["LOSSES", "LogLoss", "Loss", "make_loss", "plain_objective"]
 
 LOSSES = ("log_loss", "squared_error", "absolute_error", "poisson", "tweedie")
 
@@ -212,3 +212,17 @@ def make_loss(name: str, tweedie_variance_power: float = 1.5) -> Loss:
         "poisson": PoissonLoss,
     }
     return losses[name]()
+
+
+def plain_objective(loss: Loss) -> Callable[..., tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return a loss as a custom objective of labels, margins and weights."""
+
+    def objective(
+        labels: NDArray[np.floating], margins: NDArray[np.floating], weights: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        gradient, curvature = loss.derivatives(np.asarray(margins, dtype=np.float64), labels)
+        if weights is not None:
+            gradient, curvature = weights * gradient, weights * curvature
+        return gradient.astype(np.float32), np.maximum(curvature, 1e-16).astype(np.float32)
+
+    return objective

@@ -10,12 +10,13 @@ import numpy as np
 from fairtransport._validation import check_choice, check_count, check_length, check_real, check_weights
 from fairtransport.boosting._binned_rows import GroupedRows
 from fairtransport.boosting._compared_rows import ComparedRows, check_target, compare_rows
-from fairtransport.boosting._distances import default_kind, make_distance, measure_unit, prediction_scale
+from fairtransport.boosting._distances import default_kind, make_distance, measure_unit, prediction_divisor
 from fairtransport.boosting._group_probabilities import check_group_probabilities, check_probabilities_within
 from fairtransport.boosting._losses import LOSSES, make_loss
 from fairtransport.boosting._prediction_grid import PredictionGrid
 from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels
 from fairtransport.groups import make_groups
+from fairtransport.penalties.base import SCALES
 from fairtransport.penalties.binned import BinnedPenalty
 from fairtransport.strata import make_strata
 from fairtransport.transport.binned import CELLS
@@ -82,8 +83,11 @@ class TransportObjective:
         What groups are compared with: each other, or a distribution that is fixed at the model after ``warmup``: the
         equal-weight Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size,
         everyone, one group's scores, or given scores.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare scores in units of their standard deviation, so that shrinking all of them gains nothing, or as they
+        are.
     warmup : int, default=20
-        Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured.
+        Rounds that minimise the loss alone, after which the unit of ``parity_weight`` is measured if it was not passed.
     ramp : int, default=130
         Rounds over which the weight of the penalty increases to ``parity_weight``: linearly for the continuous distance
         between probabilities, with the square of their number otherwise. With the full weight from the first round on,
@@ -93,9 +97,9 @@ class TransportObjective:
         groups are compared within labels or strata, it must be given these, too: the probability of the group among
         rows with these features and this label. See Notes.
     unit : float, optional
-        Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; then nothing is measured and there
-        is no ``warmup``. Requires ``comparisons``.
-    scale : float, default=1.0
+        Factor of the penalty at ``parity_weight`` 1, in loss per unit of distance; then nothing is measured. Requires
+        ``comparisons``.
+    divisor : float, default=1.0
         With ``unit``: divisor of the predictions before they are compared. It is measured, too, otherwise: 1 for
         probabilities, four standard deviations of the predictions for real numbers.
     comparisons : Comparisons, optional
@@ -186,11 +190,12 @@ class TransportObjective:
         tweedie_variance_power: float = 1.5,
         kind: str | None = None,
         target: Any = EACH_OTHER,
+        scale: str = "standardized",
         warmup: int = 20,
         ramp: int = 130,
         group_probabilities: ArrayLike | None = None,
         unit: float | None = None,
-        scale: float = 1.0,
+        divisor: float = 1.0,
         comparisons: Comparisons | None = None,
         regularizer: str = "l2",
         strength: float | None = None,
@@ -205,7 +210,8 @@ class TransportObjective:
         power = check_real(tweedie_variance_power, name="tweedie_variance_power", least=1.0, most=2.0, strict=True)
         self.loss = make_loss(check_choice(loss, LOSSES, name="loss"), power)
         self.unit = None if unit is None else check_real(unit, name="unit")
-        self.scale = check_real(scale, name="scale", strict=True)
+        self.scale = check_choice(scale, SCALES, name="scale")
+        self.divisor = check_real(divisor, name="divisor", strict=True)
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
@@ -237,6 +243,7 @@ class TransportObjective:
             opposite_duals=opposite_duals,
             n_fourier_features=n_fourier_features,
             kernel_variance=kernel_variance,
+            scale=self.scale,
         )
         self._probabilities = None
         if group_probabilities is not None:
@@ -249,7 +256,7 @@ class TransportObjective:
         """Discard all rounds, for a new training."""
         self.round_, self.parity_ = 0, 0.0
         self.unit_ = float("nan") if self.unit is None else self.unit
-        self._scale = self.scale
+        self._divisor = self.divisor
         self._penalty: BinnedPenalty | None = None
         self._rows: GroupedRows | None = None
 
@@ -303,8 +310,7 @@ class TransportObjective:
 
     def _advance(self, margins: NDArray[np.float64], labels: NDArray[Any], weights: NDArray[np.float64]) -> None:
         """Count a round, and update the weight of the penalty."""
-        start = self.warmup if self.unit is None else 0
-        if self._penalty is None and self.round_ >= start and np.ptp(margins) > 0.0:
+        if self._penalty is None and self.round_ >= self.warmup and np.ptp(margins) > 0.0:
             self._start_penalty(margins, labels, weights if weights.size else None)
         self.round_ += 1
         if self._penalty is None:
@@ -312,7 +318,7 @@ class TransportObjective:
         # The slope of the regularized distance between probabilities falls with their difference. Others do not, and
         # the square lets trees learn from the labels first.
         power = 1 if self.kind == "continuous" and self.loss.is_logistic else 2
-        reached = min(1.0, (self.round_ - start) / max(1, self.ramp)) ** power
+        reached = min(1.0, (self.round_ - self.warmup) / max(1, self.ramp)) ** power
         self.parity_ = self.parity_weight * self.unit_ * reached
 
     def _start_penalty(
@@ -322,10 +328,10 @@ class TransportObjective:
         comparisons = self.comparisons
         if comparisons is None:
             compared, predictions = self._compare_rows(labels, weights), self.loss.predictions(margins)
-            self._scale = prediction_scale(self.loss, predictions, weights)
-            targets = compared.fixed_targets(self.target, predictions, self._scale)
+            self._divisor = prediction_divisor(self.loss, predictions, weights)
+            targets = compared.fixed_targets(self.target, predictions, self._divisor)
             pairs = compared.comparisons(targets)
-            measured = measure_unit(self._distance, self.loss, labels, margins, pairs, scale=self._scale)
+            measured = measure_unit(self._distance, self.loss, labels, margins, pairs, divisor=self._divisor)
             self.unit_, comparisons = measured.factor, measured.comparisons
         self._penalty = BinnedPenalty(self._distance, comparisons, len(self.groups), CELLS)
 
@@ -355,7 +361,7 @@ class TransportObjective:
     ) -> tuple[float, NDArray[Any], NDArray[Any]]:
         """Return the value of the penalty, and the derivatives of loss plus penalty."""
         rows = self._grouped_rows(labels, weights)
-        grid = PredictionGrid.of(self.loss, margins, self._scale, weights if weights.size else None)
+        grid = PredictionGrid.of(self.loss, margins, self._divisor, weights if weights.size else None)
         positions, masses = rows.count(margins, weights, grid.position)
         value, (slopes, bends) = 0.0, np.zeros((2, rows.n_cells_of_rows, CELLS))
         if self._penalty is not None and self.parity_ > 0.0:
@@ -368,7 +374,7 @@ class TransportObjective:
             return value, *rows.logit_derivatives(positions, labels, weights, slopes, bends, dtype=dtype)
         gradient, curvature = self.loss.derivatives(margins, labels)
         if value > 0.0:
-            moved = self.loss.prediction_slopes(self.loss.predictions(margins)) / self._scale
+            moved = self.loss.prediction_slopes(self.loss.predictions(margins)) / self._divisor
             gradient = gradient + rows.look_up(positions, slopes) * moved
             curvature = curvature + rows.look_up(positions, bends) * moved**2
         if weights.size:

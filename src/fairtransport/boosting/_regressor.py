@@ -11,16 +11,16 @@ from sklearn.metrics import r2_score
 from fairtransport._validation import check_weights
 from fairtransport.boosting._base import TransportBoosting
 from fairtransport.boosting._losses import make_loss
+from fairtransport.boosting._responses import BoostedNumbers
 from fairtransport.boosting._target_scale import TargetScale
 from fairtransport.criteria import EACH_OTHER
-from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
 from fairtransport.strata import make_strata
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._base import Settings
     from fairtransport.boosting._losses import Loss
+    from fairtransport.boosting._penalty_settings import Settings
     from fairtransport.boosting._training_data import TrainingData
 
 __all__ = ["TransportBoostingRegressor"]
@@ -35,17 +35,30 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     ----------
     estimator : LGBMRegressor or XGBRegressor, optional
         The unfitted model, which is cloned, with all of its settings. Its objective is the loss: squared error (the
-        default of both libraries), absolute error, Poisson or Tweedie. By default LightGBM with 200 rounds, each on a
-        random half of the columns. Features may be whatever it accepts: data frames, categorical columns, missing
-        values.
+        default of both libraries), absolute error, Poisson or Tweedie. By default LightGBM. Features may be whatever it
+        accepts: data frames, categorical columns, missing values. Where the number of rounds and the learning rate, or
+        the size of trees, are at the library's defaults, they are chosen by the number of rows; without an estimator,
+        each tree also sees half of the columns.
     criterion : {"demographic_parity", "equalized_odds"}, default="demographic_parity"
         Which rows of the groups are compared: all, or those with a similar y, which is cut at quantiles. With
         ``strata`` in ``fit``, groups are compared within strata (conditional parity).
     stratum_weight : {"equal", "share"}, optional
         Whether strata count the same or by their share of the rows, which is the default.
-    parity_weight : float, default=4.0
-        Weight of the penalty against weight 1 of the loss. It has no unit: at 1 the whole disparity of a plain model
-        counts as much as its whole gain in loss over a constant. 0 is no parity, the library's own model.
+    parity_weight : float or "auto", default="auto"
+        Weight of the penalty, where the loss has weight 1. It has no unit: at 1 the whole disparity of a plain model
+        counts as much as its whole gain in loss over a constant; at 0 there is no penalty. ``"auto"`` takes the
+        smallest weight at which the rank disparity of held-out rows is at its noise floor, or beyond which it no longer
+        falls, but keeps at least half of the plain model's information; ``outcome_`` says which.
+    max_disparity : float, optional
+        Take the smallest weight at which the criterion's disparity of held-out rows is at most this, instead:
+        the
+        strong pairwise demographic disparity in units of y or, with strata, its weighted mean over them.
+    amount : float, default=1.0
+        Position between the predictions of the plain model (0) and those of the trained one (1), as their weighted
+        mean. It is used at prediction only, so it can be set after ``fit``.
+    spread : {"trained", "initial"}, default="trained"
+        ``"initial"`` maps the trained predictions to the spread of the plain model's predictions, by one increasing map
+        for all groups. It can be set after ``fit``.
     repair_amount : float, default=0.0
         Apply `QuantileRepair` to the predictions, towards the Wasserstein-2 barycenter weighted by group size: 1 is the
         full repair, a number between 0 and 1 that part of the way, 0 no repair. Above 0 the group is needed at
@@ -59,15 +72,20 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         What groups are compared with: each other, or a distribution that is fixed at the plain model: the equal-weight
         Wasserstein-1 barycenter (the paper's), the Wasserstein-2 barycenter weighted by group size, everyone, or one
         group's predictions.
+    scale : {"standardized", "score"}, default="standardized"
+        Compare predictions in units of their standard deviation, so that shrinking all of them gains nothing, or as
+        they are.
     smooth_groups : bool, default=True
         Let a row count for each group with the probability of the group given the row's features, which two small
         models estimate by cross-fitting. If the group is not among the features, this prevents overfitting to the
         groups of the training rows.
-    n_iter_no_change : int, optional
-        Stop when loss plus penalty on validation rows has not improved for this many rounds, and keep the best round.
-        Rounds before the penalty has its full weight do not count. By default all rounds are run.
-    validation_fraction : float, default=0.1
-        Share of the rows that is held out for ``n_iter_no_change``, unless ``fit`` is passed an ``eval_set``.
+    n_iter_no_change : int, "auto" or None, default="auto"
+        Stop when loss plus penalty on held-out rows has not improved for this many rounds, and train on all rows with
+        the best number of rounds. Rounds before the penalty has its full weight do not count. ``"auto"`` is 2 divided
+        by the learning rate, and None, all rounds, where ``estimator`` says how many.
+    validation_fraction : float, optional
+        Share of the rows on which rounds and weight are chosen, unless ``fit`` is passed an ``eval_set``. By default
+        each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
         Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
         are 0.4 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
@@ -91,13 +109,27 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         Mean and standard deviation of y; 0 and the mean for the Poisson and the Tweedie loss.
     loss_ : {"squared_error", "absolute_error", "poisson", "tweedie"}
         The loss.
-    disparities_ : dict of float
-        Sum over pairs of groups of the Wasserstein-1 distances of the training rows' predictions, ``"units of y"`` and
-        ``"standard deviations of y"``, and their rank disparity, ``"ranks"``.
+    initial_estimator_ : LGBMRegressor or XGBRegressor
+        The plain model, trained without a penalty.
+    parity_weight_ : float
+        The weight that was used.
+    information_kept_ : float
+        Share of the plain model's gain in loss over a constant that the trained model has.
+    before_after_ : dict
+        ``loss``, ``r2``, ``spread`` (standard deviation of the predictions), ``disparity`` (the criterion's, in units
+        of y), ``standardized_disparity`` (in standard deviations of y) and ``rank_disparity``, by the plain and by the
+        trained model: on held-out rows, where there are any, or on training rows.
+    path_ : dict of ndarray
+        The weights that were tried: ``weight``, ``disparity``, ``rank_disparity``, ``information_kept`` and
+        ``loss``, on the same rows.
+    spread_ : ndarray of shape (2, n_points)
+        The map of ``spread="initial"``; its points are means of five rows or more.
     repair_ : QuantileRepair or None
         The repair of the predictions, if ``repair_amount`` is above 0.
     groups_ : Groups
         The groups seen, without their rows.
+    group_sizes_ : ndarray of shape (n_groups,)
+        How many rows each group had.
     strata_ : Strata or None
         The strata seen, without their rows.
     unit_ : float
@@ -144,7 +176,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     ...     TransportBoostingRegressor(trees, parity_weight=w, random_state=0).fit(X, price, sensitive_features=group)
     ...     for w in (0.0, 10.0)
     ... )
-    >>> bool(fair.disparities_["units of y"] < plain.disparities_["units of y"] / 2)
+    >>> bool(fair.before_after_["disparity"][1] < plain.before_after_["disparity"][1] / 2)
     True
     """
 
@@ -157,13 +189,17 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         *,
         criterion: str = "demographic_parity",
         stratum_weight: str | None = None,
-        parity_weight: float = 4.0,
+        parity_weight: float | str = "auto",
+        max_disparity: float | None = None,
+        amount: float = 1.0,
+        spread: str = "trained",
         repair_amount: float = 0.0,
         kind: str | None = None,
         target: Any = EACH_OTHER,
+        scale: str = "standardized",
         smooth_groups: bool = True,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
+        n_iter_no_change: int | str | None = "auto",
+        validation_fraction: float | None = None,
         regularizer: str = "l2",
         strength: float | None = None,
         opposite_duals: bool = True,
@@ -179,9 +215,13 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         self.criterion = criterion
         self.stratum_weight = stratum_weight
         self.parity_weight = parity_weight
+        self.max_disparity = max_disparity
+        self.amount = amount
+        self.spread = spread
         self.repair_amount = repair_amount
         self.kind = kind
         self.target = target
+        self.scale = scale
         self.smooth_groups = smooth_groups
         self.n_iter_no_change = n_iter_no_change
         self.validation_fraction = validation_fraction
@@ -226,15 +266,9 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
     def _predictions(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self.y_center_ + self.y_scale_ * make_loss(self.loss_).predictions(margins))
 
-    def _report(self, predictions: NDArray[np.float64], rows: TrainingData) -> None:
-        known: dict[str, Any] = {"sensitive_features": rows.groups, "sample_weight": rows.weights}
-        units = float(strong_pairwise_disparity(predictions, scale="score", **known))
-        deviation = self.y_scale_ * float(np.sqrt(np.cov(rows.labels, aweights=rows.weights, bias=True)))
-        self.disparities_ = {
-            "units of y": units,
-            "standard deviations of y": units / deviation,
-            "ranks": float(rank_disparity(predictions, **known)),
-        }
+    def _make_response(self, encoding: TargetScale, settings: Settings, rows: TrainingData) -> BoostedNumbers:
+        deviation = encoding.scale * float(np.sqrt(np.cov(rows.labels, aweights=rows.weights, bias=True)))
+        return BoostedNumbers(settings.loss, encoding.scale, deviation)
 
     # ---------------------------------------------------------------- predicting
 
@@ -254,7 +288,7 @@ class TransportBoostingRegressor(RegressorMixin, TransportBoosting):
         -------
         ndarray of shape (n,)
         """
-        return self._repaired(self._predictions(self._margins(X)), sensitive_features, unknown_group)
+        return self._scores(X, sensitive_features, unknown_group)
 
     def score(
         self, X: Any, y: ArrayLike, *, sensitive_features: Any = None, sample_weight: ArrayLike | None = None

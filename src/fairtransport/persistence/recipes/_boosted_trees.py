@@ -9,6 +9,7 @@ import numpy as np
 
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import Groups
+from fairtransport.penalties.base import SCALES
 from fairtransport.persistence._values import ValueType
 from fairtransport.persistence.recipes._checks import (
     GROUP_PARAMS,
@@ -304,13 +305,26 @@ def _is_fitted_repair_or_none(value: Any) -> bool:
     return value is None or (type(value).__name__ == "QuantileRepair" and hasattr(value, "maps_"))
 
 
+def _is_pair_of_numbers(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(is_finite, value))
+
+
+def _is_increasing_map(value: Any) -> bool:
+    """Whether an array has knots, which ascend, and their images."""
+    if not number_array(2)(value) or value.shape[0] != 2 or value.shape[1] < 2:
+        return False
+    return bool((np.diff(value) >= 0.0).all())
+
+
 def _is_consistent(model: Any) -> bool:
     repair = model.repair_
-    return repair is None or repair.groups_.labels == model.groups_.labels
+    columns = {model.estimator_.n_features_in_, model.initial_estimator_.n_features_in_}
+    return len(columns) == 1 and (repair is None or repair.groups_.labels == model.groups_.labels)
 
 
 def _is_consistent_classifier(model: Any) -> bool:
-    return model.classes_.size == 2 and _is_consistent(model)
+    inside = model.spread_.min() >= 0.0 and model.spread_.max() <= 1.0
+    return bool(inside and model.classes_.size == 2 and _is_consistent(model))
 
 
 def _value_type(key: str, library: str, class_name: str, to_parts: Any, from_parts: Any) -> ValueType:
@@ -327,38 +341,53 @@ VALUE_TYPES = (
 )
 
 _ATTRIBUTES: dict[str, Check] = {
+    "before_after_": dict_of(_is_pair_of_numbers),
+    "group_sizes_": number_array(1),
     "groups_": instance_of(Groups),
     "history_": dict_of(number_array(1, finite=False)),
     "n_iter_": is_count,
+    "information_kept_": is_finite,
     "outcome_": is_text,
+    "parity_weight_": _AMOUNT,
+    "path_": dict_of(number_array(1)),
     "repair_": _is_fitted_repair_or_none,
+    "spread_": _is_increasing_map,
     "strata_": any_of(is_none, instance_of(Strata)),
     "unit_": instance_of(float),
 }
-_REQUIRED = ("estimator_", "groups_", "repair_", "strata_")
+_REQUIRED = ("estimator_", "groups_", "initial_estimator_", "repair_", "spread_", "strata_")
 _PARAMS: dict[str, Check] = {
     **GROUP_PARAMS,
+    "amount": number_in(0.0, 1.0),
     "criterion": one_of(*CRITERIA),
     "estimator": any_of(is_none, is_estimator),
     "kernel_variance": any_of(is_none, _AMOUNT),
     "kind": any_of(is_none, is_word),
     "n_fourier_features": count_up_to(100_000),
-    "n_iter_no_change": any_of(is_none, is_count),
+    "max_disparity": any_of(is_none, _AMOUNT),
+    "n_iter_no_change": any_of(is_none, is_count, one_of("auto")),
     "opposite_duals": is_bool,
-    "parity_weight": _AMOUNT,
+    "parity_weight": any_of(_AMOUNT, one_of("auto")),
     "random_state": is_seed,
     "regularizer": is_word,
     "repair_amount": number_in(0.0, 1.0),
+    "scale": one_of(*SCALES),
     "smooth_groups": is_bool,
+    "spread": one_of("trained", "initial"),
     "stratum_weight": any_of(is_none, one_of(*STRATUM_WEIGHTS)),
     "strength": any_of(is_none, _AMOUNT),
-    "validation_fraction": number_in(0.0, 1.0),
+    "validation_fraction": any_of(is_none, number_in(0.0, 1.0)),
 }
 
 RECIPES = (
     Recipe(
         "fairtransport.boosting.TransportBoostingClassifier",
-        attributes={**_ATTRIBUTES, "classes_": label_array(1), "estimator_": _fitted_trees(_CLASSIFIERS)},
+        attributes={
+            **_ATTRIBUTES,
+            "classes_": label_array(1),
+            "estimator_": _fitted_trees(_CLASSIFIERS),
+            "initial_estimator_": _fitted_trees(_CLASSIFIERS),
+        },
         required=("classes_", *_REQUIRED),
         params=_PARAMS,
         is_consistent=_is_consistent_classifier,
@@ -368,8 +397,8 @@ RECIPES = (
         "fairtransport.boosting.TransportBoostingRegressor",
         attributes={
             **_ATTRIBUTES,
-            "disparities_": dict_of(is_finite),
             "estimator_": _fitted_trees(_REGRESSORS),
+            "initial_estimator_": _fitted_trees(_REGRESSORS),
             "loss_": one_of(*_LOSSES),
             "y_center_": is_finite,
             "y_scale_": number_in(0.0, 1e300),

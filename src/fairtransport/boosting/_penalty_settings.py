@@ -1,0 +1,170 @@
+"""The penalty as an estimator's parameters describe it, for any part of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairtransport.boosting._distances import PenaltyUnit, default_kind, make_distance, measure_unit, prediction_divisor
+from fairtransport.boosting._group_probabilities import estimate_group_probabilities
+from fairtransport.boosting._losses import Loss, make_loss
+from fairtransport.boosting._objective import TransportObjective
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fairtransport.boosting._compared_rows import ComparedRows, Targets
+    from fairtransport.boosting._library import Library
+    from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.penalties import Comparisons
+
+__all__ = ["PenaltySettings", "PlainReference", "RoundSchedule", "Settings"]
+
+_WARMUP, _RAMP = 0.25, 0.5  # shares of the rounds: without the penalty, and while its weight increases
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The library, the unfitted estimator and the loss of a fit.
+
+    Attributes
+    ----------
+    library : Library
+    estimator : estimator of the library
+    loss_name : str
+    power : float
+        Of the Tweedie loss.
+    patience : int or None
+        Rounds without improvement after which training stops; None where the number of rounds is fixed.
+    """
+
+    library: Library
+    estimator: Any
+    loss_name: str
+    power: float
+    patience: int | None
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return make_loss(self.loss_name, self.power)
+
+    @property
+    def n_rounds(self) -> int:
+        """The number of rounds, or the largest."""
+        return self.library.n_rounds(self.estimator)
+
+
+@dataclass(frozen=True)
+class RoundSchedule:
+    """The number of rounds with the penalty, how many of them come before it, and over how many it increases."""
+
+    n_rounds: int
+
+    @property
+    def warmup(self) -> int:
+        """Rounds that minimise the loss alone."""
+        return round(_WARMUP * self.n_rounds)
+
+    @property
+    def ramp(self) -> int:
+        """Rounds over which the weight of the penalty increases."""
+        return max(1, round(_RAMP * self.n_rounds))
+
+    @property
+    def full_weight(self) -> int:
+        """Round from which on the penalty has its full weight."""
+        return min(self.warmup + self.ramp, self.n_rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainReference:
+    """What a plain model says about the penalty: its unit, the compared rows, and the fixed targets, if any."""
+
+    unit: PenaltyUnit
+    compared: ComparedRows
+    targets: Targets | None
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltySettings:
+    """The parameters of the penalty.
+
+    Attributes
+    ----------
+    criterion, stratum_weight, target, kind, scale, smooth_groups
+        As the parameters of the estimators; for a regression the criterion within the ranges of y.
+    duals : mapping
+        Parameters of the regularized distance.
+    """
+
+    criterion: str
+    stratum_weight: str | None
+    target: Any
+    kind: str | None
+    scale: str
+    smooth_groups: bool
+    duals: Mapping[str, Any]
+
+    def compare(self, rows: TrainingData) -> ComparedRows:
+        """Return where the criterion compares the groups of these rows."""
+        return rows.compare(self.criterion, self.stratum_weight)
+
+    def _kind(self, rows: TrainingData) -> str:
+        return default_kind(self.kind, within=rows.strata is not None or self.criterion != "demographic_parity")
+
+    def refer_to(self, settings: Settings, rows: TrainingData, margins: NDArray[np.float64]) -> PlainReference:
+        """Return the unit of the penalty and the targets, by the margins of a plain model."""
+        loss, compared = settings.loss, self.compare(rows)
+        predictions = loss.predictions(margins)
+        divisor = prediction_divisor(loss, predictions, rows.weights)
+        targets = compared.fixed_targets(self.target, predictions, divisor)
+        distance = make_distance(self._kind(rows), loss, scale=self.scale, **self.duals)
+        pairs = compared.comparisons(targets)
+        unit = measure_unit(distance, loss, rows.labels, margins, pairs, divisor=divisor)
+        return PlainReference(unit, compared, targets)
+
+    def held_out_comparisons(self, rows: TrainingData, targets: Targets | None) -> Comparisons:
+        """Return the pairs that are compared among held-out rows."""
+        return self.compare(rows).comparisons(targets)
+
+    def group_probabilities(
+        self, settings: Settings, rows: TrainingData, reference: PlainReference, seed: int
+    ) -> NDArray[np.float32] | None:
+        """Return the probabilities of the groups given the features, or None where rows count for their group."""
+        if not self.smooth_groups:
+            return None
+        return estimate_group_probabilities(settings.library, settings.estimator, rows, reference.compared, seed)
+
+    def objective(
+        self,
+        settings: Settings,
+        rows: TrainingData,
+        reference: PlainReference,
+        *,
+        parity_weight: float,
+        schedule: RoundSchedule,
+        group_probabilities: NDArray[np.float32] | None,
+    ) -> TransportObjective:
+        """Return the objective of a training with the penalty."""
+        return TransportObjective(
+            rows.groups,
+            criterion=self.criterion,
+            strata=rows.strata,
+            stratum_weight=self.stratum_weight,
+            parity_weight=parity_weight,
+            loss=settings.loss_name,
+            tweedie_variance_power=settings.power,
+            kind=self._kind(rows),
+            scale=self.scale,
+            warmup=schedule.warmup,
+            ramp=schedule.ramp,
+            group_probabilities=group_probabilities,
+            unit=reference.unit.factor,
+            divisor=reference.unit.divisor,
+            comparisons=reference.unit.comparisons,
+            **self.duals,
+        )

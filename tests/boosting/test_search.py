@@ -1,0 +1,164 @@
+"""Rounds, weight and settings that are chosen: on held-out rows, and by the size of the table."""
+
+import lightgbm
+import numpy as np
+import pytest
+import xgboost
+
+import fairtransport as ft
+from fairtransport import FairnessWarning
+from fairtransport.boosting import TransportBoostingClassifier, TransportBoostingRegressor
+from fairtransport.boosting._held_out_rows import HeldOutRows
+from fairtransport.boosting._libraries import library_of, sized_settings
+from fairtransport.boosting._penalty_settings import RoundSchedule, Settings
+from fairtransport.boosting._training_data import TrainingData
+from fairtransport.groups import make_groups
+from fairtransport.metrics import rank_disparity
+
+from .conftest import make_data
+
+
+@pytest.fixture(scope="module")
+def small():
+    return make_data(500, seed=3)
+
+
+@pytest.fixture(scope="module", params=["lightgbm", "xgboost"])
+def fair(request, small):
+    model = TransportBoostingClassifier(xgboost.XGBClassifier() if request.param == "xgboost" else None, random_state=0)
+    return model.fit(small.X, small.y, sensitive_features=small.group)
+
+
+def test_the_automatic_weight_reaches_the_noise_floor(fair, new_data):
+    assert fair.outcome_.startswith("the rank disparity is at its noise floor (parity_weight ")
+    assert fair.parity_weight_ in fair.path_["weight"]
+    assert 0.5 <= fair.information_kept_ < 1.0
+    known = {"sensitive_features": new_data.group}
+    after = rank_disparity(fair.predict_proba(new_data.X)[:, 1], **known)
+    before = rank_disparity(fair.initial_estimator_.predict_proba(new_data.X)[:, 1], **known)
+    assert after < 0.4 * before
+    assert fair.before_after_["rank_disparity"][0] == pytest.approx(before, rel=0.4)  # other rows, other models
+
+
+def test_early_stopping_ends_both_models(fair):
+    plain = fair.initial_estimator_.get_params()["n_estimators"]
+    assert 5 < plain < 200
+    assert fair.estimator_.get_params()["n_estimators"] == fair.n_iter_ < 200
+    rounds = fair.history_["round"]
+    schedule = RoundSchedule(max(plain, 60))
+    assert rounds[0] == schedule.full_weight
+    assert rounds[0] <= fair.n_iter_ <= rounds[-1]
+    assert "stopped after" in fair.outcome_
+
+
+def test_amount_is_the_mean_with_the_plain_model(fair, small):
+    def scores(**options):
+        return fair.set_params(**{"amount": 1.0, "spread": "trained", **options}).predict_proba(small.X)[:, 1]
+
+    trained, plain = (model.predict_proba(small.X)[:, 1] for model in (fair.estimator_, fair.initial_estimator_))
+    np.testing.assert_allclose(scores(), trained, atol=1e-6)
+    np.testing.assert_allclose(scores(amount=0.0), plain, atol=1e-6)
+    np.testing.assert_allclose(scores(amount=0.25), 0.25 * trained + 0.75 * plain, atol=1e-6)
+    margins = fair.set_params(amount=0.25).decision_function(small.X)
+    np.testing.assert_allclose(1 / (1 + np.exp(-margins)), scores(amount=0.25), atol=1e-6)
+    spread = scores(spread="initial")
+    assert np.array_equal(np.argsort(spread, kind="stable"), np.argsort(trained, kind="stable"))
+    assert abs(spread.std() - plain.std()) < 0.03
+    scores()
+
+
+def test_model_files_keep_the_plain_model(fair, small, tmp_path):
+    loaded = ft.load(ft.save(fair, tmp_path / "model.ft"))
+    for options in ({"amount": 0.3}, {"spread": "initial"}):
+        np.testing.assert_array_equal(
+            loaded.set_params(**options).predict_proba(small.X), fair.set_params(**options).predict_proba(small.X)
+        )
+    assert loaded.before_after_ == fair.before_after_
+    fair.set_params(amount=1.0, spread="trained")
+
+
+def test_max_disparity_is_met_on_validation_rows_of_the_user(data, new_data):
+    trees = lightgbm.LGBMClassifier(n_estimators=30, num_leaves=4, verbose=-1)
+    model = TransportBoostingClassifier(trees, max_disparity=0.1, random_state=0)
+    known = {"sensitive_features": data.group, "eval_set": (new_data.X, new_data.y, new_data.group)}
+    model.fit(data.X, data.y, **known)
+    assert model.outcome_.startswith("the disparity is at most 0.1 (parity_weight ")
+    scores = model.predict_proba(new_data.X)[:, 1]
+    reached = ft.metrics.strong_pairwise_disparity(scores, sensitive_features=new_data.group)
+    assert 0.07 < reached <= 0.102
+    assert model.before_after_["disparity"][1] == pytest.approx(reached, rel=0.02)  # trained on the same rows
+
+
+def test_a_warning_where_features_do_not_allow_parity():
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=400)
+    X = (group + 0.5 * rng.normal(size=400))[:, None]
+    trees = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=4, verbose=-1)
+    with pytest.warns(FairnessWarning, match=r"Parity was not reached: .* Repair \(repair_amount, Quantile"):
+        model = TransportBoostingClassifier(trees, random_state=0).fit(X, rng.random(400) < 0.2 + 0.6 * group,
+                                                                       sensitive_features=group)  # fmt: skip
+    assert model.information_kept_ >= 0.5
+
+
+def test_numbers(small):
+    y = 1000.0 * (small.X @ [1.0, 1.5, 0.5])
+    model = TransportBoostingRegressor(
+        lightgbm.LGBMRegressor(n_estimators=30, num_leaves=4, verbose=-1), random_state=0
+    ).fit(small.X, y, sensitive_features=small.group)
+    trained, plain = model.predict(small.X), model.set_params(amount=0.0).predict(small.X)
+    np.testing.assert_allclose(model.set_params(amount=0.5).predict(small.X), 0.5 * (trained + plain))
+    before, after = model.before_after_["rank_disparity"]
+    assert after < 0.5 * before
+    assert "rank disparity is at its noise floor" in model.outcome_
+
+
+# ------------------------------------------------------------------------------------------------------ held-out rows
+
+
+def training_data(groups):
+    n = len(groups)
+    return TrainingData(np.arange(n, dtype=float)[:, None], np.arange(n) % 2, make_groups(groups))
+
+
+def test_each_row_is_held_out_once_except_in_tiny_groups():
+    rows = training_data(np.r_[np.repeat(["a", "b"], 50), ["c"] * 2])
+    held_out = HeldOutRows.of(rows, None, np.random.default_rng(0))
+    assert len(held_out.parts) == 3
+    assert sorted(held_out.rows.X[:, 0]) == list(range(100))
+    for part in held_out.parts:
+        assert not set(part.training.X[:, 0]) & set(part.held_out.X[:, 0])
+        assert part.training.groups.counts.min() == 2
+        assert part.held_out.groups.counts.tolist()[:2] in ([17, 17], [17, 16], [16, 17], [16, 16])
+
+
+def test_a_share_of_the_rows_and_too_few_rows():
+    rows = training_data(np.repeat(["a", "b"], 50))
+    held_out = HeldOutRows.of(rows, 0.2, np.random.default_rng(0))
+    assert [part.held_out.groups.n_rows for part in held_out.parts] == [20]
+    few = HeldOutRows.of(training_data(np.repeat(["a", "b"], 10)), None, np.random.default_rng(0))
+    assert few.name == "training rows"
+    assert few.parts[0].training is few.rows
+
+
+# ----------------------------------------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("trees", "chosen", "patience"),
+    [
+        (None, {"n_estimators": 200, "learning_rate": 0.1, "num_leaves": 4, "colsample_bytree": 1.0}, 20),
+        (lightgbm.LGBMClassifier(), {"num_leaves": 4, "n_estimators": 200, "colsample_bytree": 1.0}, 20),
+        (lightgbm.LGBMClassifier(max_depth=5), {"num_leaves": 31, "n_estimators": 200}, 20),
+        (lightgbm.LGBMClassifier(n_estimators=30), {"num_leaves": 4, "n_estimators": 30, "learning_rate": 0.1}, None),
+        (lightgbm.LGBMClassifier(learning_rate=0.2), {"n_estimators": 100, "learning_rate": 0.2}, 10),
+        (xgboost.XGBClassifier(), {"max_depth": 2, "n_estimators": 200, "learning_rate": 0.1, "n_jobs": 1}, 20),
+        (xgboost.XGBClassifier(max_leaves=9, n_jobs=2), {"max_depth": None, "n_jobs": 2}, 20),
+    ],
+)
+def test_settings_that_the_user_leaves_open_go_by_the_size_of_the_table(trees, chosen, patience):
+    given = lightgbm.LGBMClassifier() if trees is None else trees
+    settings = Settings(library_of(given, "classification"), given, "log_loss", 1.5, None)
+    sized = sized_settings(settings, training_data(np.repeat(["a", "b"], 50)), "auto", is_default=trees is None)
+    params = sized.estimator.get_params()
+    assert {name: params[name] for name in chosen} == chosen
+    assert sized.patience == patience
