@@ -163,6 +163,11 @@ class Groups:
         return self.grouping == "each" and len(self.columns) > 1
 
     @property
+    def has_group(self) -> NDArray[np.bool_]:
+        """Whether each row belongs to a group, of each column where groups overlap."""
+        return np.logical_and.reduce([codes < len(self) for codes in self.memberships])
+
+    @property
     def codes(self) -> NDArray[np.int64]:
         """The index in ``labels`` of each row's group; overlapping groups raise ValueError."""
         if self.overlapping:

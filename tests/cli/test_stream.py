@@ -107,7 +107,7 @@ def spoil(here):
     lines = (here / "rows.jsonl").read_text().splitlines()
     lines[3] = CANARY
     lines[30] = '{"a": 1, "sex": "F"}'
-    lines[31] = json.dumps({"a": 1, "b": 2, "sex": CANARY})
+    lines[31] = json.dumps({"a": 1, "b": CANARY, "sex": "F"})
     lines[229] = '{"a": NaN, "b": 1, "sex": "F"}'
     (here / "bad.jsonl").write_text("\n".join(lines) + "\n")
     return [4, 31, 32, 230]
@@ -134,6 +134,7 @@ def test_too_many_bad_lines_end_the_run_with_status_2(stream, here):
     spoil(here)
     result = stream("bad.jsonl", "--store", "st", "--max-rejected", "0.01")
     assert "3 of 100 lines were rejected, more than --max-rejected 0.01" in error(result, status=2)
+    assert "st/rejected.jsonl" in error(result, status=2)
     assert len(read(here / "st" / "rejected.jsonl")) == 3
 
 
@@ -315,7 +316,7 @@ def test_a_last_line_without_its_end_is_no_line_yet(stream, here):
 
 def test_columns_are_needed_by_name(stream, here):
     (here / "few.csv").write_text("a,sex\n1,F\n")
-    assert "lacks 1 of 3 columns" in error(stream("few.csv"))
+    assert "lacks 1 of 2 columns" in error(stream("few.csv"))
     (here / "empty.csv").write_text("")
     assert stream("empty.csv").exit_code == 0
 

@@ -15,6 +15,7 @@ from fairtransport.cli._errors import print_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from fairtransport.stream import AdjustmentReport
 
@@ -60,9 +61,10 @@ class StreamReporter:
         """Hear of something strange."""
         self._say(f"warning: {text}")
 
-    def end(self, *, rows: int, rejected: int, alarms: int) -> None:
+    def end(self, *, rows: int, rejected: int, alarms: int, rejected_file: Path | None = None) -> None:
         """Say what it came to, when the live line is gone."""
-        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines rejected, {alarms} alarms")
+        where = f" (see {rejected_file})" if rejected and rejected_file is not None else ""
+        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines rejected{where}, {alarms} alarms")
 
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,19 +39,13 @@ def run_stream(
     model: Annotated[
         Path, typer.Option("--model", metavar="PATH", help="Model file, written by `fairtransport train` or ft.save.")
     ],
-    sensitive: shared.Sensitive,
+    sensitive: shared.OptionalSensitive = None,
+    unknown_group: shared.UnknownGroup = "error",
     score: Annotated[
         str | None,
         typer.Option("--score", metavar="COLUMN", help="Column with the scores, if the model is a QuantileRepair."),
     ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--features",
-            metavar="COLUMNS",
-            help="Columns of the features, if the model was fitted without column names.",
-        ),
-    ] = None,
+    features: shared.Features = None,
     store: Annotated[
         Path | None, typer.Option("--store", metavar="DIR", help="Folder for checkpoints and the journal.")
     ] = None,
@@ -125,9 +120,10 @@ def run_stream(
     """Score a stream of rows, and adjust the model when it drifts.
 
     Each valid line is written once, in order, with its score. Other lines are rejected with their number and the
-    reason. SIGTERM and Ctrl-C finish the current batch and write a checkpoint; with --resume and --out each line is in
-    the output exactly once, even after kill -9. With --kafka, lines are the messages of a topic, and --follow waits for
-    more of them.
+    reason. The columns of features and groups are those of the model file. Linear models and repairs are adjusted;
+    other models are scored and monitored. SIGTERM and Ctrl-C finish the current batch and write a checkpoint; with
+    --resume and --out each line is in the output exactly once, even after kill -9. With --kafka, lines are the messages
+    of a topic, and --follow waits for more of them.
 
     \b
     Exit status:
@@ -139,11 +135,11 @@ def run_stream(
 
     \b
     Example:
-      fairtransport stream --model model.ft --sensitive race,sex \\
-          --store run --resume --out scored.jsonl rows.jsonl
+      fairtransport stream --model model.ft --store run --resume \\
+          --out scored.jsonl rows.jsonl
       tail -n +1 -F rows.jsonl | fairtransport stream --model model.ft \\
-          --sensitive sex --batch 100
-      fairtransport stream --model model.ft --sensitive sex --store run \\
+          --batch 100
+      fairtransport stream --model model.ft --store run \\
           --resume --follow --kafka localhost:9092 --topic rows \\
           --group-id scoring --output-topic scored
     """  # noqa: D301 - \b keeps the lines of the example
@@ -175,9 +171,10 @@ def run_stream(
     _check_paths(options, file, [model, *([Path(verify)] if verify else [])], store)
     schema = input_schema_for(
         load(model, verify=verify),
-        sensitive=_split(sensitive),
+        sensitive=None if sensitive is None else _split(sensitive),
         score=score,
         features=None if features is None else _split(features),
+        unknown_group=unknown_group,
     )
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(_stopping())
@@ -185,9 +182,11 @@ def run_stream(
             "alarm_rate": alarm_rate,
             "trust_radius": trust_radius,
             "keep_checkpoints": keep_checkpoints,
+            "unknown_group": unknown_group,
             "title": model.name,
         }
         adjuster = stack.enter_context(_adjuster(schema, store, adjusting, resume=resume))
+        schema = replace(schema, unknown_group=adjuster.unknown_group)  # of a store, that with which it was begun
         if page is not None:
             stack.enter_context(_page(adjuster, page))
         source: Source
@@ -202,14 +201,14 @@ def run_stream(
                 run = StreamRun(adjuster, schema, source, options, reporter, topic=output)
                 run.run(stop.is_set)
         except TooManyRejectedError as error:
-            print_stderr(f"stopped: {error}")
+            print_stderr(f"stopped: {error}{_where(options.rejected)}")
             raise typer.Exit(EXCEEDED) from None
         except KeyboardInterrupt:
             if stop.by != signal.SIGTERM:
                 raise
             print_stderr("stopped; the last checkpoint is intact")
             raise typer.Exit(0) from None
-        reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms)
+        reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms, rejected_file=options.rejected)
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)
 
@@ -303,6 +302,10 @@ def _check_paths(options: RunOptions, file: Path | None, others: list[Path], sto
     if store is not None:
         own = _place_for_rejected(store, None)
         check_paths([path for path in (*written, *read) if path != own], folders=[store])
+
+
+def _where(rejected: Path | None) -> str:
+    return "" if rejected is None else f" Their numbers and the reasons are in {rejected}."
 
 
 def _split(names: list[str]) -> list[str]:

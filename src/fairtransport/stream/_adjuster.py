@@ -38,8 +38,9 @@ class ContinualAdjuster:
     ----------
     model : estimator
         Fitted `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, `QuantileRepair` or
-        `QuantileRepairClassifier`, of which the adjuster works on a copy; or `BlindRepairClassifier`, which it scores
-        and monitors without adjusting. The same for regressors.
+        `QuantileRepairClassifier`, of which the adjuster works on a copy; or any other model that has scores, such as
+        `BlindRepairClassifier`, boosted trees or a pipeline, which it scores and monitors without adjusting. The same
+        for regressors.
     store : path, optional
         Folder for checkpoints and the journal, created if it does not exist. Without one, nothing is written and
         versions are kept in memory.
@@ -62,6 +63,10 @@ class ContinualAdjuster:
         Batches between two checkpoints; None to write them only when `checkpoint` is called.
     keep_checkpoints : int, default=5
         Number of checkpoints to keep.
+    unknown_group : {"error", "pooled", "common"}, default="error"
+        Whether rows of a group that the model does not know, and rows without a group, raise an error, are scored as
+        everyone pooled and neither monitored nor learned from, or belong to the largest group. A model that does not
+        need the group scores them in any case.
     title : str, optional
         Title of the live page.
 
@@ -126,6 +131,7 @@ class ContinualAdjuster:
         monitor_half_life: float = 1000.0,
         checkpoint_every: int | None = 50,
         keep_checkpoints: int = 5,
+        unknown_group: str = "error",
         title: str = "",
     ) -> None:
         scorer = scorer_for(model)
@@ -138,6 +144,7 @@ class ContinualAdjuster:
             monitor_half_life=monitor_half_life,
             checkpoint_every=checkpoint_every,
             keep_checkpoints=keep_checkpoints,
+            unknown_group=unknown_group,
         )
         if store is None:
             self._set_state(None, StreamState.start(scorer.copy(), options, title))
@@ -158,6 +165,11 @@ class ContinualAdjuster:
         self._in_memory: dict[int, tuple[Version, Scorer]] = {}  # versions, without a store
         self._saved = True  # whether the last checkpoint is up to date
         self._seconds, self._clock_written = 0.0, time.monotonic()
+
+    @property
+    def unknown_group(self) -> str:
+        """What happens to rows without a known group; see the parameter."""
+        return self._state.options.unknown_group
 
     # ---------------------------------------------------------------- one batch
 

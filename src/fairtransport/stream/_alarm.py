@@ -81,7 +81,7 @@ class DriftAlarm:
     @property
     def evidence(self) -> float:
         """Mean capital, as a share of what raises the alarm."""
-        return float(np.exp(self.capitals).mean() * self.rate)
+        return float(np.exp(self.capitals).mean() * self.rate) if self.capitals.size else 0.0
 
     def widened(self, n_groups: int) -> DriftAlarm:
         """Return an alarm with empty histograms for groups that are new."""

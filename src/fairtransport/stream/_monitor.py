@@ -164,7 +164,7 @@ class Monitor:
 
     def shares(self, n_bins: int) -> NDArray[np.float64]:
         """Return the share of each group's scores in ``n_bins`` wider bins."""
-        wide = self.adjusted.reshape(len(self.adjusted), n_bins, -1).sum(axis=2)
+        wide = self.adjusted.reshape(len(self.adjusted), n_bins, MONITOR_BINS // n_bins).sum(axis=2)
         total = wide.sum(axis=1, keepdims=True)
         return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairtransport._validation import check_count, check_real
+from fairtransport._validation import check_choice, check_count, check_real
+from fairtransport.groups import UNKNOWN_GROUPS
 
 __all__ = ["AdjusterOptions"]
 
@@ -22,6 +23,7 @@ class AdjusterOptions:
     monitor_half_life: float
     checkpoint_every: int | None
     keep_checkpoints: int
+    unknown_group: str = "error"
 
     def __post_init__(self) -> None:
         check_real(self.alarm_rate, name="alarm_rate", strict=True, most=1.0)
@@ -33,6 +35,7 @@ class AdjusterOptions:
         if self.checkpoint_every is not None:
             check_count(self.checkpoint_every, name="checkpoint_every")
         check_count(self.keep_checkpoints, name="keep_checkpoints")
+        check_choice(self.unknown_group, UNKNOWN_GROUPS, name="unknown_group")
 
     def n_updates(self, *, after_alarm: bool, frozen: bool) -> int:
         """Return the number of updates for one batch."""

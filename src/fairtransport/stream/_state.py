@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._columns import short_type
-from fairtransport._sklearn.estimator_calls import n_rows
+from fairtransport._sklearn.estimator_calls import n_rows, take_rows
 from fairtransport.stream._alarm import DriftAlarm
 from fairtransport.stream._history import History
 from fairtransport.stream._monitor import MONITOR_BINS, Monitor
@@ -127,7 +127,7 @@ class StreamState:
         if sensitive_features is None and not self.current.needs_groups:
             groups = _no_groups(self.current.groups, n_rows(X))
         else:
-            groups = self.current.encode(sensitive_features)
+            groups = self.current.encode(sensitive_features, self.options.unknown_group)
         if groups.n_rows == 0:
             raise ValueError("The batch has no rows.")
         learned = self._adopt_groups(X, groups)
@@ -143,7 +143,7 @@ class StreamState:
             if not self.frozen:
                 self.current.discount_past()
         if not learned:
-            self.current.learn(X, groups, updates)
+            self._learn(X, groups, updates)
         at_border = not self.frozen and self.current.project(self.accepted, self.options.trust_radius)
         self.monitor, self.alarm, self.alarm_batches_left = monitor, alarm, alarm_batches_left
         self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + raised
@@ -152,6 +152,15 @@ class StreamState:
         report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
         self._record(report)
         return report
+
+    def _learn(self, X: Any, groups: Groups, updates: int) -> None:
+        """Learn from the rows of a known group."""
+        known = groups.has_group
+        if known.all():
+            self.current.learn(X, groups, updates)
+        elif known.any():
+            rows = np.flatnonzero(known)
+            self.current.learn(take_rows(X, rows), groups.select(rows), updates)
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:

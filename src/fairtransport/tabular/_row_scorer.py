@@ -16,10 +16,10 @@ from fairtransport._validation import check_choice
 from fairtransport.groups import UNKNOWN_GROUPS
 from fairtransport.repair import QuantileRepair, TableRepair
 from fairtransport.tables.column_roles import suggest_names
-from fairtransport.tabular._feature_reading import FeatureReader, SetAside
 from fairtransport.tabular._model import TableModel
 from fairtransport.tabular._table_rows import RowScores
 from fairtransport.tabular.failing_rows import separate_failures
+from fairtransport.tabular.feature_reading import FeatureReader, SetAside
 from fairtransport.tabular.input_columns import InputColumn, feature_columns, feature_names
 from fairtransport.tabular.known_values import group_values, match_column
 from fairtransport.tabular.value_parsing import read_table

@@ -26,7 +26,16 @@ from fairtransport.tabular.value_parsing import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["RARE_OR_UNSEEN", "UNREADABLE", "UNSEEN", "ColumnPlan", "ColumnRules", "LeftOut", "plan_column"]
+__all__ = [
+    "MAX_DEVIATIONS",
+    "RARE_OR_UNSEEN",
+    "UNREADABLE",
+    "UNSEEN",
+    "ColumnPlan",
+    "ColumnRules",
+    "LeftOut",
+    "plan_column",
+]
 
 #: Kinds of cells that are counted. A plan keeps no text that few people have, so where rare categories share a column
 #: it cannot tell one of them from a category that training did not see.
@@ -35,7 +44,7 @@ UNREADABLE, UNSEEN, RARE_OR_UNSEEN = "unreadable", "unseen category", "rare or u
 _MIN_SHARE = 0.95  # of the present cells that must be readable; the others are treated as missing
 _MIN_ROWS_OF_IDENTIFIER = 20
 _MIN_ROWS_WITH_GAPS, _MAX_GAP = 100, 4  # row numbers of held-out rows may be missing: least rows, and largest mean gap
-_MAX_DEVIATIONS = 1e6  # from the mean; products stay finite
+MAX_DEVIATIONS = 1e6  # from the mean; products stay finite
 _DATE_PARTS = ("days", "month", "weekday", "hour")
 
 
@@ -108,9 +117,7 @@ class ColumnPlan:
         )
         raw = _date_parts(floats, self.parts) if self.kind == "date" else np.repeat(floats[:, None], len(self.parts), 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = np.clip(
-                np.nan_to_num((raw - self.centre) / self.scale, nan=0.0), -_MAX_DEVIATIONS, _MAX_DEVIATIONS
-            )
+            values = np.clip(np.nan_to_num((raw - self.centre) / self.scale, nan=0.0), -MAX_DEVIATIONS, MAX_DEVIATIONS)
         if self.missing:
             values = np.column_stack((values, np.isnan(floats)))
         indices = np.broadcast_to(np.arange(self.width), (len(floats), self.width))

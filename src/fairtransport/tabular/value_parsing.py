@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATE_PATTERNS",
+    "MISSING",
     "date_parser",
     "encode_text",
     "has_date_type",

@@ -6,62 +6,48 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._extras import load_extra
+from fairtransport._sklearn.estimator_calls import last_step
 from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport.linear import (
-    ContinuousTransportClassifier,
-    ContinuousTransportRegressor,
-    DiscreteTransportClassifier,
-    DiscreteTransportRegressor,
-)
-from fairtransport.persistence._files import PEOPLE_PER_POINT, _model_of, pack_model
+from fairtransport.persistence._files import PEOPLE_PER_POINT
+from fairtransport.persistence.onnx._conversion import declare_features
 from fairtransport.persistence.onnx._graph import Graph
-from fairtransport.persistence.onnx._operators import (
-    add_classes,
-    add_group_codes,
-    add_linear,
-    add_mixture,
-    add_repair,
-    as_vector,
-    require_range,
-)
-from fairtransport.persistence.onnx._sklearn_models import Front, front_of
-from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
-from fairtransport.storage import unpack_container
+from fairtransport.persistence.onnx._models import add_scores, summed_up
+from fairtransport.persistence.onnx._operators import add_classes, add_group_codes, add_repair, require_range
+from fairtransport.persistence.onnx._table_encoder import add_encoder
+from fairtransport.repair import QuantileRepair
+from fairtransport.tabular import RowScorer, TableModel
 
 if TYPE_CHECKING:
     from fairtransport.groups import Groups
 
 __all__ = ["to_onnx"]
 
-_REGRESSORS = (ContinuousTransportRegressor, DiscreteTransportRegressor)
-_LINEAR = (ContinuousTransportClassifier, DiscreteTransportClassifier, *_REGRESSORS)
 
-
-def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
+def to_onnx(model: Any, *, people_per_point: int = PEOPLE_PER_POINT) -> Any:
     """Return a fitted model as an ONNX graph, for runtimes without Python.
 
     Parameters
     ----------
     model : estimator
-        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, their regressors, a `Pipeline` that ends in one,
-        `QuantileRepair`, or `QuantileRepairClassifier` and `QuantileRepairRegressor` around any model or pipeline that
-        skl2onnx converts.
-    X : table, optional
-        Some rows of the features, for pipelines that begin with the columns of a table: the graph then has an input for
-        each column, of text or of doubles. Only names and types are read. Matrices need none.
+        `ContinuousTransportClassifier`, `DiscreteTransportClassifier`, their regressors, `QuantileRepair`,
+        `QuantileRepairClassifier` and `QuantileRepairRegressor` around any model that can be exported, the boosted
+        trees of `fairtransport.boosting`, LightGBM, XGBoost and scikit-learn, estimators that skl2onnx converts, a
+        `Pipeline` that ends in one of these, and `fairtransport.tabular.TableModel`.
     people_per_point : int, default=5
         As in `fairtransport.save`: the points of a repair's maps stand for at least so many training rows each.
 
     Returns
     -------
     onnx.ModelProto
-        ``onnx.save(made, "model.onnx")`` writes it. Inputs: ``X``, doubles, of shape (n, n_features), or one of
-        shape (n, 1) for each column of a table, or ``scores`` for a `QuantileRepair`, doubles of shape (n,). Where the
+        ``onnx.save(made, "model.onnx")`` writes it. Inputs: ``X``, doubles, of shape (n, n_features), in the order of
+        ``fit``; for a `TableModel` and for a model that begins with a `ColumnTransformer`, one of shape (n, 1) for each
+        column of the table, under its name, of text or of doubles; for a `QuantileRepair` ``scores``, doubles of shape
+        (n,). Where the
         group is needed, one more for each sensitive column, under its name, of shape (n,): text if the column was
         text in ``fit``, int64 if it had integers or booleans. Outputs: ``label`` and ``probabilities``, ``prediction``
         of a regressor, or ``repaired``.
@@ -69,14 +55,16 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     Raises
     ------
     ValueError, TypeError
-        For what cannot be exported: other models, groups of fractions or missing values, parts that skl2onnx does not
-        know.
+        For what cannot be exported: blind repairs, splits of categories, dates, groups of fractions or missing values,
+        parts that skl2onnx does not know.
 
     Notes
     -----
-    All is computed in doubles, so scores agree with ours to rounding (1e-12 in the tests), as far as the converted
-    parts of scikit-learn are, too: trees and one-hot encoders work in single precision. A group that was not seen in
-    ``fit``, a score outside the range of a repair and a score that is NaN make the runtime raise an error.
+    All is computed in doubles, so scores agree with ours to rounding (1e-12 in the tests), with two exceptions: the
+    sum of boosted trees is a float of 32 bits (1e-6 in the tests), and so is much of what skl2onnx converts. Texts of a
+    `TableModel` are compared as they are: pass them without blanks around them, and missing ones empty. A group that
+    was not seen in ``fit``, a score outside the range of a repair and a score that is NaN make the runtime raise an
+    error.
 
     What the graph tells about people is what a model file tells (docs/model_files.md). The groups' labels are in it.
 
@@ -90,102 +78,52 @@ def to_onnx(model: Any, X: Any = None, *, people_per_point: int = PEOPLE_PER_POI
     array([0.503])
     """
     load_extra("onnx")
+    if isinstance(model, RowScorer):
+        model = model.estimator_
     try:
         check_is_fitted(model)
     except NotFittedError:
         raise ValueError(f"This {type(model).__name__} is not fitted; fit it before exporting it.") from None
     graph = Graph()
     if isinstance(model, QuantileRepair):
-        repair = _summed_up(model, people_per_point)
+        repair = summed_up(model, people_per_point)
         scores = graph.input("scores", "DOUBLE", None)
         largest = float(np.finfo(np.float64).max)
         ends = (-largest, largest) if repair.extrapolates else repair.range_
-        repaired = _repaired(graph, require_range(graph, scores, *ends), repair)
-        repaired = graph.add("Identity", repaired, output="repaired")
-        graph.output(repaired, "DOUBLE", None)
-        return _finished(graph, None, repair.groups_)
-    if isinstance(model, QuantileRepairClassifier):
-        repair = _summed_up(model.repair_, people_per_point)
-        if _is_linear(model.estimator_):
-            front, scores = _linear_scores(graph, model.estimator_, X)
-        else:
-            front = front_of(model.estimator_, X, classifier=True)
-            scores = front.begin(graph)
-        add_classes(graph, _repaired(graph, scores, repair), model.classes_)
-        return _finished(graph, front, repair.groups_)
-    if isinstance(model, QuantileRepairRegressor):
-        repair = _summed_up(model.repair_, people_per_point)
-        front = front_of(model.estimator_, X, classifier=False)
-        repaired = _repaired(graph, as_vector(graph, front.begin(graph)), repair)
-        graph.output(graph.add("Identity", repaired, output="prediction"), "DOUBLE", None)
-        return _finished(graph, front, repair.groups_)
-    if not _is_linear(model):
-        last = model[-1] if isinstance(model, Pipeline) else model
-        raise TypeError(
-            f"A {type(last).__name__}{' behind other steps' if last is not model else ''} cannot be exported by "
-            "to_onnx. The transport classifiers and regressors can, alone or at the end of a Pipeline, and so can "
-            "QuantileRepair, QuantileRepairClassifier and QuantileRepairRegressor, with the pipeline inside. For "
-            "models of scikit-learn use skl2onnx."
+        codes = add_group_codes(graph, repair.groups_)
+        checked = require_range(graph, scores, *ends)
+        options = {"extrapolate": repair.extrapolates}
+        repaired = add_repair(graph, checked, codes, repair.maps_, float(repair.amount), **options)
+        graph.output(graph.add("Identity", repaired, output="repaired"), "DOUBLE", None)
+        return _finished(graph, repair.groups_)
+    if isinstance(model, TableModel):
+        inner, features, classes = (
+            model.estimator_,
+            add_encoder(graph, model.encoder_),
+            getattr(model, "classes_", None),
         )
-    front, scores = _linear_scores(graph, model, X)
-    last = model[-1] if isinstance(model, Pipeline) else model
-    if isinstance(last, _REGRESSORS):
+    else:
+        inner, features = model, declare_features(graph, model)
+        classes = None if is_regressor(model) else np.asarray(getattr(model, "classes_", ()))
+    if classes is not None and classes.size not in {0, 2}:
+        raise TypeError(f"Scores are those of two classes; this {type(model).__name__} has {classes.size}.")
+    scores = add_scores(graph, inner, features, people_per_point)
+    if classes is None:
         graph.output(graph.add("Identity", scores, output="prediction"), "DOUBLE", None)
     else:
-        add_classes(graph, scores, last.classes_)
-    return _finished(graph, front, last.groups_ if needs_groups(last) else None)
+        add_classes(graph, scores, classes)
+    return _finished(graph, _groups_of(inner) if needs_groups(inner) else None)
 
 
-def _is_linear(model: Any) -> bool:
-    """Whether this is a transport classifier or regressor, or a pipeline that ends in one."""
-    return isinstance(model[-1] if isinstance(model, Pipeline) else model, _LINEAR)
+def _groups_of(model: Any) -> Groups | None:
+    last = last_step(model)[1]
+    repair = vars(last).get("repair_")
+    groups: Groups | None = getattr(last if repair is None else repair, "groups_", None)
+    return groups
 
 
-def _linear_scores(graph: Graph, model: Any, X: Any) -> tuple[Front, str]:
-    """Add a transport model, and return what stands before it and the name of its scores or predictions."""
-    front, last = Front(None, (("X", "DOUBLE", int(model.n_features_in_)),)), model
-    if isinstance(model, Pipeline):
-        last = model[-1]
-        steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
-        front = front_of(Pipeline(steps), X, classifier=False) if steps else front
-    if last.spread != "trained":
-        raise ValueError("A model with spread='initial' cannot be exported; set spread='trained', which keeps ranks.")
-    features = front.begin(graph)
-    codes = add_group_codes(graph, last.groups_) if needs_groups(last) else None
-    logistic = not isinstance(last, _REGRESSORS)
-    moved = add_linear(graph, features, last.coef_, last.intercept_, codes, logistic=logistic)
-    if last.amount == 1.0:
-        return front, moved
-    start = last.initial_estimator_
-    weights = np.reshape(start.coef_, (1, -1)), np.ravel(start.intercept_)[:1]
-    initial = add_linear(graph, features, *weights, None, logistic=logistic)
-    return front, add_mixture(graph, initial, moved, float(last.amount))
-
-
-def _summed_up(repair: QuantileRepair, people_per_point: int) -> Any:
-    """Return the repair as a model file would give it back: without anybody's score."""
-    if repair.strata_ is not None:
-        raise ValueError(
-            "A repair within strata cannot be exported to ONNX: the graph has inputs for groups, not for strata. Save "
-            "it with fairtransport.save, or export one repair for each stratum."
-        )
-    if hasattr(repair, "randomized_maps_"):
-        raise ValueError(
-            "A randomised repair cannot be exported to ONNX, which has no draws that are the same in every call. Save "
-            "it with fairtransport.save, or fit it with randomize=False."
-        )
-    return _model_of(unpack_container(pack_model(repair, people_per_point)[0]))
-
-
-def _repaired(graph: Graph, scores: str, repair: Any) -> str:
-    codes = add_group_codes(graph, repair.groups_)
-    return add_repair(graph, scores, codes, repair.maps_, float(repair.amount), extrapolate=repair.extrapolates)
-
-
-def _finished(graph: Graph, front: Front | None, groups: Groups | None) -> Any:
+def _finished(graph: Graph, groups: Groups | None) -> Any:
     made = graph.model("fairtransport")
-    if front is not None:
-        made = front.joined(made)
     metadata = {"fairtransport.version": _version()}
     if groups is not None:
         metadata["fairtransport.groups"] = json.dumps(groups.to_spec())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._extras import load_extra
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["ML_DOMAIN", "OPSETS", "Graph"]
 
@@ -26,7 +29,8 @@ class Graph:
 
     def __init__(self, prefix: str = "ft_") -> None:
         self._onnx = load_extra("onnx")
-        self._prefix, self._count = prefix, 0
+        load_extra("onnx.compose")
+        self._prefix, self._count, self._inlined = prefix, 0, 0
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
@@ -58,6 +62,46 @@ class Graph:
     def output(self, name: str, kind: str, width: int | None) -> None:
         """Declare an output."""
         self.outputs.append(self._value(name, kind, [None] if width is None else [None, width]))
+
+    def is_text(self, name: str) -> bool:
+        """Return whether an input of this name is text."""
+        kinds = {one.name: one.type.tensor_type.elem_type for one in self.inputs}
+        return kinds.get(name) == self.number_type("STRING")
+
+    def inline(self, made: Any, inputs: Mapping[str, str]) -> list[str]:
+        """Add the nodes of a model of another converter.
+
+        Parameters
+        ----------
+        made : onnx.ModelProto
+        inputs : dict of str to str
+            Which value of this graph each of its inputs is.
+
+        Returns
+        -------
+        list of str
+            The names of its outputs in this graph.
+        """
+        self._inlined += 1
+        prefix = f"{self._prefix}part{self._inlined}_"
+        part = self._onnx.compose.add_prefix(made, prefix).graph
+        known = {f"{prefix}{name}": value for name, value in inputs.items()}
+        for node in part.node:
+            node.input[:] = [known.get(name, name) for name in node.input]
+            if node.op_type == "Imputer":
+                self._impute(node)
+            else:
+                self.nodes.append(node)
+        self.constants.extend(part.initializer)
+        return [known.get(one.name, one.name) for one in part.output]
+
+    def _impute(self, node: Any) -> None:
+        """Add what an imputer of missing doubles does, for which runtimes have no operator."""
+        values = {one.name: self._onnx.helper.get_attribute_value(one) for one in node.attribute}
+        if not np.isnan(values.get("replaced_value_float", 0.0)):
+            raise TypeError("An imputer of other values than NaN cannot be exported to ONNX.")
+        filled = self.constant(np.asarray(values["imputed_value_floats"], dtype=np.float64)[None])
+        self.add("Where", self.add("IsNaN", node.input[0]), filled, node.input[0], output=node.output[0])
 
     def number_type(self, kind: str) -> int:
         """Return ONNX's number of a type."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fairtransport._sklearn.estimator_calls import take_rows
 from fairtransport.stream.input._csv_parser import CsvParser
 from fairtransport.stream.input._json_parser import JsonParser
 from fairtransport.stream.input._rows import convert_rows
 from fairtransport.tabular.failing_rows import separate_failures
+from fairtransport.tabular.feature_reading import UnscorableRowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,10 +93,12 @@ class InputBatch:
         )
 
     def _select(self, rows: Sequence[int]) -> tuple[Any, Any]:
-        index, groups = list(rows), self.sensitive_features
-        if isinstance(groups, dict):
-            return self.X[index], {name: column[index] for name, column in groups.items()}
-        return self.X[index], groups.select(index)
+        index, groups = np.asarray(rows, dtype=np.int64), self.sensitive_features
+        return take_rows(self.X, index), take_rows(groups, index)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, UnscorableRowError) else f"cannot be converted ({type(error).__name__})"
 
 
 class BatchReader:
@@ -155,7 +161,7 @@ class BatchReader:
             lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
         rows, rejected = self._opened.parse(lines)
         rows, converted, failures = separate_failures(rows, lambda some: convert_rows(self._schema, some))
-        rejected += [(row.line, f"cannot be converted ({type(error).__name__})") for row, error in failures]
+        rejected += [(row.line, _reason(error)) for row, error in failures]
         X, groups = converted or (None, None)
         numbered = sorted((first + index, reason) for index, reason in rejected)
         return InputBatch(lines, first, X, groups, [row.line for row in rows], numbered, self._opened)

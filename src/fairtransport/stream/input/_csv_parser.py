@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairtransport.stream.input._group_parser import known_values
 from fairtransport.stream.input._parser import Parser, RejectedLineError
+from fairtransport.tabular.known_values import group_values, values_of_texts
 
 if TYPE_CHECKING:
     from fairtransport.stream.input._schema import InputSchema
@@ -47,7 +47,9 @@ class CsvParser(Parser):
         self.unused = tuple(name for name in self.header if name not in schema.columns)
         self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
         self._numeric = [self._index[name] for name in schema.numeric]
-        self._parsed_values = {name: _parsed_values(schema, j) for j, name in enumerate(schema.sensitive)}
+        self._parsed_values = {
+            name: values_of_texts(group_values(schema.groups, j)) for j, name in enumerate(schema.sensitive)
+        }
 
     def _check_header(self) -> None:
         repeated = {name for name in self.header if self.header.count(name) > 1}
@@ -139,24 +141,3 @@ def _number(cell: str, name: str) -> float:
     except ValueError:
         pass
     raise RejectedLineError(f"column {name!r} is not a number")
-
-
-def _parsed_values(schema: InputSchema, index: int) -> dict[str, Any]:
-    """Map the texts of a sensitive column to its values; empty where all values are text.
-
-    An empty field stands for a missing value.
-    """
-    values = known_values(schema, index)
-    if all(isinstance(value, str) for value in values):
-        return {}
-    parsed: dict[str, Any] = {}
-    for value in values:
-        if value is None:
-            parsed[""] = None
-        elif isinstance(value, bool):
-            parsed |= {str(value): value, str(value).lower(): value, str(int(value)): value}
-        elif isinstance(value, (int, float)):
-            parsed |= {repr(value): value, repr(float(value)): value}
-            if float(value).is_integer():
-                parsed[str(int(value))] = value
-    return parsed

@@ -10,7 +10,7 @@ from fairtransport.stream.input._rows import object_array
 if TYPE_CHECKING:
     from fairtransport.stream.input._schema import InputSchema
 
-__all__ = ["GroupParser", "RejectedLineError", "known_values"]
+__all__ = ["GroupParser", "RejectedLineError"]
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -30,24 +30,27 @@ class GroupParser:
     def __init__(self, schema: InputSchema) -> None:
         self._schema = schema
         self._columns = ", ".join(repr(name) for name in schema.sensitive)
+        self._unknown = self._codes_of_unknown()
         self._codes: dict[tuple[Any, ...], tuple[int, ...]] = {}  # of known groups, so it cannot grow without limit
 
     def parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the codes of the row's groups; where new groups are adopted, the values."""
+        if not self._schema.sensitive:
+            return self._unknown
         try:
             return self._parse(values)
         except RejectedLineError:
-            if self._schema.needs_groups:
+            if self._schema.needs_groups and self._schema.unknown_group == "error":
                 raise
-            return (len(self._schema.groups),) * len(self._schema.groups.memberships)  # of no group
+            return self._unknown
 
     def _parse(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         scalar = _SCALARS.issuperset(map(type, values))
         if not scalar or any(type(value) is float and not math.isfinite(value) for value in values):
             raise RejectedLineError(f"no group in {self._columns}")
+        if self._schema.groups.missing == "error" and None in values:
+            raise RejectedLineError(f"no group in {self._columns}")
         if self._schema.adopts_groups:
-            if self._schema.groups.missing == "error" and None in values:
-                raise RejectedLineError(f"no group in {self._columns}")
             return values
         codes = self._codes.get(values)
         if codes is None:
@@ -63,12 +66,11 @@ class GroupParser:
             raise RejectedLineError(f"unknown group in {self._columns}") from None
         return tuple(int(codes[0]) for codes in groups.memberships)
 
-
-def known_values(schema: InputSchema, index: int) -> list[Any]:
-    """Return the values of one sensitive column that occur in the labels of the groups."""
-    groups = schema.groups
-    labels: list[Any] = [*groups.labels, *groups.pooled, *groups.dropped]
-    labels = [label for label in labels if label not in groups.pools]
-    if groups.grouping == "each":
-        return [label[1] for label in labels if label[0] == groups.columns[index]]
-    return [label[index] for label in labels] if len(schema.sensitive) > 1 else labels
+    def _codes_of_unknown(self) -> tuple[int, ...]:
+        """Return the codes of rows of no known group: those of no group, or of the largest."""
+        groups = self._schema.groups
+        if self._schema.unknown_group != "common" or not len(groups):
+            return (len(groups),) * len(groups.memberships)
+        nobody = {name: object_array([None]) for name in groups.columns}
+        found = groups.encode(nobody, unknown_group="common", sizes=self._schema.group_sizes)
+        return tuple(int(codes[0]) for codes in found.memberships)

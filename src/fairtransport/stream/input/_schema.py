@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtransport._columns import default_names
 from fairtransport.repair import QuantileRepair
 from fairtransport.stream.scorers import scorer_for
-from fairtransport.tabular import TableModel
+from fairtransport.tabular import RowScorer, TableModel
+from fairtransport.tabular.feature_reading import FeatureReader
+from fairtransport.tabular.input_columns import InputColumn, feature_columns, feature_names
 from fairtransport.tabular.value_parsing import normalize_text
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.groups import Groups
+    from fairtransport.histograms import Grid
     from fairtransport.stream.scorers import Scorer
 
 __all__ = ["InputSchema", "input_schema_for"]
@@ -46,7 +50,13 @@ class InputSchema:
     label_of : callable, optional
         Converts a value of a sensitive column to its part of the group's label, where labels are text.
     needs_groups : bool, default=True
-        Whether a line without a known group is rejected. If not, the sensitive columns need not be there.
+        Whether the model needs the group to score a line. If not, the sensitive columns need not be there.
+    unknown_group : {"error", "pooled", "common"}, default="error"
+        Whether a line without a known group is rejected, if the model needs it; see `ContinualAdjuster`.
+    group_sizes : tuple of int, default=()
+        Training rows of each group.
+    adopts_groups : bool, default=False
+        Whether the model accepts groups that it does not know.
     """
 
     model: Any
@@ -59,6 +69,9 @@ class InputSchema:
     raw: tuple[str, ...] = ()
     label_of: Callable[[Any], Any] | None = None
     needs_groups: bool = True
+    unknown_group: str = "error"
+    group_sizes: tuple[int, ...] = ()
+    adopts_groups: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,16 +81,20 @@ class InputSchema:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns without which no line can be scored."""
-        return self.columns if self.needs_groups else tuple(dict.fromkeys((*self.numeric, *self.raw)))
-
-    @property
-    def adopts_groups(self) -> bool:
-        """Whether the model accepts groups that it does not know."""
-        return self.needs_groups and str(self.model.new_groups) == "adopt"
+        return (
+            self.columns
+            if self.needs_groups and self.unknown_group == "error"
+            else tuple(dict.fromkeys((*self.numeric, *self.raw)))
+        )
 
 
 def input_schema_for(
-    model: Any, *, sensitive: Sequence[str], score: str | None = None, features: Sequence[str] | None = None
+    model: Any,
+    *,
+    sensitive: Sequence[str] | None = None,
+    score: str | None = None,
+    features: Sequence[str] | None = None,
+    unknown_group: str = "error",
 ) -> InputSchema:
     """Return the input schema of a loaded model.
 
@@ -85,74 +102,85 @@ def input_schema_for(
     ----------
     model : estimator
         A model that `fairtransport.load` returned.
-    sensitive : sequence of str
-        Columns of the groups, in any order if the model knows their names.
+    sensitive : sequence of str, optional
+        Columns of the groups, in any order if the model knows their names, which are the default.
     score : str, optional
         Column of the scores, for a `QuantileRepair`.
     features : sequence of str, optional
         Columns of the features in the order of ``fit``, for a model that was fitted without column names.
+    unknown_group : {"error", "pooled", "common"}, default="error"
+        What happens to lines without a known group if the model needs it; see `ContinualAdjuster`.
 
     Returns
     -------
     InputSchema
-        For a `TableModel`, the schema of its classifier: the columns of the table are ``raw``, and ``to_features``
-        applies the model's encoder.
+        Columns that have to be numbers are ``numeric``. For other models the columns are ``raw``, and ``to_features``
+        encodes them, or reads numbers and known categories from them.
     """
-    if isinstance(model, TableModel):
-        return _schema_of_table_model(model, sensitive)
-    scorer = scorer_for(model)
-    sensitive_columns = _sensitive_columns(scorer, sensitive)
+    if isinstance(model, RowScorer):
+        model = model.estimator_
+    inner = model.estimator_ if isinstance(model, TableModel) else model
+    scorer = scorer_for(inner)
+    shared: dict[str, Any] = {
+        "model": inner,
+        "sensitive": _sensitive_columns(scorer, sensitive),
+        "groups": scorer.groups,
+        "needs_groups": scorer.needs_groups,
+        "unknown_group": unknown_group,
+        "group_sizes": tuple(scorer.group_sizes.tolist()),
+        "adopts_groups": scorer.adopts_groups,
+    }
     if isinstance(model, QuantileRepair):
-        if score is None:
-            raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
-        grid = scorer.grid
-        return InputSchema(
-            model,
-            (score,),
-            sensitive_columns,
-            scorer.groups,
-            lambda columns: columns[score],
-            low=-np.inf if model.extrapolates else grid.low,
-            high=np.inf if model.extrapolates else grid.high,
-        )
+        return _schema_of_repair(model, score, scorer.grid, shared)
     if score is not None:
         raise ValueError("--score is for a QuantileRepair; this model computes its scores from features.")
+    if isinstance(model, TableModel):
+        encoder = model.encoder_
+        names = tuple(encoder.names)
+        return InputSchema(
+            numeric=(),
+            raw=names,
+            to_features=lambda columns: encoder.transform({name: columns[name] for name in names}),
+            label_of=lambda value: normalize_text(value) or "missing",
+            **shared,
+        )
     names = _feature_names(model, features)
-    return InputSchema(
-        model,
-        names,
-        sensitive_columns,
-        scorer.groups,
-        lambda columns: np.column_stack([columns[name] for name in names]),
-        needs_groups=scorer.needs_groups,
-    )
+    columns = feature_columns(model, names)
+    if all(_is_plain_number(column) for column in columns):
+        return InputSchema(
+            numeric=names,
+            to_features=lambda values: np.column_stack([values[name] for name in names]),
+            **shared,
+        )
+    reader = FeatureReader(columns, named=feature_names(model) is not None)
+    return InputSchema(numeric=(), raw=tuple(column.name for column in columns), to_features=reader.require, **shared)
 
 
-def _schema_of_table_model(model: TableModel, sensitive: Sequence[str]) -> InputSchema:
-    scorer, encoder = scorer_for(model.estimator_), model.encoder_
-    names = tuple(encoder.names)
-    return InputSchema(
-        model.estimator_,
-        (),
-        _sensitive_columns(scorer, sensitive),
-        scorer.groups,
-        lambda columns: encoder.transform({name: columns[name] for name in names}),
-        raw=names,
-        label_of=lambda value: normalize_text(value) or "missing",
-        needs_groups=scorer.needs_groups,
-    )
+def _schema_of_repair(model: QuantileRepair, score: str | None, grid: Grid, shared: dict[str, Any]) -> InputSchema:
+    if score is None:
+        raise ValueError("A QuantileRepair needs the column of the scores: pass it as --score.")
+    low, high = (-np.inf, np.inf) if model.extrapolates else (grid.low, grid.high)
+    return InputSchema(numeric=(score,), to_features=lambda columns: columns[score], low=low, high=high, **shared)
 
 
-def _sensitive_columns(scorer: Scorer, names: Sequence[str]) -> tuple[str, ...]:
+def _is_plain_number(column: InputColumn) -> bool:
+    return column.kind == "number" and column.categories is None and not column.allows_missing
+
+
+def _sensitive_columns(scorer: Scorer, names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns of the groups in the model's order; raise if the names differ from the model's."""
     expected = tuple(scorer.groups.columns)
-    unnamed = tuple(f"sensitive_feature_{index}" for index in range(len(expected)))
-    if expected == unnamed and len(names) == len(expected):
+    is_unnamed = expected == default_names(len(expected))
+    if names is None:
+        if is_unnamed and (scorer.needs_groups or scorer.learns):
+            raise ValueError("The model was fitted without names of the groups' columns; name them with --sensitive.")
+        return () if is_unnamed else expected
+    if is_unnamed and len(names) == len(expected):
         expected = tuple(names)
     if set(expected) != set(names):
         raise ValueError(
             f"The groups of the model are defined by {_quoted(expected)}, but --sensitive names {_quoted(names)}. Name "
-            "the same columns."
+            "the same columns, or leave it out."
         )
     return expected
 

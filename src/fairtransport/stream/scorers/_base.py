@@ -51,9 +51,28 @@ class Scorer(ABC):
         """Range of the scores."""
         return Grid()
 
-    def encode(self, sensitive_features: Any) -> Groups:
-        """Return the groups of new rows; depending on ``new_groups``, unknown ones raise or are appended."""
-        return encode_batch_groups(self.groups, sensitive_features, self.model.new_groups)
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Training rows of each group."""
+        return np.asarray(self.model.group_sizes_)
+
+    def encode(self, sensitive_features: Any, unknown_group: str = "error") -> Groups:
+        """Return the groups of new rows.
+
+        Unknown ones are appended with ``new_groups="adopt"``; otherwise they are treated as ``unknown_group`` says. A
+        model that does not need the group assigns them to none.
+        """
+        if self.adopts_groups or (unknown_group == "error" and self.needs_groups):
+            return encode_batch_groups(self.groups, sensitive_features, "adopt" if self.adopts_groups else "error")
+        if sensitive_features is None:
+            raise ValueError("sensitive_features is needed: the column or columns that define groups.")
+        policy = "pooled" if unknown_group == "error" else unknown_group
+        return self.groups.encode(sensitive_features, unknown_group=policy, sizes=self.group_sizes)
+
+    @property
+    def adopts_groups(self) -> bool:
+        """Whether groups that the model does not know are added to it."""
+        return str(getattr(self.model, "new_groups", "error")) == "adopt"
 
     def score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         """Return the scores of rows of known groups; raise ValueError if one of them is not a finite number."""

@@ -38,6 +38,7 @@ class LinearScorer(Scorer):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        self.needs_groups = needs_groups(model)
         if needs_labels(model.criterion) or getattr(model, "strata_", None) is not None:
             criterion = model.criterion.replace("_", " ") if needs_labels(model.criterion) else "conditional parity"
             needed = "labels" if needs_labels(model.criterion) else "strata"
@@ -60,7 +61,8 @@ class LinearScorer(Scorer):
         return Grid(self.model.y_mean_ - width, self.model.y_mean_ + width)
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
-        return model_scores(self.model, X, sensitive_features=groups if needs_groups(self.model) else None)
+        given = groups if self.needs_groups else None
+        return model_scores(self.model, X, sensitive_features=given, unknown_group="pooled")
 
     def learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from a batch by so many updates; 0 leaves the scores unchanged."""

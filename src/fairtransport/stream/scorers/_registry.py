@@ -13,16 +13,11 @@ from fairtransport.linear import (
     DiscreteTransportClassifier,
     DiscreteTransportRegressor,
 )
-from fairtransport.repair import (
-    BlindRepairClassifier,
-    BlindRepairRegressor,
-    QuantileRepair,
-    QuantileRepairClassifier,
-    QuantileRepairRegressor,
-)
+from fairtransport.repair import QuantileRepair, QuantileRepairClassifier, QuantileRepairRegressor
 from fairtransport.stream.scorers._fixed import FixedScorer
 from fairtransport.stream.scorers._linear import LinearScorer
 from fairtransport.stream.scorers._repair import RepairScorer
+from fairtransport.tabular import RowScorer
 
 if TYPE_CHECKING:
     from fairtransport.stream.scorers._base import Scorer
@@ -37,26 +32,25 @@ _SCORERS: dict[type, type[Scorer]] = {
     QuantileRepair: RepairScorer,
     QuantileRepairClassifier: RepairScorer,
     QuantileRepairRegressor: RepairScorer,
-    BlindRepairClassifier: FixedScorer,
-    BlindRepairRegressor: FixedScorer,
 }
 
 
 def scorer_for(model: Any) -> Scorer:
-    """Return the scorer of a fitted model; raise a TypeError for a model that cannot follow a stream."""
+    """Return the scorer of a fitted model; raise a TypeError for a model that has no scores.
+
+    Linear models and repairs learn from the stream, others do not.
+    """
+    _check_fitted(model)
     for kind, scorer in _SCORERS.items():
         if isinstance(model, kind):
-            _check_fitted(model)
             return scorer(model)
-    names = ", ".join(kind.__name__ for kind in _SCORERS)
-    raise TypeError(
-        f"A stream needs a fitted {names}; got a {type(model).__name__}. For any other model, use a QuantileRepair of "
-        "its scores."
-    )
+    return FixedScorer(RowScorer(model).estimator_)
 
 
 def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
+    except TypeError:
+        raise TypeError(f"A stream needs a fitted model; got a {type(model).__name__}.") from None
     except NotFittedError:
         raise ValueError(f"This {type(model).__name__} is not fitted; call fit first.") from None

@@ -62,6 +62,11 @@ class RepairScorer(Scorer):
             return self.repair.grid_
         return self.repair.online_state().histograms.grid if self.repair.extrapolates else Grid(*self.repair.range_)
 
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Training rows of each group."""
+        return np.asarray(self.repair.group_sizes_)
+
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
         return self._repaired(self._raw_scores(X), groups)
 
@@ -155,7 +160,7 @@ class RepairScorer(Scorer):
         return model_scores(self.model.estimator_, X)
 
     def _repaired(self, scores: NDArray[np.float64], groups: Groups) -> NDArray[np.float64]:
-        repaired = np.asarray(self.repair.transform(scores, sensitive_features=groups))
+        repaired = np.asarray(self.repair.transform(scores, sensitive_features=groups, unknown_group="pooled"))
         if self._center is None:
             return repaired
         return self._weight * repaired + (1.0 - self._weight) * self._center._repaired(scores, groups)  # noqa: SLF001

@@ -14,13 +14,17 @@ from fairtransport.tabular.known_values import match_column
 from fairtransport.tabular.value_parsing import parse_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from fairtransport.tabular.input_columns import InputColumn
 
-__all__ = ["FeatureReader", "SetAside"]
+__all__ = ["FeatureReader", "SetAside", "UnscorableRowError"]
+
+
+class UnscorableRowError(ValueError):
+    """A row that cannot be scored; the message is the reason, without any value of the row."""
 
 
 class SetAside:
@@ -72,9 +76,33 @@ class FeatureReader:
     named: bool
     decimal: str = "."
 
-    def read(self, table: dict[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
+    def require(self, table: Mapping[str, Any]) -> Any:
+        """Return all rows as the estimator takes them; raise UnscorableRowError, with the reason, if one cannot be."""
+        n_rows = len(next(iter(table.values()))) if table else 0
+        set_aside = SetAside(n_rows)
+        values = self.read(table, set_aside)
+        for reason in set_aside.reasons.values():
+            raise UnscorableRowError(reason)
+        return self.features(values, set_aside.kept)
+
+    def read(self, table: Mapping[str, Any], set_aside: SetAside) -> dict[str, NDArray[Any]]:
         """Return the columns as numbers and known categories; rows that no estimator could score are set aside."""
+        numbers = self._finite_numbers(table)
+        if numbers is not None:
+            return numbers
         return {column.name: self._read_column(column, table[column.name], set_aside) for column in self.columns}
+
+    def _finite_numbers(self, table: Mapping[str, Any]) -> dict[str, NDArray[Any]] | None:
+        """Return the columns if all of them are finite numbers already, as in most requests to a server, else None."""
+        if not self.columns or any(one.kind != "number" or one.categories is not None for one in self.columns):
+            return None
+        cells = [table[column.name] for column in self.columns]
+        if not all(isinstance(one, np.ndarray) and one.dtype.kind in "iuf" for one in cells):
+            return None
+        matrix = np.column_stack(cells).astype(np.float64, copy=False)
+        if not np.isfinite(matrix).all():
+            return None
+        return {column.name: matrix[:, index] for index, column in enumerate(self.columns)}
 
     def _read_column(self, column: InputColumn, cells: Any, set_aside: SetAside) -> NDArray[Any]:
         name = column.name
@@ -110,6 +138,8 @@ class FeatureReader:
         if find_spec("pandas") is None and find_spec("polars") is not None:
             return load_extra("polars").DataFrame(chosen)
         pandas = load_extra("pandas")
+        if all(column.dtype == np.float64 for column in chosen.values()):  # one block, which scikit-learn reads at once
+            return pandas.DataFrame(np.column_stack([*chosen.values()]), columns=[*chosen], copy=False)
         for column in self.columns:
             if column.is_category:
                 chosen[column.name] = pandas.Categorical(chosen[column.name], categories=[*(column.categories or ())])

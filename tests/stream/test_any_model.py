@@ -1,0 +1,147 @@
+"""Models of any kind in a stream: scored line by line as by themselves, resumed exactly, monitored where groups are.
+
+Rows of unknown groups are rejected, pooled or taken for the largest group, as one option says.
+"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from typer.testing import CliRunner
+
+import fairtransport as ft
+from fairtransport.cli.app import app
+from fairtransport.stream import ContinualAdjuster
+from fairtransport.tabular import RowScorer, TableModel
+
+N = 500
+RNG = np.random.default_rng(0)
+SEX = RNG.choice(["F", "M"], N, p=[0.6, 0.4])
+FRAME = pd.DataFrame(
+    {
+        "hours": RNG.normal(35, 5, N) + 2 * (SEX == "M"),
+        "job": RNG.choice(["cook", "clerk"], N),
+        "age": RNG.normal(size=N),
+    }
+)
+Y = (FRAME["hours"] + RNG.normal(0, 4, N) > 37).to_numpy().astype(int)
+TABLE = FRAME.assign(sex=SEX)
+NUMBERS = FRAME[["hours", "age"]]
+GROUPS = pd.DataFrame({"sex": SEX})
+
+
+def encoder():
+    words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return ColumnTransformer([("numbers", SimpleImputer(), ["hours", "age"]), ("words", words, ["job"])])
+
+
+def aware_pipeline():
+    model = ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True)
+    pipe = make_pipeline(encoder(), model)
+    return pipe.fit(FRAME, Y, continuoustransportclassifier__sensitive_features=GROUPS)
+
+
+def table_model(estimator):
+    table = TABLE.assign(hired=np.where(Y, "yes", "no"))
+    return TableModel(estimator, label="hired", sensitive_features=["sex"]).fit(table)
+
+
+MODELS = {
+    "pipeline": lambda: make_pipeline(encoder(), LogisticRegression(max_iter=1000)).fit(FRAME, Y),
+    "aware pipeline": aware_pipeline,
+    "repair of a pipeline": lambda: ft.QuantileRepairClassifier(
+        make_pipeline(encoder(), LogisticRegression(max_iter=1000))
+    ).fit(FRAME, Y, sensitive_features=GROUPS),
+    "histogram trees": lambda: HistGradientBoostingClassifier(max_iter=5, categorical_features=["job"]).fit(FRAME, Y),
+    "table": lambda: table_model(LogisticRegression(max_iter=1000)),
+    "aware table": lambda: table_model(ft.QuantileRepairClassifier(LogisticRegression(max_iter=1000))),
+}
+
+
+def run(folder, *arguments):
+    return CliRunner().invoke(app, ["stream", "--model", str(folder / "model.ft"), *map(str, arguments)])
+
+
+def write_rows(path, table):
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
+    return path
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_lines_have_the_scores_of_the_model_and_a_run_in_parts_is_the_whole_run(name, tmp_path):
+    model = MODELS[name]()
+    ft.save(model, tmp_path / "model.ft", people_per_point=1)
+    rows = write_rows(tmp_path / "rows.jsonl", TABLE)
+    options = ("--freeze", "--batch", 60, "--checkpoint-every", 2)
+    result = run(tmp_path, rows, "--out", tmp_path / "scored.jsonl", *options)
+    assert result.exit_code == 0, result.stderr
+    scored = [json.loads(line)["score"] for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    expected = RowScorer(ft.load(tmp_path / "model.ft")).score_rows(TABLE).scores
+    np.testing.assert_allclose(scored, expected, rtol=1e-12)
+    run(tmp_path, rows, "--out", tmp_path / "whole.jsonl", "--store", tmp_path / "a", *options)
+    lines = rows.read_text().splitlines(keepends=True)
+    for content in (lines[:200], lines):
+        rows.write_text("".join(content))
+        run(tmp_path, rows, "--out", tmp_path / "parts.jsonl", "--store", tmp_path / "b", "--resume", *options)
+    assert (tmp_path / "parts.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    TABLE.to_csv(tmp_path / "rows.csv", index=False)
+    assert run(tmp_path, tmp_path / "rows.csv", "--out", tmp_path / "scored.csv", "--freeze").exit_code == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "scored.csv")["score"], expected, rtol=1e-12)
+
+
+def test_lines_that_cannot_be_scored_are_rejected_with_their_reason(tmp_path):
+    ft.save(MODELS["repair of a pipeline"](), tmp_path / "model.ft", people_per_point=1)
+    spoiled = TABLE[:8].astype(object)
+    spoiled.loc[2, "hours"] = "secret"
+    spoiled.loc[4, "sex"] = "secret"
+    spoiled.loc[5, "sex"] = None
+    rows = write_rows(tmp_path / "rows.jsonl", spoiled)
+    common = (rows, "--freeze", "--max-rejected", 0.5)
+    result = run(tmp_path, *common, "--out", tmp_path / "out.jsonl")
+    assert (result.exit_code, "secret" in result.stderr) == (0, False)
+    assert "3 lines rejected (see " in result.stderr
+    assert "out.jsonl.rejected.jsonl" in result.stderr
+    told = [json.loads(line) for line in (tmp_path / "out.jsonl.rejected.jsonl").read_text().splitlines()]
+    assert [(line["line"], line["reason"]) for line in told] == [
+        (3, "column 'hours' is not a number"),
+        (5, "unknown group in 'sex'"),
+        (6, "no group in 'sex'"),
+    ]
+    result = run(tmp_path, rows, "--freeze", "--out", tmp_path / "few.jsonl", "--max-rejected", 0.1)
+    assert result.exit_code == 2
+    assert "few.jsonl.rejected.jsonl" in result.stderr
+    for policy in ("pooled", "common"):
+        out = tmp_path / f"{policy}.jsonl"
+        assert run(tmp_path, *common, "--out", out, "--unknown-group", policy).exit_code == 0
+        found = [json.loads(line)["score"] for line in out.read_text().splitlines()]
+        scorer = RowScorer(ft.load(tmp_path / "model.ft"), unknown_group=policy)
+        np.testing.assert_allclose(found, np.delete(scorer.score_rows(spoiled).scores, 2), rtol=1e-12)
+
+
+def test_rows_of_no_known_group_teach_nothing():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2))
+    group = rng.choice(["a", "b"], 400)
+    y = (X[:, 0] + (group == "a") + rng.normal(size=400) > 0).astype(int)
+    for model in (
+        ft.ContinuousTransportClassifier(parity_weight=0.5),
+        ft.ContinuousTransportClassifier(parity_weight=0.5, group_specific=True),
+        ft.QuantileRepairClassifier(LogisticRegression()),
+    ):
+        model.fit(X, y, sensitive_features={"g": group})
+        mixed = np.where(np.arange(60) % 4, group[:60], "new").astype(object)
+        kept = mixed != "new"
+        one, other = (ContinualAdjuster(model, unknown_group="pooled") for _ in range(2))
+        whole = one.adjust(X[:60], sensitive_features={"g": mixed})
+        part = other.adjust(X[:60][kept], sensitive_features={"g": mixed[kept]})
+        np.testing.assert_array_equal(whole.scores[kept], part.scores)
+        assert [g.rows for g in whole.groups] == [g.rows for g in part.groups]
+        after = [a.adjust(X[60:], sensitive_features={"g": group[60:]}).scores for a in (one, other)]
+        np.testing.assert_array_equal(*after)
