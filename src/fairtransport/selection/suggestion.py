@@ -92,7 +92,7 @@ def suggest(
     if model == "network":
         reason = "one more term in the loss of the network, with groups in training batches only."
         return Suggestion("torch.TransportPenalty", reason, "fairtransport.torch.TransportPenalty()", cautions)
-    reason = "its error at equal disparity was the lowest of our blind methods, or within one standard error of it."
+    reason = "its error at equal disparity was among the lowest of our blind methods."
     if model == "linear":
         reason += f" Where the scores themselves must be linear, ContinuousTransport{kind}."
     return Suggestion(f"BlindRepair{kind}", reason, f"BlindRepair{kind}({_base(model, kind, n_rows)})", cautions)
