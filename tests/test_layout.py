@@ -26,7 +26,10 @@ EXTRAS = (
     "polars",
     "pyarrow",
     "onnx",
+    "prometheus_client",
+    "starlette",
     "typer",
+    "uvicorn",
 )
 
 

@@ -22,6 +22,7 @@ PACKAGES = {
     "fairtransport.datasets": ("datasets", "The three data sets of the paper, and subsampling to other class rates."),
     "fairtransport.report": ("report", "Plots and HTML reports (extra `report`)."),
     "fairtransport.stream": ("stream", "Continual adjustment of models in use."),
+    "fairtransport.serving": ("serving", "Scores over HTTP (extra `serve`)."),
     "fairtransport.mlflow": ("mlflow", "Models in MLflow (extra `mlflow`)."),
     "fairtransport.torch": ("torch", "The penalty as a torch module (extra `torch`)."),
     "fairtransport.boosting": ("boosting", "The penalty as an objective of boosted trees (extra `boosting`)."),
