@@ -118,7 +118,7 @@ def draw(rows, path):
     mpl.use("agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=True)
     styles = {"full parity": ("s--", "tab:gray"), "all paths": ("o-", "tab:blue")}
     for axis, criterion in zip(axes, CRITERIA, strict=True):
         for method in METHODS:
@@ -139,7 +139,7 @@ def draw(rows, path):
         axis.set(xlabel=f"unfair effect of sex on fresh rows\n({criterion})", xlim=(0, None))
         axis.grid(visible=True, alpha=0.3)
     axes[0].set_ylabel("error of fresh rows")
-    axes[1].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
