@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -159,11 +158,13 @@ def test_a_store_of_another_model_and_one_that_is_in_use(client, tmp_path):
         client("m.ft", store=tmp_path / "store")
 
 
-def test_models_without_groups_cannot_be_adjusted(client, tmp_path):
+def test_a_model_that_knows_no_groups_is_scored_and_not_adjusted(client, tmp_path):
     X, y, _ = people(100)
-    with pytest.raises((TypeError, ValueError)):
-        client(ft.save(LogisticRegression().fit(X, y), tmp_path / "m.ft"), store=tmp_path / "store")
-    assert threading.active_count() < 50
+    model = LogisticRegression().fit(X, y)
+    served = client(ft.save(model, tmp_path / "m.ft"), store=tmp_path / "store")
+    scores = ask(served, X.to_dict("records")).json()["scores"]
+    np.testing.assert_allclose(scores, model.predict_proba(X)[:, 1])
+    assert served.get("/metrics").status_code == served.get("/live/snapshot.json").status_code == 200
 
 
 # ------------------------------------------------------------------------------------------------------------- answers

@@ -78,23 +78,25 @@ class AdjustedScoring:
             raise ValueError("A model is adjusted with a store: pass store=.")
         self._settings, self._requests = settings, requests
         self.model = ServedModel.load(settings)
-        estimator, groups = self.model.scorer.estimator_, self.model.groups
-        if groups is None:
-            raise ValueError("The model knows no groups by name, so it cannot be adjusted; fit it with a table.")
-        score = settings.score if isinstance(estimator, QuantileRepair) else None
-        self._schema = input_schema_for(
-            estimator, sensitive=list(groups.columns), score=score, features=settings.features
+        estimator = self.model.scorer.estimator_
+        schema = input_schema_for(
+            estimator,
+            score=settings.score if isinstance(estimator, QuantileRepair) else None,
+            features=settings.features,
+            unknown_group=settings.unknown_group,
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._adjuster = _open_store(schema.model, settings)
+        self._schema = replace(schema, unknown_group=self._adjuster.unknown_group)  # with which the store was begun
         optional = tuple(name for name in self._schema.columns if name not in self._schema.required)
         wanted = WantedColumns(tuple(self._schema.required), frozenset(self._schema.numeric), optional)
         self.model = replace(self.model, wanted=wanted)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._adjuster = _open_store(self._schema.model, settings)
         if settings.frozen != self._adjuster.frozen:
             (self._adjuster.freeze if settings.frozen else self._adjuster.thaw)()
         self._log = AnswerLog(settings.store / "answers.jsonl", settings.remembered, self._adjuster.batches)
-        self._scores = ScoreCounts(len(groups.names))
+        n_groups = len(self._schema.groups)
+        self._scores = ScoreCounts(n_groups) if n_groups else None
         self._report: AdjustmentReport | None = None
         self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
         self._reader.open()
@@ -129,7 +131,7 @@ class AdjustedScoring:
             "version": self.model.version,
             "loaded": True,
             "task": self.model.scorer.task,
-            "groups": () if self.model.groups is None else self.model.groups.names,
+            "groups": self._schema.groups.names,
             "scores": self._scores,
             "stream": self._report,
         }
@@ -260,7 +262,7 @@ class AdjustedScoring:
                 continue
             scores[start + np.array(batch.accepted)] = report.scores
             self._report = report
-            if isinstance(batch.sensitive_features, Groups):
+            if self._scores is not None and isinstance(batch.sensitive_features, Groups):
                 codes = np.stack(batch.sensitive_features.memberships, axis=1).astype(np.int64)
                 self._scores.add(report.scores, codes)
         return scores, reasons
@@ -315,7 +317,13 @@ class _Lines:
 def _open_store(model: Any, settings: ServerSettings) -> ContinualAdjuster:
     if settings.store is not None and ContinualAdjuster.is_store(settings.store):
         return ContinualAdjuster.resume(settings.store, model=model)
-    return ContinualAdjuster(model, store=settings.store, checkpoint_every=None, title=settings.model.name)
+    return ContinualAdjuster(
+        model,
+        store=settings.store,
+        checkpoint_every=None,
+        title=settings.model.name,
+        unknown_group=settings.unknown_group,
+    )
 
 
 def _lines_of(
