@@ -156,7 +156,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             choice = None if search is None else search.choose(weight, self.max_disparity)
             training = train(
                 settings, penalty, rows, choice,
-                parity_weight=0.0 if weight is None else weight, response=response, seed=seeds[2],
+                parity_weight=weight, response=response, seed=seeds[2],
             )  # fmt: skip
         self.groups_, self.group_sizes_ = Groups.from_spec(rows.groups.to_spec()), rows.groups.counts
         self.strata_ = known_strata

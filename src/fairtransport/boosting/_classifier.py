@@ -156,8 +156,8 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
     T a transport distance ([1]_, Eq. 4) between the scores of two groups, or of their rows within each label or
     stratum, :math:`\omega` the weights of the pairs by reliability, and u the unit, as in
     `ContinuousTransportClassifier`. A plain model is trained first, which measures u. Then a booster is trained from
-    the start with `TransportObjective`: a quarter of its rounds without the penalty, whose weight w increases over the
-    next half.
+    the start with `TransportObjective`: a quarter of its rounds without the penalty (a twentieth on more than 10,000
+    rows), whose weight w then increases up to three quarters of them.
 
     **Rounds and weight** are chosen on held-out rows: each part of the rows is binned once, boosters with different
     weights have the same seeds, and the chosen model is trained anew on all rows.

@@ -37,12 +37,15 @@ class HeldOutRows:
     ----------
     parts : tuple of Part
     rows : TrainingData
+    n_rows : int
+        Of the whole table.
     name : str
         The held-out rows in words: ``"held-out rows"``, or ``"training rows"`` where there are too few to hold out any.
     """
 
     parts: tuple[Part, ...]
     rows: TrainingData
+    n_rows: int
     name: str = "held-out rows"
 
     @classmethod
@@ -73,14 +76,14 @@ class HeldOutRows:
             _has_all(rows, training, len(rows.groups)) and _has_all(rows, held_out, 2) for training, held_out in splits
         )
         if n_rows < _FEWEST_ROWS or not enough:
-            return cls((Part(rows, rows),), rows, "training rows")
+            return cls((Part(rows, rows),), rows, n_rows, "training rows")
         parts = tuple(Part(rows.select(training), rows.select(held_out)) for training, held_out in splits)
-        return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])))
+        return cls(parts, rows.select(np.concatenate([held_out for _, held_out in splits])), n_rows)
 
     @classmethod
     def given(cls, rows: TrainingData, held_out: TrainingData) -> HeldOutRows:
         """Return one part, with validation rows of the user."""
-        return cls((Part(rows, held_out),), held_out)
+        return cls((Part(rows, held_out),), held_out, rows.groups.n_rows)
 
 
 def _folds(rows: TrainingData, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:

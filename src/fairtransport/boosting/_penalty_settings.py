@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PenaltySettings", "PlainReference", "RoundSchedule", "Settings"]
 
-_WARMUP, _RAMP = 0.25, 0.5  # shares of the rounds: without the penalty, and while its weight increases
+# Shares of the rounds: without the penalty, and while its weight increases. A large table needs no long warm-up.
+_SMALL_TABLE, _LARGE_TABLE, _LARGE = (0.25, 0.5), (0.05, 0.7), 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +61,31 @@ class Settings:
 
 @dataclass(frozen=True)
 class RoundSchedule:
-    """The number of rounds with the penalty, how many of them come before it, and over how many it increases."""
+    """The number of rounds with the penalty, how many of them come before it, and over how many it increases.
+
+    Attributes
+    ----------
+    n_rounds : int
+    n_rows : int
+        Of the whole table.
+    """
 
     n_rounds: int
+    n_rows: int
+
+    @property
+    def _shares(self) -> tuple[float, float]:
+        return _LARGE_TABLE if self.n_rows > _LARGE else _SMALL_TABLE
 
     @property
     def warmup(self) -> int:
         """Rounds that minimise the loss alone."""
-        return round(_WARMUP * self.n_rounds)
+        return round(self._shares[0] * self.n_rounds)
 
     @property
     def ramp(self) -> int:
         """Rounds over which the weight of the penalty increases."""
-        return max(1, round(_RAMP * self.n_rounds))
+        return max(1, round(self._shares[1] * self.n_rounds))
 
     @property
     def full_weight(self) -> int:

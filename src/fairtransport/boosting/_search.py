@@ -129,6 +129,7 @@ class RoundSearch:
     ) -> None:
         self._settings, self._penalty, self._held_out = settings, penalty, held_out
         self._response, self._seed = response, seed
+        self._n_rows = held_out.n_rows
         self._tables = [
             settings.library.open_table(settings.estimator, training_run(settings, part.training), part.held_out.X)
             for part in held_out.parts
@@ -200,10 +201,10 @@ class RoundSearch:
         """Return the rounds of a training with the penalty: those of the plain model, if these are not very few."""
         settings = self._settings
         if settings.patience is None:
-            return RoundSchedule(settings.n_rounds)
+            return RoundSchedule(settings.n_rounds, self._n_rows)
         rate = settings.library.learning_rate(settings.estimator)
         fewest = min(settings.n_rounds, int(np.ceil(_FEWEST_STEPS / rate)))
-        return RoundSchedule(max(self.plain_rounds, fewest))
+        return RoundSchedule(max(self.plain_rounds, fewest), self._n_rows)
 
     def _train(self, weight: float, _: Any) -> tuple[FairRounds, NDArray[np.float64]]:
         """Train with a weight; return the rounds, and the scores of the held-out rows."""

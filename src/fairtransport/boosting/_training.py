@@ -86,7 +86,7 @@ def train(
     rows: TrainingData,
     choice: Choice | None,
     *,
-    parity_weight: float,
+    parity_weight: float | None,
     response: BoostedResponse,
     seed: int,
 ) -> Training:
@@ -99,7 +99,7 @@ def train(
     rows : TrainingData
     choice : Choice or None
         Rounds and weight that were chosen on held-out rows; None where both are given.
-    parity_weight : float
+    parity_weight : float or None
         The weight, where it is given.
     response : BoostedResponse
     seed : int
@@ -111,14 +111,14 @@ def train(
     """
     library, run = settings.library, training_run(settings, rows)
     plain_rounds = settings.n_rounds if choice is None else choice.plain_rounds
-    wanted = parity_weight if choice is None else choice.parity_weight
+    wanted = (parity_weight or 0.0) if choice is None else choice.parity_weight
     plain = library.fit_plain(_with_rounds(settings, plain_rounds), run)
     plain_margins = library.margins(plain, rows.X)
     reference = penalty.refer_to(settings, rows, plain_margins)
     weight = wanted if reference.unit.factor > 0.0 else 0.0
     model, margins, n_rounds = plain, plain_margins, plain_rounds
     if weight > 0.0:
-        schedule = RoundSchedule(settings.n_rounds) if choice is None else choice.rounds.schedule
+        schedule = RoundSchedule(settings.n_rounds, rows.groups.n_rows) if choice is None else choice.rounds.schedule
         n_rounds = schedule.n_rounds if choice is None else choice.rounds.n_rounds
         objective = penalty.objective(
             settings, rows, reference,
@@ -136,7 +136,6 @@ def train(
     else:
         evaluator, path = choice.path.evaluator, choice.path
         scores = choice.scores if weight > 0.0 else evaluator.initial_scores
-    automatic = choice is not None and bool(choice.reason)
     return Training(
         plain=plain,
         model=model,
@@ -148,7 +147,7 @@ def train(
         parity_weight=weight,
         unit=reference.unit.factor,
         is_within_chance=reference.unit.factor == 0.0 or (choice is not None and not choice.has_differences),
-        reason=choice.reason if choice is not None and automatic else "",
+        reason=choice.reason if choice is not None else "",
         reached=choice.reached if choice is not None else True,
         evaluator=evaluator,
         scores=scores,

@@ -76,7 +76,7 @@ def fit_next(model: Any, parameter: str, value: float, rows: TrainingRows, *, fi
     """Set the next value of the parameter, and refit the model unless the value matters only at prediction."""
     model.set_params(**{parameter: value})
     prefix, last = last_step(model)
-    if not first and parameter == f"{prefix}amount" and isinstance(last, LinearTransportModel):
+    if not first and parameter == f"{prefix}amount" and hasattr(last, "initial_estimator_"):  # which it mixes with
         return
     if not first and parameter == "amount" and isinstance(model, _REPAIRED):
         return
