@@ -311,9 +311,9 @@ def run(report):
         folder = Path(home)
         model = folder / "m.ft"
         make_model(model)
-        rate = race(report, model, folder, n_requests, 5 if report.quick else 20)
-        steady(report, model, n_requests, rate)
-        reloads(report, model, folder, n_requests)
+        rate = race(report, model, folder, n_requests, 10 if report.quick else 100)
+        steady(report, model, n_requests // 5, rate)
+        reloads(report, model, folder, n_requests // 5)
         memory(report, model, 40_000 if report.quick else 1_000_000)
         kills(report, folder, 5 if report.quick else 50)
     report.note(f"Load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.")

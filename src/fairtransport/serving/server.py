@@ -82,7 +82,7 @@ def serve(
         raise ValueError("A model that is adjusted is held by one process; use workers=1 with a store.")
     with listen(host, port) as listener:
         number = listener.getsockname()[1]
-        if is_loopback(host) and not settings.hosts:
+        if is_loopback(host) and not settings.hosts and settings.token is None:  # a token protects from web sites, too
             settings = replace(settings, hosts=tuple(local_names(number)))
         name = f"[{host}]" if ":" in host else host
         started = _starter(on_start, f"http://{name}:{number}")
