@@ -253,8 +253,8 @@ def trees_of_size(library, n_trees, n_leaves):
 
 MEMORY = {
     "categories of 2^24 - 1": ("xgboost", large_categories, "refused"),
-    "100,000 columns, LightGBM": ("lightgbm", wide, "accepted"),
-    "100,000 columns, XGBoost": ("xgboost", wide, "accepted"),
+    "100,000 columns, LightGBM": ("lightgbm", wide, "refused"),
+    "100,000 columns, XGBoost": ("xgboost", wide, "refused"),
     "50,000 stumps, LightGBM": (*trees_of_size("lightgbm", 50_000, 1), "accepted"),
     "50,001 stumps, LightGBM": (*trees_of_size("lightgbm", 50_001, 1), "refused"),
     "10,000 stumps, XGBoost": (*trees_of_size("xgboost", 10_000, 1), "accepted"),

@@ -212,3 +212,17 @@ def test_forged_transformers_are_refused():
         setattr(fitted, attribute, value)
         with pytest.raises((ModelFileError, TypeError)):
             unpack_model(pack_model(fitted)[0])
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_pandas_categories_of_boosted_trees_are_known_after_loading(library, tmp_path):
+    module = pytest.importorskip(library)
+    rows = MIXED[["a", "job", "b", "town"]].astype({"job": "category", "town": "category"})
+    options = {"lightgbm": {"verbose": -1}, "xgboost": {"enable_categorical": True}}[library]
+    trees = {"lightgbm": "LGBMClassifier", "xgboost": "XGBClassifier"}[library]
+    model = getattr(module, trees)(n_estimators=5, n_jobs=1, **options).fit(rows, Y)
+    again = ft.load(ft.save(model, tmp_path / "model.ft"))
+    kinds = {column.name: column.categories for column in again.columns}
+    assert kinds == {"a": None, "job": ("clerk", "cook", "pilot"), "b": None, "town": ("x", "y")}
+    text = {name: rows[name].astype(str).to_numpy(dtype=object) for name in rows}
+    np.testing.assert_allclose(again.score_rows(text).scores, model.predict_proba(rows)[:, 1], rtol=1e-12)

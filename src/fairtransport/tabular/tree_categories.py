@@ -35,16 +35,16 @@ def _lightgbm_categories(booster: Any) -> dict[int, tuple[Any, ...]]:
     categories = booster.pandas_categorical
     if not categories:
         return {}
+    known = getattr(booster, "category_columns", None)  # of a model file
+    if known:
+        return {index: tuple(values) for index, values in zip(known, categories, strict=True)}
     infos = re.search(r"^feature_infos=(.*)$", booster.model_to_string(num_iteration=1), re.MULTILINE)
     described = infos.group(1).split(" ") if infos else []
     positions = [index for index, info in enumerate(described) if not info.startswith("[")]
     if len(positions) > len(categories):  # a column with one value is described by "none", whatever its type
         positions = [index for index in positions if described[index] != "none"]
-    if len(positions) != len(categories):
-        raise ValueError(
-            "LightGBM does not tell which columns of this model are categories, because some have a single value; "
-            "leave these out."
-        )
+    if len(positions) != len(categories):  # some have a single value, so that LightGBM does not tell
+        return {}
     return {index: tuple(values) for index, values in zip(positions, categories, strict=True)}
 
 

@@ -60,7 +60,7 @@ def spread_points(
     knots = _means(sample(trained, slice(None)), n_points)
     knots, first = np.unique(knots, return_index=True)
     images = np.add.reduceat(target, first) / np.diff([*first, n_points])  # a tie goes to the mean of its images
-    points = np.vstack((knots, images))
+    points = np.vstack((knots, np.maximum.accumulate(images)))  # which rounding may let fall
     if bounds is None:
         return points if points.shape[1] > 1 else np.column_stack((points, points + 1.0))
     low, high = bounds

@@ -32,12 +32,12 @@ from fairtransport.persistence.recipes._checks import (
 )
 from fairtransport.persistence.recipes._registry import Recipe
 from fairtransport.persistence.recipes._targets import summarize_target
+from fairtransport.persistence.recipes._tree_categories import are_columns, categories_from_arrays, categories_to_arrays
 from fairtransport.persistence.recipes._tree_parameters import (
     check_params,
     stored_params,
 )
 from fairtransport.persistence.trees import (
-    MAX_CATEGORIES,
     ColumnCategories,
     InvalidTreesError,
     LightGBMTrees,
@@ -45,6 +45,7 @@ from fairtransport.persistence.trees import (
 )
 from fairtransport.storage import ModelFileError
 from fairtransport.strata import Strata
+from fairtransport.tabular.tree_categories import pandas_categories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,6 @@ BOOSTER = f"{_TREES}.threshold"
 _AMOUNT = number_in(0.0, 1e300)
 _CLASSIFIERS, _REGRESSORS = {"LGBMClassifier", "XGBClassifier"}, {"LGBMRegressor", "XGBRegressor"}
 _LOSSES = ("squared_error", "absolute_error", "poisson", "tweedie")
-_LABELS = (str, int, float, bool, type(None))
 
 
 def _import_library(name: str) -> Any:
@@ -147,7 +147,8 @@ def _fitted_lightgbm_to_parts(estimator: Any) -> dict[str, Any]:
         raise InvalidTreesError("LightGBM does not read back what is stored")
     return {
         "classes": classes,
-        "categories": _categories_to_arrays(estimator.booster_.pandas_categorical),
+        "categories": categories_to_arrays(estimator.booster_.pandas_categorical),
+        "category_columns": np.array(sorted(pandas_categories(estimator, trees.n_columns)), dtype=np.int64),
         "n_columns": trees.n_columns,
         "feature_names": trees.feature_names,
         **_to_arrays(trees, _TREES),
@@ -159,7 +160,8 @@ def _lightgbm_from_parts(parts: dict[str, Any], class_name: str) -> Any:
     params = check_params(parts["params"], class_name)
     if set(parts) == {"params"}:
         return getattr(lightgbm, class_name)(**params)
-    _check_names(parts, {"params", "classes", "categories", "n_columns", "feature_names"}, LightGBMTrees)
+    names = {"params", "classes", "categories", "category_columns", "n_columns", "feature_names"}
+    _check_names(parts, names, LightGBMTrees)
     arrays = _from_arrays(LightGBMTrees, parts, _TREES)
     trees = LightGBMTrees(parts["n_columns"], parts["feature_names"], class_name in _REGRESSORS, **arrays)
     trees.check()
@@ -171,9 +173,13 @@ def _lightgbm_from_parts(parts: dict[str, Any], class_name: str) -> Any:
             raise InvalidTreesError("a model of real numbers has classes")
     elif not label_array(1)(classes) or len(set(classes.tolist())) != 2 or classes.size != 2:
         raise InvalidTreesError("there are not two classes")
-    categories = _categories_from_arrays(parts["categories"], trees.n_columns)
+    categories = categories_from_arrays(parts["categories"], trees.n_columns)
+    columns = parts["category_columns"]
+    if not are_columns(columns, trees.n_columns) or columns.size not in {0, len(categories or ())}:
+        raise InvalidTreesError("the columns of categories are not columns of the trees")
     estimator = _lightgbm_estimator(params, trees, classes)
     estimator.booster_.pandas_categorical = categories
+    estimator.booster_.category_columns = columns.tolist()  # LightGBM itself does not say in a file
     return estimator
 
 
@@ -193,37 +199,6 @@ def _lightgbm_estimator(params: dict[str, Any], trees: LightGBMTrees, classes: N
     vars(estimator).update(_n_features=trees.n_columns, _n_features_in=trees.n_columns)
     _load_lightgbm_trees(estimator.booster_, trees)
     return estimator
-
-
-def _categories_to_arrays(categories: list[list[Any]] | None) -> list[NDArray[Any]] | None:
-    """Return the categories of each categorical column of a table as an array."""
-    if categories is None:
-        return None
-    arrays = []
-    for column in categories:
-        values = [value.item() if isinstance(value, np.generic) else value for value in column]
-        kinds = {type(value) for value in values}
-        if not kinds <= {*_LABELS}:
-            raise InvalidTreesError("it has categories that are neither text nor numbers")
-        array = np.array(values) if len(kinds) == 1 and kinds <= {str, int, float} else None
-        if array is None or array.tolist() != values:  # mixed, or with trailing NUL
-            array = np.empty(len(values), dtype=object)
-            array[:] = values
-        arrays.append(array)
-    return arrays
-
-
-def _categories_from_arrays(arrays: Any, n_columns: int) -> list[list[Any]] | None:
-    if arrays is None:
-        return None
-    if not isinstance(arrays, list) or len(arrays) > n_columns or not all(map(label_array(1), arrays)):
-        raise InvalidTreesError("categories are not an array for each categorical column")
-    if sum(array.size for array in arrays) > MAX_CATEGORIES:
-        raise InvalidTreesError(f"columns have more than {MAX_CATEGORIES} categories")
-    columns = [array.tolist() for array in arrays]
-    if any(len(set(column)) != len(column) for column in columns):
-        raise InvalidTreesError("a column has one category twice")
-    return columns
 
 
 # ----------------------------------------------------------------------------------------------------------- XGBoost
