@@ -48,7 +48,9 @@ def failures(estimator, only=None):
 @pytest.mark.parametrize(("kind", "inner"), INNER.values(), ids=INNER)
 def test_generated_checks(kind, inner):
     with groups_from_rows(kind), config_context(enable_metadata_routing=True):
-        ran, failed = failures(kind(inner, smooth_groups=False, random_state=0))
+        # A regressor must explain half of the variance, which five rounds with an automatic weight do not.
+        weight = {} if kind is TransportBoostingClassifier else {"parity_weight": 0.1}
+        ran, failed = failures(kind(inner, smooth_groups=False, random_state=0, **weight))
     assert len(ran) > 45
     assert ran >= WEIGHTS
     if isinstance(inner, lightgbm.LGBMRegressor):  # with a custom objective it counts rows, not weights, in leaves

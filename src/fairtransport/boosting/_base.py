@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from fairtransport.boosting._outcome import describe_training
 from fairtransport.boosting._penalty_settings import PenaltySettings, Settings
 from fairtransport.boosting._search import RoundSearch
 from fairtransport.boosting._training import train
-from fairtransport.boosting._training_data import check_eval_set, check_shape, check_training_data
+from fairtransport.boosting._training_data import as_selectable, check_eval_set, check_shape, check_training_data
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
 from fairtransport.linear.training.evaluation import metrics_before_and_after
@@ -205,8 +206,9 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         self, settings: Settings, rows: TrainingData, eval_rows: TrainingData | None, seed: int
     ) -> HeldOutRows | None:
         """Return the rows on which rounds and weight are chosen; None where both are given."""
+        rows = replace(rows, X=as_selectable(rows.X))
         if eval_rows is not None:
-            return HeldOutRows.given(rows, eval_rows)
+            return HeldOutRows.given(rows, replace(eval_rows, X=as_selectable(eval_rows.X)))
         if settings.patience is None and not isinstance(self.parity_weight, str):
             return None
         return HeldOutRows.of(rows, self.validation_fraction, np.random.default_rng(seed))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.sparse import issparse
+
 from fairtransport._sklearn.estimator_calls import n_rows, take_rows
 from fairtransport._validation import check_length, check_weights
 from fairtransport.boosting._compared_rows import compare_rows
@@ -15,14 +18,13 @@ from fairtransport.strata import make_strata
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.boosting._compared_rows import ComparedRows
     from fairtransport.groups import Groups
     from fairtransport.strata import Strata
 
-__all__ = ["TrainingData", "check_eval_set", "check_shape", "check_training_data"]
+__all__ = ["TrainingData", "as_selectable", "check_eval_set", "check_shape", "check_training_data"]
 
 
 @dataclass(eq=False)
@@ -78,6 +80,13 @@ def check_shape(X: Any, n_features: int | None = None, *, owner: str) -> None:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required by {owner}.")
     if n_features is not None and shape[1] != n_features:
         raise ValueError(f"X has {shape[1]} features, but {owner} is expecting {n_features} features as input.")
+
+
+def as_selectable(X: Any) -> Any:
+    """Return features from which rows can be selected: tables as they are, sparse matrices as CSR, others as arrays."""
+    if issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "columns") else np.asarray(X)
 
 
 def check_training_data(
