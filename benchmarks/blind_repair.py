@@ -243,8 +243,13 @@ def main(arguments=None):
             if not found:
                 continue
             compared += judge(report, data, found)
+            n_tasks = max(len(own.values) for own in found.values())
+            fewer = [f"{name} ({len(own.values)})" for name, own in found.items() if len(own.values) < n_tasks]
+            absent = [method.name for method in METHODS if method.name not in found]
+            report.note(f"{data}: {n_tasks} tasks; fewer of: {', '.join(fewer) or '-'}")
+            report.note(f"{data}: not measured: {', '.join(absent) or '-'}")
             lines += tabulate(data, found)
-            report.settings[f"tasks of {data}"] = max(len(own.values) for own in found.values())
+            report.settings[f"tasks of {data}"] = n_tasks
             report.curves |= {
                 f"{data}, {name}": {
                     "parameters": own.parameters,
