@@ -20,7 +20,7 @@ from fairtransport.tabular._label_leakage import find_leaking_columns
 from fairtransport.tabular._model_checks import check_columns, check_parameters, trains_for_parity
 from fairtransport.tabular._strata_columns import find_numeric
 from fairtransport.tabular._table_rows import RowReader, TableRows, count_rows
-from fairtransport.tabular._table_scoring import score_table
+from fairtransport.tabular._table_scoring import require_scores, score_table
 from fairtransport.tabular.input_columns import InputColumn
 from fairtransport.tabular.label_columns import ClassLabels, NumberLabels, order_labels
 from fairtransport.tabular.value_parsing import encode_text, read_table
@@ -338,7 +338,6 @@ class TableModel(BaseEstimator):
         RowScores
             The score of a row does not depend on the other rows. NaN, and a reason, where a row cannot be scored.
         """
-        check_is_fitted(self)
         return score_table(self, table, unknown_group, sensitive_features)
 
     def predict_proba(
@@ -350,7 +349,7 @@ class TableModel(BaseEstimator):
         """
         if self.task == "regression":
             raise AttributeError("A regressor has no predict_proba.")
-        positive = self._all_scores(table, unknown_group, sensitive_features)
+        positive = require_scores(score_table(self, table, unknown_group, sensitive_features))
         return np.column_stack((1.0 - positive, positive))
 
     def predict(
@@ -360,20 +359,8 @@ class TableModel(BaseEstimator):
 
         A row that cannot be scored raises ValueError.
         """
-        scores = self._all_scores(table, unknown_group, sensitive_features)
+        scores = require_scores(score_table(self, table, unknown_group, sensitive_features))
         return scores if self.task == "regression" else np.asarray(self.classes_[(scores > 0.5).astype(int)])
-
-    def _all_scores(
-        self, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None
-    ) -> NDArray[np.float64]:
-        result = self.score_rows(table, unknown_group=unknown_group, sensitive_features=sensitive_features)
-        if result.reasons:
-            reasons = "; ".join(sorted({*result.reasons.values()}))
-            raise ValueError(
-                f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
-                "which scores the others."
-            )
-        return result.scores
 
     @property
     def known_groups(self) -> Groups | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fairtransport._columns import say_columns
 from fairtransport._sklearn.estimator_calls import take_rows
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["score_table"]
+__all__ = ["require_scores", "score_table"]
 
 
 def score_table(model: Any, table: Any, unknown_group: str, sensitive_features: Sequence[str] | None) -> RowScores:
     """Return a score for each row of a raw table; see `TableModel.score_rows`."""
+    check_is_fitted(model)
     check_choice(unknown_group, UNKNOWN_GROUPS, name="unknown_group")
     columns = _renamed(model, read_table(table), sensitive_features)
     n_rows = len(columns[model.columns[0]])
@@ -44,6 +46,17 @@ def score_table(model: Any, table: Any, unknown_group: str, sensitive_features: 
         rows = TableRows(kept, X, np.empty(0, np.int64), groups, {}, strata)
         scores[kept] = model.score_encoded(rows, unknown_group=unknown_group)
     return RowScores(scores, _reasons(model, set_aside), counts)
+
+
+def require_scores(result: RowScores) -> NDArray[np.float64]:
+    """Return the scores; raise ValueError unless every row has one."""
+    if result.reasons:
+        reasons = "; ".join(sorted({*result.reasons.values()}))
+        raise ValueError(
+            f"{len(result.reasons):,} of {result.scores.size:,} rows cannot be scored: {reasons}. Use score_rows, "
+            "which scores the others."
+        )
+    return result.scores
 
 
 def _renamed(model: Any, columns: dict[str, Any], sensitive_features: Sequence[str] | None) -> dict[str, Any]:
