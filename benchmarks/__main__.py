@@ -35,6 +35,7 @@ QUALITY = (
     "trees",
     "dask_scaling",
     "stream",
+    "serving",
 )
 
 
