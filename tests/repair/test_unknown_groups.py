@@ -26,7 +26,7 @@ AWARE = {"parity_weight": 0.5, "group_specific": True}
 def boosting(kind, library, **options):
     lightgbm = pytest.importorskip("lightgbm")
     trees = getattr(lightgbm, library)(n_estimators=5, verbose=-1, n_jobs=1)
-    return kind(trees, repair_amount=1.0, random_state=0, **options)
+    return kind(trees, parity_weight=0.02, repair_amount=1.0, random_state=0, **options)
 
 
 MODELS = {
