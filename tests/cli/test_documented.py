@@ -21,7 +21,14 @@ from fairtransport.paper.reproduction import Reproduction
 from fairtransport.tabular import TableModel
 
 ROOT = Path(__file__).parents[2]
-TESTED_ELSEWHERE = {"deployment.md", "serving.md", "stream.md", "install.md", "which_method.md", "limits.md"}  # as are the tours
+TESTED_ELSEWHERE = {
+    "deployment.md",
+    "serving.md",
+    "stream.md",
+    "install.md",
+    "which_method.md",
+    "limits.md",
+}  # as are the tours
 PAGES = [
     ROOT / "README.md",
     *sorted(
