@@ -1,5 +1,6 @@
 """Training towards counterfactual fairness: the effect of unfair paths vanishes, that of others stays."""
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -167,3 +168,55 @@ def test_estimators_that_need_the_group_are_refused():
     estimator = ft.DiscreteTransportClassifier(parity_weight=0.1, group_specific=True)
     with pytest.raises(ValueError, match="leave group_specific at False"):
         CounterfactuallyFairClassifier(estimator, transport).fit(X, (y > 0).astype(int), sensitive_features=group)
+
+
+@pytest.mark.parametrize("weight", [0.5, 3.0])
+def test_the_individual_term_of_a_linear_model_is_the_analytic_one(weight):
+    """Least squares with the mean squared difference between people and their counterfactuals is a linear system."""
+    X, y, group = people()
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    model = CounterfactuallyFairRegressor(
+        ft.DiscreteTransportRegressor(parity_weight=0.0), transport, individual_weight=weight
+    )
+    model.fit(X, y, sensitive_features=group)
+    assert 0 < model.n_iter_ < 20
+    frame, moved = X.assign(group=group), X.to_numpy(copy=True)
+    for code in (0, 1):
+        rows = group != code
+        moved[rows] = transport.fit_transform(frame, to=code).loc[rows, X.columns]
+    design, shift = X.to_numpy() - X.to_numpy().mean(axis=0), moved - X.to_numpy()
+    expected = np.linalg.solve(design.T @ design + weight * shift.T @ shift, design.T @ (y - y.mean()))
+    np.testing.assert_allclose(np.ravel(model.estimator_.coef_), expected, atol=0.02)
+    assert abs(expected[1]) < 0.75  # 0.8 without the term
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ft.ContinuousTransportClassifier(parity_weight=0.0),
+        pytest.param(
+            TransportBoostingClassifier(
+                lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, n_jobs=1), parity_weight=0.0
+            ),
+            marks=pytest.mark.trust,
+        ),
+    ],
+)
+def test_the_individual_term_draws_single_scores_together(estimator):
+    X, y, group = people()
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    new, _, groups = people(seed=1)
+    distances = []
+    for weight in (0.0, 1.0, 5.0):
+        model = CounterfactuallyFairClassifier(estimator, transport, individual_weight=weight)
+        model.fit(X, (y > 0).astype(int), sensitive_features=group)
+        distances.append(effects(model, new, groups, probabilities)["total"].individual)
+    assert distances[2] < 0.8 * distances[1] < 0.64 * distances[0]
+
+
+def test_the_individual_weight_is_checked():
+    X, y, group = people(60)
+    transport = CounterfactualTransport(GRAPH, sensitive="group", quantiles="linear", cv=2)
+    model = CounterfactuallyFairRegressor(ft.DiscreteTransportRegressor(), transport, individual_weight=-1.0)
+    with pytest.raises(ValueError, match="individual_weight must be a finite number at least 0"):
+        model.fit(X, y, sensitive_features=group)

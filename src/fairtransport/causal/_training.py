@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import narwhals as nw
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairtransport._sklearn.estimator_calls import fit_model, last_step, take_rows
 from fairtransport._sklearn.group_awareness import needs_groups
 from fairtransport._sklearn.row_scoring import RowScoring
-from fairtransport._validation import check_length, check_weights
+from fairtransport._validation import check_length, check_real, check_weights
 from fairtransport.causal.node_columns import NodeColumn, Table
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ __all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
 
 #: Weight of a counterfactual row relative to a row: the penalty compares both, the loss hardly sees it.
 _LIGHT = 1e-6
+#: The individual term has converged when the mean distance between people and their counterfactuals changes by less.
+_TOLERANCE = 0.02
+_MAX_ITERATIONS = 20
 
 
 class _CounterfactuallyFair(RowScoring, BaseEstimator):
@@ -31,6 +35,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
 
     estimator: Any
     transport: CounterfactualTransport
+    individual_weight: float
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Move the rows along the unfair paths, and train the model to score both alike.
@@ -48,6 +53,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         -------
         self
         """
+        check_real(self.individual_weight, name="individual_weight")
         names, sensitive, outcome = Table(X).names, self.transport.sensitive, self.transport.outcome
         frame = _with_column(X, sensitive, sensitive_features)
         labels, n_rows = np.asarray(y), Table(frame).n_rows
@@ -59,24 +65,16 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         column = NodeColumn.of(sensitive, Table(frame)[sensitive])
         codes = column.encode(Table(frame)[sensitive]).astype(np.int64)
         transport = clone(self.transport)
-        parts = []
+        moves = []
         for code, group in enumerate(column.levels or ()):
             moved = _select(transport.fit_transform(frame, to=group), names)
             for own in range(len(column.levels or ())):
                 members = np.flatnonzero(codes == own)
                 if own != code:
-                    stratum = f"{own} to {code}"
-                    parts.append(_Part(X, members, "factual", stratum, 1.0))
-                    parts.append(_Part(moved, members, "moved", stratum, _LIGHT))
-        rows = np.concatenate([part.rows for part in parts])
-        self.estimator_ = fit_model(
-            _with_plain_groups(clone(self.estimator)),
-            _stack([take_rows(part.table, part.rows) for part in parts]),
-            labels[rows],
-            sensitive_features=np.concatenate([np.full(part.rows.size, part.kind) for part in parts]),
-            strata=np.concatenate([np.full(part.rows.size, part.stratum) for part in parts]),
-            sample_weight=weights[rows] * np.concatenate([np.full(part.rows.size, part.weight) for part in parts]),
-        )
+                    pair = take_rows(X, members), take_rows(moved, members)
+                    moves.append(_Move(*pair, labels[members], weights[members], f"{own} to {code}"))
+        self.estimator_ = self._fit_parts([part for move in moves for part in move.parts()])
+        self.n_iter_ = self._draw_together(moves) if self.individual_weight > 0.0 else 0
         if needs_groups(self.estimator_):
             raise ValueError(
                 "The estimator needs the group to predict, and here its groups are people as they are and as they "
@@ -86,18 +84,76 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
         self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
+    def _fit_parts(self, parts: list[_Part]) -> Any:
+        """Return the estimator, trained for parity between people as they are and as they would be."""
+        return fit_model(
+            _with_plain_groups(clone(self.estimator)),
+            _stack([part.table for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            sensitive_features=np.concatenate([np.full(part.labels.size, part.kind) for part in parts]),
+            strata=np.concatenate([np.full(part.labels.size, part.stratum) for part in parts]),
+            sample_weight=np.concatenate([part.weights for part in parts]),
+        )
+
+    def _draw_together(self, moves: list[_Move]) -> int:
+        """Train again with the score of each person as a label of their counterfactual, and the reverse.
+
+        A fixed point minimises the loss and the individual term: each label is right where the two scores agree.
+        """
+        last = np.inf
+        for iteration in range(1, _MAX_ITERATIONS + 1):
+            parts, distance = [], 0.0
+            for move in moves:
+                own, moved = (self._scores(table) for table in (move.factual, move.moved))
+                parts += move.parts()[:1]
+                for table, kind, target in ((move.factual, "factual", moved), (move.moved, "moved", own)):
+                    for label, share in self._soft_labels(target):
+                        weights = self.individual_weight * share * move.weights
+                        parts.append(_Part(table, label, weights, kind, move.stratum))
+                distance += float(move.weights @ np.abs(own - moved))
+            if abs(last - distance) <= _TOLERANCE * distance:
+                return iteration - 1
+            last = distance
+            self.estimator_ = self._fit_parts(parts)
+        return _MAX_ITERATIONS
+
+    @abstractmethod
+    def _scores(self, table: Any) -> NDArray[np.float64]:
+        """Return the scores that should be alike."""
+
+    @abstractmethod
+    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+        """Return labels that have these scores as their mean, with the share of each."""
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
 
 class _Part(NamedTuple):
-    """Rows of a table, as they are or moved, of one group and towards another."""
+    """Rows, as they are or moved, of one group and towards another."""
 
     table: Any
-    rows: NDArray[np.int64]
+    labels: NDArray[Any]
+    weights: NDArray[np.float64]
     kind: str
     stratum: str
-    weight: float
+
+
+class _Move(NamedTuple):
+    """People of one group, as they are and as they would be in another."""
+
+    factual: Any
+    moved: Any
+    labels: NDArray[Any]
+    weights: NDArray[np.float64]
+    stratum: str
+
+    def parts(self) -> list[_Part]:
+        """Return both; the loss hardly sees people as they would be."""
+        return [
+            _Part(self.factual, self.labels, self.weights, "factual", self.stratum),
+            _Part(self.moved, self.labels, _LIGHT * self.weights, "moved", self.stratum),
+        ]
 
 
 class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
@@ -111,11 +167,16 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
         the weight of the unfair effect.
     transport : CounterfactualTransport
         Its ``unfair_edges`` and ``resolving`` say which paths are unfair. It is cloned and fitted.
+    individual_weight : float, default=0.0
+        Weight of the individual term: how far each person's score is from the one they would have. Parity asks that
+        the distribution of scores stays, this asks it of every single score.
 
     Attributes
     ----------
     estimator_ : classifier
         Fitted; it needs neither the graph nor the group to predict, unless the group is a feature.
+    n_iter_ : int
+        How often the model was trained again for the individual term.
     graph_ : CausalGraph
         What the model was trained under, as a record.
     feature_names_in_ : ndarray of str
@@ -126,6 +187,10 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     The training rows are followed by themselves as they would be in each other group, cross-fitted, and the estimator
     is trained for conditional parity between the two kinds within each group. Counterfactual rows have no say in the
     loss. Boosted trees are trained with ``smooth_groups=False``: probabilities of the kinds would hide the difference.
+
+    The individual term is the cross-entropy between the two scores, in both directions: the model is trained again with
+    the score of each person as the label of their counterfactual, and the reverse, until the mean absolute difference
+    no longer changes. So every learner has it that takes weights.
 
     Examples
     --------
@@ -142,9 +207,10 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
     (1000, 2)
     """
 
-    def __init__(self, estimator: Any, transport: CounterfactualTransport) -> None:
+    def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
         self.estimator = estimator
         self.transport = transport
+        self.individual_weight = individual_weight
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -162,6 +228,13 @@ class CounterfactuallyFairClassifier(ClassifierMixin, _CounterfactuallyFair):
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
+    def _scores(self, table: Any) -> NDArray[np.float64]:
+        return np.asarray(self.estimator_.predict_proba(table), dtype=np.float64)[:, 1]
+
+    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+        first, second = self.estimator_.classes_
+        return [(np.full(scores.size, second), scores), (np.full(scores.size, first), 1.0 - scores)]
+
 
 class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
     """Regressor that predicts the same for people as they are and as they would be in another group.
@@ -172,10 +245,14 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
         A transport regressor of this package, or a pipeline that ends in one.
     transport : CounterfactualTransport
         As for `CounterfactuallyFairClassifier`.
+    individual_weight : float, default=0.0
+        Weight of the mean squared difference between each person's prediction and the one they would have.
 
     Attributes
     ----------
     estimator_ : regressor
+    n_iter_ : int
+        How often the model was trained again for the individual term.
     graph_ : CausalGraph
         What the model was trained under, as a record.
     feature_names_in_ : ndarray of str
@@ -185,14 +262,21 @@ class CounterfactuallyFairRegressor(RegressorMixin, _CounterfactuallyFair):
     CounterfactuallyFairClassifier : The same for two classes, with notes.
     """
 
-    def __init__(self, estimator: Any, transport: CounterfactualTransport) -> None:
+    def __init__(self, estimator: Any, transport: CounterfactualTransport, *, individual_weight: float = 0.0) -> None:
         self.estimator = estimator
         self.transport = transport
+        self.individual_weight = individual_weight
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predictions."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X), dtype=np.float64)
+
+    def _scores(self, table: Any) -> NDArray[np.float64]:
+        return np.asarray(self.estimator_.predict(table), dtype=np.float64)
+
+    def _soft_labels(self, scores: NDArray[np.float64]) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+        return [(scores, np.ones(scores.size))]
 
 
 def _with_plain_groups(estimator: Any) -> Any:

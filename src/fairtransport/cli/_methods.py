@@ -65,7 +65,7 @@ class MethodOptions:
         for name, value, allowed in (
             ("--criterion", other, self.method != "lr"),
             ("--parity-weight", self.parity_weight, self.method in {"cot", "dot", "trees"}),
-            ("--amount", self.amount, self.method not in {"lr", "trees"}),
+            ("--amount", self.amount, self.method != "lr"),
             ("--max-disparity", self.max_disparity, self.method != "lr"),
             ("--target", self.target, self.method not in {"lr", "blind-repair"}),
             ("--base", self.base, self.method in _USUAL_BASE),
@@ -73,8 +73,6 @@ class MethodOptions:
         ):
             if value is not None and not allowed:
                 raise misuse(f"{name} cannot be combined with --method {self.method}")
-        if self.parity_weight == "auto" and self.method == "trees":
-            raise misuse("--parity-weight must be a number with --method trees")
         if isinstance(self.parity_weight, str) and self.parity_weight != "auto":
             raise misuse(f"--parity-weight must be auto or a number, zero or more; got {self.parity_weight!r}")
         if self.amount is not None and self.max_disparity is not None:
@@ -107,12 +105,12 @@ def make_estimator(options: MethodOptions, *, task: str, verbose: bool) -> Any:
         "small_groups": options.small_groups,
         "min_group_size": options.min_group_size,
     }
+    shared["amount"] = 1.0 if options.amount is None else options.amount
     if options.method == "trees":
         from fairtransport import boosting  # noqa: PLC0415 - needs an extra
 
         trees = getattr(boosting, f"TransportBoosting{kind}")
         return trees(target=options.target or "each_other", random_state=options.seed, **weight, **shared)
-    shared["amount"] = 1.0 if options.amount is None else options.amount
     if options.repaired is not None:
         base = _make_base(options.repaired, kind, options.seed)
         if options.method == "blind-repair":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -206,18 +207,20 @@ class TableModel(BaseEstimator):
             automatic = getattr(self.estimator, "parity_weight", None) == "auto" or not hasattr(
                 self.estimator, "amount"
             )
-            curve = frontier(
-                self.estimator,
-                X,
-                labels,
-                sensitive_features=sensitive,
-                strata=strata,
-                parity_weights=_PARITY_WEIGHTS if automatic else None,
-                amounts=None if automatic else _AMOUNTS,
-                cv=_FOLDS,
-                random_state=0,
-                verbose=self.verbose,
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FairnessWarning)  # of models that are tried, not of the chosen one
+                curve = frontier(
+                    self.estimator,
+                    X,
+                    labels,
+                    sensitive_features=sensitive,
+                    strata=strata,
+                    parity_weights=_PARITY_WEIGHTS if automatic else None,
+                    amounts=None if automatic else _AMOUNTS,
+                    cv=_FOLDS,
+                    random_state=0,
+                    verbose=self.verbose,
+                )
             return curve.choose(max_disparity=self.max_disparity)
         model = clone(self.estimator)
         if not trains_for_parity(model):
