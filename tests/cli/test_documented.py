@@ -140,6 +140,7 @@ def test_pages_have_commands():
 
 @pytest.mark.parametrize("command", sorted({command for _, command in documented()}))
 def test_documented_command_runs(command, here, quick_paper, monkeypatch):
+    monkeypatch.setattr("fairtransport.serving.serve", lambda *_, **__: None)  # it would wait for requests
     monkeypatch.setattr("typer.completion._get_shell_name", lambda: "bash")  # CI has none among its parents
     words = shlex.split(command)[1:]
     if "--install-completion" in words:  # it changes the shell's settings

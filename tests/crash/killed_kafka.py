@@ -20,6 +20,7 @@ from pathlib import Path
 
 import confluent_kafka  # noqa: F401 - loaded before the forks
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "stream"))
 
 from kafka_world import broker, committed_offsets, make_model, make_rows, messages, produce

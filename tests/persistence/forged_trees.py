@@ -75,7 +75,7 @@ def example(name):
     chance = np.random.default_rng(0).integers(9, size=len(y))
     frame["kind"] = pd.Categorical(np.array(list("rstuvwxyz"))[np.where(y == "yes", chance, 4 * chance % 9 // 2)])
     frame["code"] = pd.Categorical(3 * np.where(y == "no", chance, 4 * chance % 9 // 2) + 20)
-    model = TransportBoostingClassifier(MODELS[name](), random_state=0, parity_weight=0.3, smooth_groups=False)
+    model = TransportBoostingClassifier(MODELS[name](), random_state=0, parity_weight=0.05, smooth_groups=False)
     container = unpack_container(pack_model(model.fit(frame, y, sensitive_features=group))[0], kind="model")
     assert any(
         array.any() for path, array in container.arrays.items() if path.endswith(("trees.words", "trees.categories"))

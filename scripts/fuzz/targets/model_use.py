@@ -22,6 +22,7 @@ from fairtransport.auditing import audit
 from fairtransport.persistence import ModelFileError, pack_model, unpack_model
 from fairtransport.persistence._files import _model_of
 from fairtransport.storage import unpack_container
+from fairtransport.tabular import TableModel
 
 sys.path.append(str(Path(__file__).parents[3]))
 from tests.persistence.models import fitted, people, table
@@ -89,7 +90,7 @@ def _use(model: Any, X: Any, group: Any, *, also: int) -> None:
     """Call what a user would call; ``also`` selects what takes longer."""
     if also == 1:
         unpack_model(pack_model(model)[0])
-    if hasattr(model, "score_rows"):
+    if isinstance(model, TableModel):
         _check_scores(model.score_rows(X).scores)
     elif isinstance(model, QuantileRepair):
         strata = {"strata": _STRATA[:_ROWS]} if getattr(model, "strata_", None) is not None else {}

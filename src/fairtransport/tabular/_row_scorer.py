@@ -202,8 +202,8 @@ class RowScorer:
         """
         absent = [column.name for column in self.columns if column.name not in names]
         if absent:
-            close = f" {suggest_names(absent[0], list(names))}" if len(absent) == 1 else ""
-            raise ValueError(f"The {of} has no {say_columns(absent)}, which the model needs.{close}")
+            close = f"; {suggest_names(absent[0], list(names))}" if len(absent) == 1 else "."
+            raise ValueError(f"The {of} has no {say_columns(absent)}, which the model needs{close}")
 
     def _score(self, X: Any, options: dict[str, Any]) -> NDArray[np.float64]:
         if isinstance(self.estimator_, (QuantileRepair, TableRepair)):
