@@ -47,6 +47,15 @@ def test_figures_of_requests_and_rows(client, rows):
     assert found['fairtransport_request_seconds_bucket{le="+Inf"}'] == found["fairtransport_request_seconds_count"] == 3
 
 
+def test_replaced_cells_are_counted(client, rows):
+    served = client("table.ft")
+    answer = ask(served, [{**rows[1][0], "age": "old", "job": "pilot"}, {**rows[1][0], "job": "cook"}])
+    assert None not in answer.json()["scores"]
+    found = figures(served)
+    assert found['fairtransport_replaced_cells_total{kind="unreadable"}'] == 1
+    assert found['fairtransport_replaced_cells_total{kind="unseen category"}'] == 1
+
+
 def test_scores_of_groups_and_their_disparity(client, files):
     X, _, sex = people(600, seed=2)
     served = client("n.ft")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LATENCY_BOUNDS",
     "REASONS",
+    "REPLACED",
     "SCORE_BINS",
     "STATUSES",
     "RequestCounts",
@@ -48,6 +49,8 @@ REASONS = (
     "not readable",
     "other",
 )
+#: Kinds of cells that are replaced, so that a row has a score nevertheless; as in `RowScores`.
+REPLACED = ("unreadable", "unseen category", "rare or unseen category")
 #: Bins of the histograms of scores in [0, 1].
 SCORE_BINS = 50
 
@@ -116,9 +119,9 @@ class RequestCounts:
     """
 
     def __init__(self, shared: SharedCounts | None = None) -> None:
-        self._sizes = (len(STATUSES), len(LATENCY_BOUNDS) + 1, 2, len(REASONS))
+        self._sizes = (len(STATUSES), len(LATENCY_BOUNDS) + 1, 2, len(REASONS), len(REPLACED))
         self._all, own = _parts(sum(self._sizes), shared, "requests")
-        self._by_status, self._by_latency, self._sums, self._by_reason = self._split(own)
+        self._by_status, self._by_latency, self._sums, self._by_reason, self._replaced = self._split(own)
         self._bounds = np.array(LATENCY_BOUNDS)
         self._status_index = {status: index for index, status in enumerate(STATUSES)}
         self._reason_index = {reason: index for index, reason in enumerate(REASONS)}
@@ -138,10 +141,21 @@ class RequestCounts:
         for reason in reasons:
             self._by_reason[self._reason_index[reason_kind(reason)]] += 1.0
 
+    def add_replaced(self, counts: Mapping[str, int]) -> None:
+        """Count cells that were replaced."""
+        for index, kind in enumerate(REPLACED):
+            self._replaced[index] += counts.get(kind, 0)
+
     def total(self) -> dict[str, NDArray[np.float64]]:
-        """Return the counts of all processes: ``statuses``, ``latencies``, ``sums`` (seconds, rows), ``reasons``."""
+        """Return the counts of all processes.
+
+        Returns
+        -------
+        dict of ndarray
+            ``statuses``, ``latencies``, ``sums`` (seconds, rows), ``reasons``, ``replaced``.
+        """
         total = self._split(self._all.sum(axis=0))
-        return dict(zip(("statuses", "latencies", "sums", "reasons"), total, strict=True))
+        return dict(zip(("statuses", "latencies", "sums", "reasons", "replaced"), total, strict=True))
 
 
 class ScoreCounts:

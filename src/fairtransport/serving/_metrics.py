@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, SCORE_BINS, STATUSES
+from fairtransport.serving._counters import LATENCY_BOUNDS, REASONS, REPLACED, SCORE_BINS, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,6 +87,12 @@ class Metrics:
         for reason, number in zip(REASONS, counts["reasons"], strict=True):
             rejected.add_metric([reason], number)
         yield rejected
+        replaced = CounterMetricFamily(
+            "fairtransport_replaced_cells", "Cells treated as missing or as a rare category.", labels=["kind"]
+        )
+        for kind, number in zip(REPLACED, counts["replaced"], strict=True):
+            replaced.add_metric([kind], number)
+        yield replaced
 
     def _score_metrics(self, names: Sequence[str], scores: ScoreCounts, *, bounded: bool) -> Iterator[Any]:
         """Yield the distribution of each group's scores; groups with few rows are left out."""

@@ -81,6 +81,7 @@ class FileScoring:
             result = model.scorer.score_rows(rows.table)
             scores, reasons = merge(rows.n_rows, rows.rejected, result.scores, result.reasons)
             answer = Answer(scores, reasons, model.version)
+            self._requests.add_replaced(result.counts)
             if counts is not None and model.groups is not None:
                 codes = model.groups.codes(rows.table)
                 if codes is not None:
