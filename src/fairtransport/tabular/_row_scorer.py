@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,8 +115,9 @@ class RowScorer:
         needed = self._groups.columns if self.needs_groups_ and self._groups is not None else ()
         self.sensitive_columns = _renamed(needed, sensitive_features)
         self.strata_columns = () if self._strata is None else tuple(self._strata.columns)
-        self._features = self._feature_reader(features)
-        self.columns = self._input_columns()
+        self._given_features = features
+        if features is not None:
+            self._check_features(features)
 
     def __repr__(self) -> str:
         return f"RowScorer({self.estimator_!r})"
@@ -248,7 +250,18 @@ class RowScorer:
 
     # ------------------------------------------------------------------------------------------------------ columns
 
-    def _feature_reader(self, features: Sequence[str] | None) -> FeatureReader:
+    def _check_features(self, features: Sequence[str]) -> None:
+        model = self.estimator_
+        if isinstance(model, (QuantileRepair, TableRepair, TableModel)):
+            return
+        fitted = feature_names(model)
+        if fitted is not None and [*features] != fitted:
+            raise ValueError("features differ from the column names that the model was fitted with.")
+        if len(features) != int(model.n_features_in_):
+            raise ValueError(f"features names {len(features)} columns; the model has {model.n_features_in_} features.")
+
+    @cached_property  # names of a million columns take memory, and not everyone asks for them
+    def _features(self) -> FeatureReader:
         model, decimal = self.estimator_, self.decimal or "."
         if isinstance(model, (QuantileRepair, TableRepair)):
             return FeatureReader([InputColumn(self._score_column, allows_missing=False)], named=False, decimal=decimal)
@@ -256,16 +269,13 @@ class RowScorer:
             return FeatureReader([], named=False)
         fitted = feature_names(model)
         if fitted is not None:
-            if features is not None and [*features] != fitted:
-                raise ValueError("features differ from the column names that the model was fitted with.")
             return FeatureReader(feature_columns(model, fitted), named=True, decimal=decimal)
-        n_features = int(model.n_features_in_)
-        names = [f"x{index}" for index in range(n_features)] if features is None else [*features]
-        if len(names) != n_features:
-            raise ValueError(f"features names {len(names)} columns; the model has {n_features} features.")
+        names = [*(self._given_features or [f"x{index}" for index in range(int(model.n_features_in_))])]
         return FeatureReader(feature_columns(model, names), named=False, decimal=decimal)
 
-    def _input_columns(self) -> tuple[InputColumn, ...]:
+    @cached_property
+    def columns(self) -> tuple[InputColumn, ...]:
+        """What a row must have."""
         if isinstance(self.estimator_, TableModel):
             found = self.estimator_.input_columns()
         else:
