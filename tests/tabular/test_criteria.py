@@ -35,6 +35,7 @@ def labels_of(frame):
 
 
 @pytest.mark.models
+@pytest.mark.filterwarnings("ignore:Parity cost most")
 def test_boosted_trees_of_a_raw_table(monkeypatch):
     new = raw_people(2000, seed=1)
     plain, fair = (
@@ -54,6 +55,7 @@ def test_boosted_trees_of_a_raw_table(monkeypatch):
 
 
 @pytest.mark.models
+@pytest.mark.filterwarnings("ignore:Parity cost most")
 @pytest.mark.parametrize("trees", [False, True])
 def test_equalized_odds_and_its_figures(trees):
     new, fitted = raw_people(2000, seed=1), {}
