@@ -75,7 +75,7 @@ audit-deps:  ## known weaknesses of the pinned dependencies, by pip-audit: a rep
 	@cat out/audit-deps.txt
 
 test-engines: $(TEST)/.ready  ## a real Spark session (Java 17) and a Dask cluster of two processes
-	$(RUN)/pytest -m engines
+	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m engines
 
 test-models: $(TEST)/.ready  ## neural networks and boosted trees, trained on Adult (minutes)
 	$(RUN)/pytest -n $(WORKERS) --dist loadfile -m models
