@@ -80,7 +80,7 @@ def client(port, chosen, answers, wrong):
     for key, body in chosen:
         answers[key], attempts = send(port, key, body)
         answers["attempts"] += attempts
-        time.sleep(chance.uniform(0.0, 0.3))  # so that there are requests until the last kill
+        time.sleep(chance.uniform(0.0, 0.03 * int(sys.argv[2])))  # so that there are requests until the last kill
         if chance.random() < 0.3 and send(port, key, body)[0] != answers[key]:
             wrong.append(f"another answer to request {key}")
 
