@@ -24,6 +24,7 @@ from fairtransport.persistence.recipes._checks import (
     dict_of,
     instance_of,
     is_bool,
+    is_count,
     is_estimator,
     is_none,
     is_plain,
@@ -31,6 +32,7 @@ from fairtransport.persistence.recipes._checks import (
     is_text,
     list_of,
     number_array,
+    number_in,
     one_of,
     tuple_of,
 )
@@ -217,8 +219,9 @@ _TRAINED = {
     "estimator_": lambda value: hasattr(value, "predict"),
     "feature_names_in_": FEATURE_NAMES["feature_names_in_"],
     "graph_": instance_of(CausalGraph),
+    "n_iter_": is_count,
 }
-_TRAINING = {"estimator": is_estimator, "transport": is_estimator}
+_TRAINING = {"estimator": is_estimator, "individual_weight": number_in(0.0, 1e300), "transport": is_estimator}
 
 RECIPES = (
     Recipe(
@@ -251,7 +254,7 @@ RECIPES = (
         Recipe(
             f"fairtransport.causal.CounterfactuallyFair{kind}",
             attributes=_TRAINED,
-            required=("estimator_", "feature_names_in_", "graph_"),
+            required=("estimator_", "feature_names_in_", "graph_", "n_iter_"),
             params=_TRAINING,
         )
         for kind in ("Classifier", "Regressor")
