@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.trust
 
-KILLS = {"COT": 120, "repair": 80}
+KILLS = 200
 
 
 def result_of(tmp_path, kind, n_kills):
@@ -27,10 +27,10 @@ def result_of(tmp_path, kind, n_kills):
     return result
 
 
-@pytest.mark.parametrize("kind", KILLS)
+@pytest.mark.parametrize("kind", ["COT", "repair"])
 def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
-    result = result_of(tmp_path, kind, KILLS[kind])
-    assert result["finished"] >= 3  # every one of them equal to the run that was not killed
+    result = result_of(tmp_path, kind, KILLS)
+    assert result["finished"] >= 5  # every one of them equal to the run that was not killed
     # Some kills came between the first byte of a checkpoint and its name. How many depends on the machine; a kill at
     # every single write is tested without chance in test_stream_protocol.py.
     assert result["inside"] >= 1
@@ -39,6 +39,6 @@ def test_200_kills_change_no_byte_of_output_journal_and_model(tmp_path, kind):
 
 def test_batches_that_end_by_the_clock_stay_as_they_were(tmp_path):
     """Kills in a row, also while a run resumes, change nothing that was given out."""
-    result = result_of(tmp_path, "waiting", 40)
+    result = result_of(tmp_path, "waiting", 60)
     assert result["finished"] >= 2
     assert result["sizes"] >= 5  # of batches: the clock did end them
