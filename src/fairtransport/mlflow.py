@@ -176,9 +176,11 @@ class _ScoringModel:
         result = self._scorer.score_rows(model_input)
         if result.reasons:
             counts = Counter(result.reasons.values()).most_common()
-            told = "; ".join(f"{reason} ({count})" for reason, count in counts[:5]) + ("; ..." if counts[5:] else "")
+            named = "; ".join(f"{reason} ({count})" for reason, count in counts[:5]) + ("; ..." if counts[5:] else "")
             warnings.warn(
-                f"{len(result.reasons)} of {len(result.scores)} rows have no score: {told}.", UserWarning, stacklevel=2
+                f"{len(result.reasons)} of {len(result.scores)} rows have no score: {named}.",
+                UserWarning,
+                stacklevel=2,
             )
         return result.scores
 

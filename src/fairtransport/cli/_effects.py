@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -145,26 +143,16 @@ def with_effect_options(command: Callable[..., None]) -> Callable[..., None]:
     callable
         The same command with these options in its signature, for typer to read.
     """
+    return shared.add_options(command, "paths", _OPTIONS, _collect)
 
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        chosen = {name: options.pop(name) for name in _OPTIONS}
-        missing = [name for name in ("graph", "model") if chosen[name] is None]
-        if len(missing) == 1:
-            raise misuse("--graph and --model go together: effects are those on the scores of a model")
-        if missing and any(chosen[name] for name in ("unfair_edge", "resolving", "adjust_for", "to", "verify")):
-            raise misuse("--unfair-edge, --resolving, --adjust-for, --to and --verify need --graph and --model")
-        command(*arguments, paths=None if missing else EffectOptions(**chosen), **options)
 
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "paths"]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-        for name, (option, default) in _OPTIONS.items()
-    ]
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapped
+def _collect(chosen: dict[str, Any]) -> EffectOptions | None:
+    missing = [name for name in ("graph", "model") if chosen[name] is None]
+    if len(missing) == 1:
+        raise misuse("--graph and --model go together: effects are those on the scores of a model")
+    if missing and any(chosen[name] for name in ("unfair_edge", "resolving", "adjust_for", "to", "verify")):
+        raise misuse("--unfair-edge, --resolving, --adjust-for, --to and --verify need --graph and --model")
+    return None if missing else EffectOptions(**chosen)
 
 
 def measure_effects(

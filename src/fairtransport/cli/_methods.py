@@ -20,7 +20,7 @@ METHODS = {
     "lr": "a linear model without parity: logistic or linear regression",
 }
 TASKS = ("classification", "regression")
-#: Models that are repaired, and which of them a method repairs unless told.
+#: Models that are repaired, and which of them a method repairs by default.
 BASES = ("linear", "trees")
 _USUAL_BASE = {"dpp": "linear", "blind-repair": "trees"}
 

@@ -13,7 +13,7 @@ import typer
 from fairtransport.cli._errors import misuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairtransport.tables import Columns, FileTable
 
@@ -218,24 +218,53 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     callable
         The same command with these options at the end of its signature, for typer to read.
     """
+    return add_options(command, "reading", _READING, _collect_reading)
+
+
+def _collect_reading(options: dict[str, Any]) -> dict[str, Any]:
+    reading = {("format" if name == "file_format" else name): value for name, value in options.items()}
+    reading["null"] = reading["null"] or ()
+    if reading["delimiter"] in {"tab", "\\t"}:
+        reading["delimiter"] = "\t"
+    return reading
+
+
+def add_options(
+    command: Callable[..., None],
+    parameter: str,
+    options: Mapping[str, tuple[Any, Any]],
+    collect: Callable[[dict[str, Any]], Any],
+) -> Callable[..., None]:
+    """Return a command with further options, which it receives as one argument.
+
+    Parameters
+    ----------
+    command : callable
+    parameter : str
+        The keyword-only parameter of the command that is replaced by the options.
+    options : mapping of str to (annotation, default)
+    collect : callable
+        Makes the argument from the values of the options.
+
+    Returns
+    -------
+    callable
+        The same command with these options at the end of its signature, for typer to read.
+    """
 
     @functools.wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        reading = {name: options.pop(name) for name in _READING}
-        reading["format"] = reading.pop("file_format")
-        reading["null"] = reading["null"] or ()
-        if reading["delimiter"] in {"tab", "\\t"}:
-            reading["delimiter"] = "\t"
-        command(*arguments, reading=reading, **options)
+    def wrapped(*arguments: Any, **values: Any) -> None:
+        chosen = {name: values.pop(name) for name in options}
+        command(*arguments, **{parameter: collect(chosen)}, **values)
 
     signature = inspect.signature(command, eval_str=True)
-    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "reading"]
+    parameters = [one for one in signature.parameters.values() if one.name != parameter]
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-        for name, (option, default) in _READING.items()
+        for name, (option, default) in options.items()
     ]
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
     return wrapped
 
 

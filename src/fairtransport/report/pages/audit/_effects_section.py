@@ -1,4 +1,4 @@
-"""Effects along the paths of a causal graph: a picture for each group, and a table."""
+"""Effects along the paths of a causal graph: a figure for each group, and a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fairtransport.report.pages.audit._table import EMPTY_CELL, Cell, Row, Table
 if TYPE_CHECKING:
     from fairtransport.causal import CounterfactualAudit, GroupEffects, PathEffect
 
-__all__ = ["EffectsPicture", "collect_effect_tables", "collect_effects"]
+__all__ = ["EffectsFigure", "collect_effect_tables", "collect_effects"]
 
-_WIDTH, _ROW, _TOP = 520, 54, 64  # of the picture, in units of its own
+_WIDTH, _ROW, _TOP = 520, 54, 64  # of the figure, in units of its own
 _BOX, _SIDE = 126, 78  # widths of the boxes of mediators, and of the sensitive column and the score
 _MOST_STROKE = 9.0
 
@@ -42,7 +42,7 @@ class EffectArrow:
 
 
 @dataclass(frozen=True)
-class EffectsPicture:
+class EffectsFigure:
     """The graph of one group's effects.
 
     Parameters
@@ -50,7 +50,7 @@ class EffectsPicture:
     group : str
         Name of the group.
     description : str
-        What the picture shows, for those who do not see it.
+        What the figure shows, for those who do not see it.
     width, height : int
     boxes : tuple of NodeBox
     arrows : tuple of EffectArrow
@@ -74,7 +74,7 @@ def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | 
     Returns
     -------
     dict or None
-        Heading, explanation, and a picture for each group.
+        Heading, explanation, and a figure for each group.
     """
     if effects is None:
         return None
@@ -83,7 +83,7 @@ def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | 
         "title": f"Which paths lead from {one_line(effects.sensitive)} to the score, under this graph",
         "to": one_line(effects.to),
         "graph": edges,
-        "pictures": [_picture(effects, group) for group in effects.groups],
+        "figures": [_figure(effects, group) for group in effects.groups],
     }
 
 
@@ -92,10 +92,10 @@ def collect_effect_tables(effects: CounterfactualAudit | None) -> list[Table]:
     return [] if effects is None else [_table(effects, index, one) for index, one in enumerate(effects.groups)]
 
 
-# ------------------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------------------------- figure
 
 
-def _picture(effects: CounterfactualAudit, one: GroupEffects) -> EffectsPicture:
+def _figure(effects: CounterfactualAudit, one: GroupEffects) -> EffectsFigure:
     through = {effect.name.removeprefix("through "): effect for effect in one.paths if effect.name != "direct"}
     nodes = [node for node in effects.graph.nodes if node in through]
     rows = {node: _TOP + index * _ROW for index, node in enumerate(nodes)}
@@ -122,7 +122,7 @@ def _picture(effects: CounterfactualAudit, one: GroupEffects) -> EffectsPicture:
     ]
     said = "; ".join(f"{one_line(effect.name)} {_signed(effect.mean)}" for effect in one.paths)
     name = one_line(one.group)
-    return EffectsPicture(
+    return EffectsFigure(
         name,
         f"Effects on the mean score if {name} were {one_line(effects.to)}, under this graph: {said}.",
         _WIDTH,
