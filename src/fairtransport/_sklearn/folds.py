@@ -43,6 +43,7 @@ def make_folds(
     *,
     rng: np.random.Generator,
     weights: NDArray[np.float64] | None = None,
+    remedy: str = "",
 ) -> list[Fold]:
     """Split the rows such that every group is in the training and in the held-out rows of every fold.
 
@@ -60,6 +61,8 @@ def make_folds(
         Shuffles the rows if ``cv`` is a number.
     weights : array, optional
         Rows of weight 0 are ignored.
+    remedy : str
+        What else a caller can do about a group with fewer rows than folds, as the end of the message.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def make_folds(
     cells = group_cells(groups)
     has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
-        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng)
+        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng, remedy)
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -90,7 +93,12 @@ def make_folds(
 
 
 def _stratified_folds(
-    n_folds: int, cells: NDArray[np.int64], positive: NDArray[np.bool_], groups: Groups, rng: np.random.Generator
+    n_folds: int,
+    cells: NDArray[np.int64],
+    positive: NDArray[np.bool_],
+    groups: Groups,
+    rng: np.random.Generator,
+    remedy: str,
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
     if smallest < n_folds:
@@ -99,7 +107,7 @@ def _stratified_folds(
         raise ValueError(
             f"A group of {say_columns(groups.columns)} has {smallest} rows, fewer than the {n_folds} folds; {few} of "
             f"{len(groups)} groups are that small, and every fold needs held-out rows of every group. {fewer} such "
-            "groups with others, or drop their rows."
+            f"groups with others, or drop their rows{remedy}."
         )
     order = np.lexsort((rng.random(positive.size), positive, cells))
     fold_of_row = np.empty(positive.size, dtype=np.int64)

@@ -270,7 +270,8 @@ def cross_fit_models(
         positive = np.unique(rows.target, return_inverse=True)[1] == 1
     else:
         positive = rows.target > np.median(rows.target)
-    folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights)
+    remedy = " (small_groups='pool' or 'drop', --small-groups)"
+    folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels
     _check_cells(classes[rows.known], folds, n_labels)
