@@ -77,7 +77,7 @@ def make_folds(
     cells = group_cells(groups)
     has_weight = np.ones(positive.size, dtype=bool) if weights is None else weights > 0
     if isinstance(cv, (int, np.integer, float, np.floating)):  # check_count rejects bool and float
-        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng, remedy)
+        folds = _stratified_folds(check_count(cv, name="cv", least=2), cells, positive, groups, rng, remedy=remedy)
     elif isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be a number of folds, a splitter or a list of splits; got {type(cv).__name__}.")
     else:
@@ -98,6 +98,7 @@ def _stratified_folds(
     positive: NDArray[np.bool_],
     groups: Groups,
     rng: np.random.Generator,
+    *,
     remedy: str,
 ) -> list[Fold]:
     smallest = int(groups.counts.min())
