@@ -706,3 +706,17 @@ def test_adopt_appends_new_groups():
         make_groups(["a", "b"]).adopt(["c", "d"], max_groups=3)
     with pytest.raises(ValueError, match="must have columns"):
         known.adopt({"sex": ["F"], "race": ["B"]})
+
+
+@pytest.mark.parametrize("grouping", ["crossed", "each"])
+def test_adopt_makes_no_group_of_missing_values(grouping):
+    known = make_groups({"sex": ["M", "F", "F"]}, grouping=grouping)
+    rows = {"sex": ["X", None, "M"]}
+    with pytest.raises(ValueError, match="missing values"):
+        known.adopt(rows)
+    pooled = known.adopt(rows, unknown_group="pooled")
+    assert (len(pooled), pooled.memberships[0].tolist()) == (3, [2, 3, 1])
+    common = known.adopt(rows, unknown_group="common", sizes=[2, 1])
+    assert common.memberships[0].tolist() == [2, 0, 1]
+    with_missing = make_groups({"sex": ["M", "F"]}, grouping=grouping, missing="group")
+    assert len(with_missing.adopt(rows, unknown_group="pooled")) == 4

@@ -369,8 +369,29 @@ class Groups:
             options = [[(text,) * width if width > 1 else text for text in candidates]]
         return (*self.pools, *(next(label for label in labels if label not in taken) for labels in options))
 
-    def adopt(self, sensitive_features: Any, *, max_groups: int = 1000) -> Groups:
+    def adopt(
+        self,
+        sensitive_features: Any,
+        *,
+        unknown_group: str = "error",
+        sizes: ArrayLike | None = None,
+        max_groups: int = 1000,
+    ) -> Groups:
         """Return these groups for new rows, as `encode` does, followed by groups that only the new rows have.
+
+        Parameters
+        ----------
+        sensitive_features : column, table or Groups
+        unknown_group : {"error", "pooled", "common"}, default="error"
+            What to do with missing values where they are no group; see `encode`.
+        sizes : array-like of shape (n_groups,), optional
+            Sizes of these groups; needed for ``"common"``.
+        max_groups : int, default=1000
+            Largest number of groups.
+
+        Returns
+        -------
+        Groups
 
         Examples
         --------
@@ -378,11 +399,11 @@ class Groups:
         >>> wider.labels, wider.counts.tolist()
         (('F', 'M', 'A'), [0, 1, 1])
         """
-        new = self._read(sensitive_features)
+        new = self._read(sensitive_features, missing=self.missing if unknown_group == "error" else "group")
         known = self._known(new)
-        unknown = [label for label in new.labels if label not in known]
+        unknown = [label for label in new.labels if label not in known and not self._lacks_value(label)]
         if not unknown:
-            return self.encode(new)
+            return self.encode(new, unknown_group=unknown_group, sizes=sizes)
         if not {*unknown}.isdisjoint(self.pools):
             raise ValueError(
                 f"A new value of {say_columns(self.columns)} is spelled like the name of the pooled small groups; "
@@ -390,7 +411,14 @@ class Groups:
             )
         labels = (*self.labels, *unknown)
         check_number(len(labels), self.columns, max_groups)
-        return replace(self, labels=labels, names=_names(labels, self.grouping, self.pools)).encode(new)
+        wider = replace(self, labels=labels, names=_names(labels, self.grouping, self.pools))
+        of_all = None if sizes is None else np.pad(np.asarray(sizes), (0, len(unknown)))
+        return wider.encode(new, unknown_group=unknown_group, sizes=of_all)
+
+    def _lacks_value(self, label: Any) -> bool:
+        """Return whether a label has a missing value, and missing values are no group."""
+        values = label[1:] if self.grouping == "each" else label if isinstance(label, tuple) else (label,)
+        return self.missing == "error" and None in values
 
     def _read(self, sensitive_features: Any, *, missing: str | None = None) -> Groups:
         """Return the groups of new rows, made with the same options, or with another treatment of missing values."""

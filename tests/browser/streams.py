@@ -52,6 +52,7 @@ def snapshot(batches=400, *, names=NAMES, jump=250, duals=True, target=True, **c
         "rows": 100 * batches,
         "batches": batches,
         "rejected": 3,
+        "rows_without_group": 0,
         "version": 1 + batches // 50,
         "frozen": False,
         "groups": list(names),

@@ -3,6 +3,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 
@@ -31,6 +33,17 @@ def test_every_help_has_an_example(run, command):
     assert "Example:\n" in result.stdout
     assert f"    fairtransport {' '.join(command)}" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_the_help_parse(run, command):
+    example = run(command, "--help").stdout.partition("Example:\n")[2].replace("\\\n", " ")
+    lines = re.findall(r"^(?:    |.*\| )fairtransport (.*?)(?: [|>#] .*)?$", example, re.MULTILINE)
+    assert any(line.startswith(command) for line in lines)
+    for line in lines:
+        name, *words = shlex.split(line)
+        with get_command(app).commands[name].make_context(name, words):  # raises for an unknown option or a wrong value
+            pass
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -87,7 +87,9 @@ class StandInState:
         scores = np.array([zlib.crc32(f"{self.chain} {value}".encode()) / 2**32 for value in np.ravel(X)])
         self.chain = hashlib.sha256(repr((self.chain, scores.tolist())).encode()).hexdigest()
         self.batches += 1
-        return SimpleNamespace(scores=scores, to_dict=lambda: {"batch": self.batches, "chain": self.chain})
+        reading = SimpleNamespace(rows=len(scores))
+        entry = {"batch": self.batches, "chain": self.chain}
+        return SimpleNamespace(scores=scores, groups=(reading,), frozen=False, to_dict=lambda: entry)
 
     def schema(self, version):
         return {"version": version, "chain": self.chain, "batches": self.batches, "extra": self.extra}

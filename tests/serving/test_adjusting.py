@@ -124,6 +124,19 @@ def test_figures_live_page_and_description(client, tmp_path):
     assert [*row["properties"]] == [*NAMES, "sex"]
 
 
+def test_rows_without_a_group_are_counted_and_warned_of_once(client, tmp_path, caplog):
+    """The model does not need the group, so the rows are scored, but it cannot be adjusted to them."""
+    rows = [{name: row[name] for name in NAMES} for row in requests(1, size=20)[0]]
+    served = client("m.ft", store=tmp_path / "store")
+    for _ in range(2):
+        assert None not in ask(served, rows).json()["scores"]
+    assert "fairtransport_stream_rows_without_group_total 40.0" in served.get("/metrics").text
+    warnings = [record.message for record in caplog.records if "none of the first 20 rows" in record.message]
+    assert len(warnings) == 1
+    assert "a column 'sex'" in warnings[0]
+    assert served.get("/live/snapshot.json").json()["rows_without_group"] == 40
+
+
 def test_freezing_monitors_only(client, tmp_path):
     bodies, store = requests(3), tmp_path / "store"
     served = client("m.ft", store=store, frozen=True)

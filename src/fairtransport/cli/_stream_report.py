@@ -61,18 +61,23 @@ class StreamReporter:
         """Hear of something strange."""
         self._say(f"warning: {text}")
 
-    def end(self, *, rows: int, rejected: int, alarms: int, rejected_file: Path | None = None) -> None:
-        """Say what it came to, when the live line is gone."""
+    def end(
+        self, *, rows: int, rejected: int, alarms: int, rows_without_group: int = 0, rejected_file: Path | None = None
+    ) -> None:
+        """Print the totals, when the live line is gone."""
         where = f" (see {rejected_file})" if rejected and rejected_file is not None else ""
-        print_stderr(f"done: {rows:,} rows scored, {rejected:,} lines rejected{where}, {alarms} alarms")
+        unknown = f" ({rows_without_group:,} without a known group)" if rows_without_group else ""
+        print_stderr(f"done: {rows:,} rows scored{unknown}, {rejected:,} lines rejected{where}, {alarms} alarms")
 
     def _line(self, report: AdjustmentReport, lines: int, rejected: int) -> str:
         spent = max(time.monotonic() - self._since, 1e-9)
         state = "frozen" if report.frozen else "at the border of the trust region" if report.at_border else "adjusting"
+        unknown = f"{report.rows_without_group:,} without a known group, " if report.rows_without_group else ""
         return (
-            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} rejected, {self._rows / spent:,.0f} rows/s; "
-            f"disparity {report.disparity_after:.3f} (before {report.disparity_before:.3f}, noise floor "
-            f"{report.noise_floor:.3f}); {state}, moved {report.moved:.3f}, agreement {report.agreement:.3f}"
+            f"batch {report.batch:,}: {lines:,} lines, {rejected:,} rejected, {unknown}"
+            f"{self._rows / spent:,.0f} rows/s; disparity {report.disparity_after:.3f} (before "
+            f"{report.disparity_before:.3f}, noise floor {report.noise_floor:.3f}); {state}, "
+            f"moved {report.moved:.3f}, agreement {report.agreement:.3f}"
         )
 
 

@@ -44,7 +44,7 @@ def run_demo(
 
     \b
     Example:
-      fairtransport demo --out demo     then open demo/index.html
+      fairtransport demo --out demo    # then open demo/index.html
     """  # noqa: D301 - \b keeps the lines of the example
     check_report()
     json_output = JsonOutput(json_path)

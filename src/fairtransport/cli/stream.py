@@ -208,7 +208,13 @@ def run_stream(
                 raise
             print_stderr("stopped; the last checkpoint is intact")
             raise typer.Exit(0) from None
-        reporter.end(rows=adjuster.rows, rejected=run.rejected, alarms=adjuster.alarms, rejected_file=options.rejected)
+        reporter.end(
+            rows=adjuster.rows,
+            rows_without_group=adjuster.rows_without_group,
+            rejected=run.rejected,
+            alarms=adjuster.alarms,
+            rejected_file=options.rejected,
+        )
         if stop.by == signal.SIGINT:
             raise typer.Exit(130)
 

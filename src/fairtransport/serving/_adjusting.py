@@ -38,6 +38,7 @@ from fairtransport.serving._models import ServedModel
 from fairtransport.serving.bodies import WantedColumns, read_rows
 from fairtransport.stream import ContinualAdjuster, StoreError
 from fairtransport.stream.input import BatchReader, input_schema_for
+from fairtransport.stream.missing_groups import MissingGroups
 
 if TYPE_CHECKING:
     from fairtransport.serving._counters import RequestCounts
@@ -100,6 +101,7 @@ class AdjustedScoring:
         self._report: AdjustmentReport | None = None
         self._reader = BatchReader(_Lines(settings.max_bytes), self._schema, "score", "jsonl", ",")  # type: ignore[arg-type]
         self._reader.open()
+        self._missing_groups = MissingGroups(self._schema, self._reader)
         self._in_flight: dict[str, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
         self._arrived = threading.Condition()
@@ -262,6 +264,9 @@ class AdjustedScoring:
                 continue
             scores[start + np.array(batch.accepted)] = report.scores
             self._report = report
+            warning = self._missing_groups.check_first_batch(report)
+            if warning is not None:
+                _LOG.warning("%s", warning)
             if self._scores is not None and isinstance(batch.sensitive_features, Groups):
                 codes = np.stack(batch.sensitive_features.memberships, axis=1).astype(np.int64)
                 self._scores.add(report.scores, codes)

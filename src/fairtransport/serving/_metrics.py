@@ -148,3 +148,8 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
     for name, (value, text) in gauges.items():
         yield GaugeMetricFamily(f"fairtransport_stream_{name}", text, value=value)
     yield CounterMetricFamily("fairtransport_stream_batches", "Batches that the model was adjusted to.", report.batch)
+    yield CounterMetricFamily(
+        "fairtransport_stream_rows_without_group",
+        "Rows that belong to no known group: scored, but neither monitored nor learned from.",
+        report.rows_without_group,
+    )

@@ -74,6 +74,8 @@ class ContinualAdjuster:
     ----------
     batches, rows, alarms : int
         Batches, rows and alarms so far; after `resume`, up to the checkpoint.
+    rows_without_group : int
+        Rows so far that belong to no group that the model knows: scored, but neither monitored nor learned from.
     frozen : bool
         Whether adjusting is suspended.
     model : estimator
@@ -263,6 +265,11 @@ class ContinualAdjuster:
     def rows(self) -> int:
         """Number of rows so far."""
         return self._state.rows
+
+    @property
+    def rows_without_group(self) -> int:
+        """Number of rows so far that belong to no group that the model knows."""
+        return self._state.rows_without_group
 
     @property
     def alarms(self) -> int:

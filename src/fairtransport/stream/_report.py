@@ -44,6 +44,9 @@ class AdjustmentReport:
     ----------
     batch, rows : int
         Number of the batch, from 1, and rows seen so far.
+    rows_without_group : int
+        Those of them that belong to no group that the model knows: they were scored, but neither monitored nor learned
+        from.
     scores : ndarray of shape (n_rows,)
         Scores of this batch, by the model before it was adjusted to the batch.
     disparity_before, disparity_after : float
@@ -72,6 +75,7 @@ class AdjustmentReport:
 
     batch: int
     rows: int
+    rows_without_group: int
     scores: NDArray[np.float64] = field(repr=False)  # a repr may end up in a log
     disparity_before: float
     disparity_after: float
@@ -89,8 +93,8 @@ class AdjustmentReport:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the scores and the names of groups, as JSON can represent it."""
         names = (
-            *("batch", "rows", "disparity_before", "disparity_after", "noise_floor", "alarm", "evidence", "updates"),
-            *("moved", "at_border", "mean_change", "agreement", "frozen"),
+            *("batch", "rows", "rows_without_group", "disparity_before", "disparity_after", "noise_floor", "alarm"),
+            *("evidence", "updates", "moved", "at_border", "mean_change", "agreement", "frozen"),
         )
         sizes = [round(group.size, 1) for group in self.groups]
         return {**{name: getattr(self, name) for name in names}, "sizes": sizes}

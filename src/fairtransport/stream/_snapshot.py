@@ -29,6 +29,7 @@ def make_snapshot(state: StreamState, *, version: int, seconds: float) -> dict[s
         "title": state.title,
         "updated": utc_now(),
         "rows": state.rows,
+        "rows_without_group": state.rows_without_group,
         "batches": state.batches,
         "rejected": int(state.extra.get("rejected", 0)),
         "version": version,

@@ -71,6 +71,8 @@ class StreamState:
     history : History
     batches, rows, alarms, updates : int
         Numbers so far.
+    rows_without_group : int
+        Rows that belong to no known group.
     adjusted_batches : int
         Batches with at least one update.
     alarm_batches_left : int
@@ -93,6 +95,7 @@ class StreamState:
     history: History
     batches: int = 0
     rows: int = 0
+    rows_without_group: int = 0
     alarms: int = 0
     updates: int = 0
     adjusted_batches: int = 0
@@ -136,7 +139,8 @@ class StreamState:
         monitor = self.monitor.after(to_unit(scores), original_scores, groups)
         alarm, raised = self.alarm.after(original_scores, groups)
         alarm_batches_left = self.options.alarm_batches if raised else max(0, self.alarm_batches_left - 1)
-        fixed = self.frozen or not self.current.learns
+        known = groups.has_group
+        fixed = self.frozen or not self.current.learns or not known.any()
         updates = self.options.n_updates(after_alarm=alarm_batches_left > 0, frozen=fixed)
         if raised:
             monitor = monitor.shortened()
@@ -147,6 +151,7 @@ class StreamState:
         at_border = not self.frozen and self.current.project(self.accepted, self.options.trust_radius)
         self.monitor, self.alarm, self.alarm_batches_left = monitor, alarm, alarm_batches_left
         self.batches, self.rows, self.alarms = self.batches + 1, self.rows + groups.n_rows, self.alarms + raised
+        self.rows_without_group += int(np.count_nonzero(~known)) if len(groups) else 0
         self.updates, self.adjusted_batches = self.updates + updates, self.adjusted_batches + bool(updates)
         self.moved = self.current.distance(self.accepted)
         report = self._report(scores, groups, raised=raised, updates=updates, at_border=at_border)
@@ -155,12 +160,8 @@ class StreamState:
 
     def _learn(self, X: Any, groups: Groups, updates: int) -> None:
         """Learn from the rows of a known group."""
-        known = groups.has_group
-        if known.all():
-            self.current.learn(X, groups, updates)
-        elif known.any():
-            rows = np.flatnonzero(known)
-            self.current.learn(take_rows(X, rows), groups.select(rows), updates)
+        if groups.has_group.any():
+            self.current.learn(*_with_group(X, groups), updates)
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -180,7 +181,7 @@ class StreamState:
         n_groups = len(groups)
         if n_groups == len(self.current.groups):
             return False
-        self.current.learn_new_groups(X, groups)
+        self.current.learn_new_groups(*_with_group(X, groups))
         for scorer in (self.original, self.accepted):
             scorer.add_groups(self.current.groups)
         self.monitor, self.alarm = self.monitor.widened(n_groups), self.alarm.widened(n_groups)
@@ -200,6 +201,7 @@ class StreamState:
         return AdjustmentReport(
             batch=self.batches,
             rows=self.rows,
+            rows_without_group=self.rows_without_group,
             scores=scores,
             disparity_before=float(np.nansum(before)),
             disparity_after=float(np.nansum(after)),
@@ -298,13 +300,22 @@ class StreamState:
         return state
 
 
+def _with_group(X: Any, groups: Groups) -> tuple[Any, Groups]:
+    """Return the rows that belong to a group."""
+    known = groups.has_group
+    if known.all():
+        return X, groups
+    rows = np.flatnonzero(known)
+    return take_rows(X, rows), groups.select(rows)
+
+
 def _no_groups(groups: Groups, size: int) -> Groups:
     """Return rows that belong to none of the groups."""
     nowhere = np.full(size, len(groups), dtype=short_type(len(groups)))
     return replace(groups, memberships=(nowhere,) * len(groups.memberships))
 
 
-_COUNTERS = ("batches", "rows", "alarms", "updates", "adjusted_batches", "alarm_batches_left")
+_COUNTERS = ("batches", "rows", "rows_without_group", "alarms", "updates", "adjusted_batches", "alarm_batches_left")
 
 
 def utc_now() -> str:

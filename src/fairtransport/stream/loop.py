@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fairtransport.stream._errors import StoreError
 from fairtransport.stream._line_file import LineFile
 from fairtransport.stream.input import BatchReader
+from fairtransport.stream.missing_groups import MissingGroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +137,7 @@ class StreamRun:
         self.rejected = 0
         self._topic = topic
         self._reader = BatchReader(source, schema, options.column, options.format, options.delimiter)
+        self._missing_groups = MissingGroups(schema, self._reader)
         self._out: Any = None
         self._rejected_file: LineFile | None = None
         self._batches = 0
@@ -162,6 +164,7 @@ class StreamRun:
         self._rejected_file = None if options.rejected is None else LineFile(options.rejected)
         if not self._reader.open():
             return False
+        self._warn(self._missing_groups.check_header(frozen=options.freeze or self.adjuster.frozen))
         if stored:
             self._resume(stored)
         else:
@@ -293,6 +296,7 @@ class StreamRun:
         if self._topic is not None:
             self._topic.end_batch()
         if report is not None:
+            self._warn(self._missing_groups.check_first_batch(report))
             self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
 
     def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
@@ -370,6 +374,10 @@ class StreamRun:
             "rejected": self.rejected,
             "batches": self._batches,
         }
+
+    def _warn(self, warning: str | None) -> None:
+        if warning is not None:
+            self.reporter.warn(warning)
 
     def _warn_of_unused_columns(self) -> None:
         names = self._reader.unused_columns

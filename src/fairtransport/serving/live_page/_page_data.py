@@ -74,9 +74,7 @@ class PageData:
         history = _columns(snapshot.get("history", ()))
         shown: dict[str, Any] = _plain(
             {
-                **{
-                    key: snapshot.get(key) for key in ("rows", "batches", "rejected", "version", "frozen", "alarm_rate")
-                },
+                **{key: snapshot.get(key) for key in _SHOWN},
                 "title": one_line(snapshot.get("title") or "Stream"),
                 # The time of the latest batch: the time of the snapshot does not show that rows stopped arriving.
                 "updated": history["time"][-1] if history["time"] else _seconds(snapshot.get("updated")),
@@ -103,6 +101,7 @@ class PageData:
         return self._styles[1] if names else []
 
 
+_SHOWN = ("rows", "rows_without_group", "batches", "rejected", "version", "frozen", "alarm_rate")  # as they are
 _NUMBERS = ("batch", "rows", "disparity", "noise_floor", "updates", "moved", "agreement")  # of a point of the history
 
 

@@ -151,6 +151,13 @@ class BatchReader:
         """Columns of the input that the model does not need; None as long as that is unknown."""
         return self._opened.unused
 
+    @property
+    def absent_columns(self) -> tuple[str, ...] | None:
+        """Columns of the groups that no line has had so far; None as long as that is unknown."""
+        if self._opened.unused is None:
+            return None
+        return tuple(name for name in self._schema.sensitive if name in self._opened.absent)
+
     def read(self, n_lines: int, *, wait: float | None = None) -> InputBatch | None:
         """Return the next batch of at most ``n_lines`` lines, or None if there are none; see `LineSource.take`."""
         lines = self.source.take(n_lines, wait=wait)

@@ -45,6 +45,7 @@ class CsvParser(Parser):
             raise ValueError("The first line is not the header of a CSV file in UTF-8.") from None
         self._check_header()
         self.unused = tuple(name for name in self.header if name not in schema.columns)
+        self.absent = self.absent.difference(self.header)
         self._index = {name: self.header.index(name) for name in schema.columns if name in self.header}
         self._numeric = [self._index[name] for name in schema.numeric]
         self._parsed_values = {

@@ -66,9 +66,14 @@ class GroupParser:
             raise RejectedLineError(f"unknown group in {self._columns}") from None
         return tuple(int(codes[0]) for codes in groups.memberships)
 
-    def _codes_of_unknown(self) -> tuple[int, ...]:
-        """Return the codes of rows of no known group: those of no group, or of the largest."""
+    def _codes_of_unknown(self) -> tuple[int | None, ...]:
+        """Return the codes of rows of no known group: those of no group, or of the largest.
+
+        Where new groups are adopted, a row has values instead of codes, and these rows have none.
+        """
         groups = self._schema.groups
+        if self._schema.adopts_groups:
+            return (None,) * len(self._schema.sensitive)
         if self._schema.unknown_group != "common" or not len(groups):
             return (len(groups),) * len(groups.memberships)
         nobody = {name: object_array([None]) for name in groups.columns}

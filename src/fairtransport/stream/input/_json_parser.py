@@ -52,6 +52,8 @@ class JsonParser(Parser):
             raise RejectedLineError(f"missing column {missing!r}")
         if self.unused is None:
             self.unused = tuple(name for name in fields if name not in self._columns)
+        if self.absent:
+            self.absent = self.absent.difference(fields)
         return fields
 
     def _numbers(self, fields: dict[str, Any], text: str) -> list[float]:  # noqa: ARG002 - CSV needs the text

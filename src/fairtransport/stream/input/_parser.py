@@ -38,6 +38,8 @@ class Parser(ABC):
         Longer lines are rejected.
     unused : tuple of str or None
         Columns of the input that the model does not need; None as long as no valid line was seen.
+    absent : frozenset of str
+        Sensitive columns that no line has had so far; of CSV, those that the header lacks.
     """
 
     unused: tuple[str, ...] | None = None
@@ -45,6 +47,7 @@ class Parser(ABC):
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         self.schema, self.score_column = schema, score_column
         self.max_line_bytes = MAX_LINE_BYTES
+        self.absent = frozenset(schema.sensitive)
         self._groups = GroupParser(schema)
         largest = sys.float_info.max
         self._low, self._high = max(schema.low, -largest), min(schema.high, largest)

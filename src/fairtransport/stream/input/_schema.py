@@ -57,6 +57,8 @@ class InputSchema:
         Training rows of each group.
     adopts_groups : bool, default=False
         Whether the model accepts groups that it does not know.
+    learns : bool, default=False
+        Whether the model is adjusted to the groups of the stream.
     """
 
     model: Any
@@ -72,6 +74,7 @@ class InputSchema:
     unknown_group: str = "error"
     group_sizes: tuple[int, ...] = ()
     adopts_groups: bool = False
+    learns: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,6 +132,7 @@ def input_schema_for(
         "unknown_group": unknown_group,
         "group_sizes": tuple(scorer.group_sizes.tolist()),
         "adopts_groups": scorer.adopts_groups,
+        "learns": scorer.learns,
     }
     if isinstance(model, QuantileRepair):
         return _schema_of_repair(model, score, scorer.grid, shared)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fairtransport._sklearn.streaming import encode_batch_groups
 from fairtransport.histograms import Grid
 from fairtransport.persistence import pack_model, unpack_model
 
@@ -59,15 +58,14 @@ class Scorer(ABC):
     def encode(self, sensitive_features: Any, unknown_group: str = "error") -> Groups:
         """Return the groups of new rows.
 
-        Unknown ones are appended with ``new_groups="adopt"``; otherwise they are treated as ``unknown_group`` says. A
-        model that does not need the group assigns them to none.
+        Unknown ones are appended with ``new_groups="adopt"``; otherwise they, and rows without a group in any case,
+        are treated as ``unknown_group`` says. A model that does not need the group assigns them to none.
         """
-        if self.adopts_groups or (unknown_group == "error" and self.needs_groups):
-            return encode_batch_groups(self.groups, sensitive_features, "adopt" if self.adopts_groups else "error")
         if sensitive_features is None:
             raise ValueError("sensitive_features is needed: the column or columns that define groups.")
-        policy = "pooled" if unknown_group == "error" else unknown_group
-        return self.groups.encode(sensitive_features, unknown_group=policy, sizes=self.group_sizes)
+        policy = "pooled" if unknown_group == "error" and not self.needs_groups else unknown_group
+        find = self.groups.adopt if self.adopts_groups else self.groups.encode
+        return find(sensitive_features, unknown_group=policy, sizes=self.group_sizes)
 
     @property
     def adopts_groups(self) -> bool:

@@ -34,6 +34,9 @@ function verdict(data) {
   const { history } = data;
   const last = history.batch.length - 1;
   if (last < 0) return { words: "Waiting for the first batch.", level: "none" };
+  if (data.rows && data.rows_without_group === data.rows) {
+    return { words: "No row has a known group: nothing is monitored, and the model is not adjusted.", level: "none" };
+  }
   const disparity = history.disparity[last];
   const floor = history.noise_floor[last];
   if (!isNumber(disparity)) return { words: "The disparity is not known yet: there are too few rows of each group.", level: "none" };
