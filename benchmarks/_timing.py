@@ -216,25 +216,40 @@ def markdown(data: Mapping[str, Any]) -> str:
         lines += ["| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
         lines += ["| " + " | ".join(_cells(row)) + " |" for row in data["rows"]] + [""]
     lines += [f"- {note}" for note in data["notes"]]
-    settings = "; ".join(f"{key}: {value}" for key, value in data["settings"].items())
+    settings = "; ".join(f"{key}: {value}" for key, value in data.get("settings", {}).items())
     return "\n".join([*lines, *([f"- Settings: {settings}"] if settings else []), ""])
 
 
-def summarize() -> str:
-    """Write summary.md from all results there are, and return it."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-    missed = [(data["name"], row) for data in found for row in data["rows"] if row["met"] is False]
-    judged = sum(row["met"] is not None for data in found for row in data["rows"])
-    lines = ["# Speed", "", "Ratios of medians of interleaved runs; one thread unless a row says otherwise.", ""]
-    lines += [f"{judged - len(missed)} of {judged} bars met.", ""]
+REPORT_FIELDS = ("name", "claim", "quick", "machine", "versions", "rows", "notes")
+
+
+def summarize(folder: Path = RESULTS) -> str:
+    """Write summary.md from the results in a folder, and return it.
+
+    What `Report.save` has written is shown, unless the benchmark has written a page of its own. Results in another
+    format are only named.
+    """
+    found = {path: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    reports = {path: data for path, data in found.items() if data.keys() >= set(REPORT_FIELDS)}
+    shown = [data for path, data in reports.items() if not path.with_suffix(".md").exists()]
+    races = [(data["name"], row) for data in reports.values() for row in data["rows"]]
+    missed = [(name, row) for name, row in races if row["met"] is False]
+    judged = sum(row["met"] is not None for _, row in races)
+    lines = ["# Results of the benchmarks", ""]
+    lines += ["Ratios are of medians of interleaved runs; one thread unless a row says otherwise.", ""]
+    lines += [f"{judged - len(missed)} of {judged} bars of speed met.", ""]
     lines += [f"- MISSED: {name}: {row['case']} against {row['peer']} ({row['bar']})" for name, row in missed]
-    for data in found:
+    pages = [path.stem for path in reports if path.with_suffix(".md").exists()]
+    others = [path.name for path in found if path not in reports]
+    lines += ["On a page of its own: " + ", ".join(f"[{name}]({name}.md)" for name in pages) + "."] if pages else []
+    lines += ["In another format: " + ", ".join(f"[{name}]({name})" for name in others) + "."] if others else []
+    for data in shown:
         lines += ["", markdown(data).rstrip()]
     for what in ("machine", "versions"):
-        told = sorted({"; ".join(f"{key} {value}" for key, value in data[what].items()) for data in found})
-        lines += ["", f"{what.capitalize()}: {' / '.join(told)}"]
+        texts = sorted({"; ".join(f"{key} {value}" for key, value in data[what].items()) for data in shown})
+        lines += ["", f"{what.capitalize()}: {' / '.join(texts)}"]
     text = "\n".join(lines) + "\n"
-    (RESULTS / "summary.md").write_text(text, encoding="utf-8")
+    (folder / "summary.md").write_text(text, encoding="utf-8")
     return text
 
 
