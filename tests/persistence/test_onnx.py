@@ -228,14 +228,16 @@ def test_boosted_trees(library, kind):
     frame.loc[::5, "hours"] = np.nan
     keys = {"sensitive_features": group}
     if kind == "regressor":
-        model = TransportBoostingRegressor(trees, random_state=0).fit(frame, frame["count"] * 2.0, **keys)
+        model = TransportBoostingRegressor(trees, parity_weight=0.3, random_state=0).fit(
+            frame, frame["count"] * 2.0, **keys
+        )
         given = run(ft.to_onnx(model), X=frame.to_numpy())["prediction"]
         np.testing.assert_allclose(given, model.predict(frame), rtol=1e-6, atol=1e-6)
         return
     if kind == "inside a repair":
         model = ft.QuantileRepairClassifier(trees, cv=2).fit(frame, labels, **keys)
     else:
-        options = {"repair_amount": 1.0} if kind == "repaired" else {}
+        options = {"parity_weight": 0.3, "repair_amount": 1.0 if kind == "repaired" else 0.0}
         model = TransportBoostingClassifier(trees, random_state=0, **options).fit(frame, labels, **keys)
     made = ft.to_onnx(model, people_per_point=1)
     inputs = {"X": frame.to_numpy()}

@@ -166,6 +166,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         notice = describe_training(
             training, response,
             criterion=self.criterion, scale=self.scale, max_disparity=self.max_disparity,
+            seeks_parity=weight is None and self.max_disparity is None and self.repair_amount == 0.0,
             rows="training rows" if held_out is None else held_out.name,
         )  # fmt: skip
         self.outcome_ = notice.text

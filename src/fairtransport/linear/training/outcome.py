@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from fairtransport.linear.responses import Response
     from fairtransport.linear.responses.base import ScoredResponse
     from fairtransport.linear.training.evaluation import ScoreMetrics
+    from fairtransport.linear.training.parity_evidence import ParityEvidence
 
 __all__ = [
     "Notice",
     "criterion_text",
     "describe_criterion",
+    "describe_evidence",
     "describe_lbfgs",
     "describe_weight",
     "notices_of_losses",
@@ -76,6 +78,46 @@ def describe_criterion(outcome: Notice, criterion: str, strata: ComparedStrata) 
 def within_chance(ending: str = "nothing was moved") -> str:
     """Return the outcome where groups of the initial model differ no more than by chance."""
     return f"the groups of the initial model differ no more than by chance; {ending}"
+
+
+def describe_evidence(
+    outcome: Notice, evidence: ParityEvidence, response: ScoredResponse, *, reached: bool, remedy: str, rows: str
+) -> Notice:
+    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it.
+
+    Parameters
+    ----------
+    outcome : Notice
+        Where it has a `FairnessWarning`, that is enough.
+    evidence : ParityEvidence
+    response : ScoredResponse
+    reached : bool
+        Whether the goal of the weight was reached. Where it was not, even a small difference is to be excluded.
+    remedy, rows : str
+        As for `describe_weight`.
+    """
+    if any(category is FairnessWarning for _, category in outcome.warnings):
+        return outcome
+    disparity, floor, limit = (response.score_unit * x for x in (evidence.disparity, evidence.floor, evidence.limit))
+    figures = f"the disparity of {evidence.n_rows:,} {rows} is {disparity:.3g}, its noise floor {floor:.3g}"
+    points = f"{100 * evidence.rate_limit:.1f} percentage points"
+    advice = f"The smallest group has {evidence.smallest_group:,} rows. Audit the model on new rows."
+    if evidence.shows_difference:
+        text = f"{rows} still differ by more than chance"
+        message = (
+            f"Groups differ by more than chance: {figures} (p = {evidence.p_value:.2g}). All pairs of groups count the "
+            f"same in it, also those of small groups. {advice} {remedy} with the group at hand goes further."
+        )
+    elif evidence.shows_parity and (reached or evidence.excludes_difference):
+        return Notice(f"{outcome.text}; groups differ by at most {points} (95 % confidence)", outcome.warnings)
+    else:
+        text = f"{rows} cannot exclude a difference of {points}"
+        message = (
+            f"Parity cannot be shown: {figures}, and that of new rows may be up to {limit:.3g} with 95 % confidence, "
+            f"{points} at equal shares selected. {advice} More rows, or fewer and larger groups (small_groups), show "
+            "more."
+        )
+    return Notice(f"{outcome.text}; {text}", (*outcome.warnings, (message, FairnessWarning)))
 
 
 def describe_lbfgs(

@@ -1,0 +1,146 @@
+"""What held-out rows can show about parity: figures against permutations, error rates by simulation."""
+
+import numpy as np
+import pytest
+
+from fairtransport import FairnessWarning
+from fairtransport.criteria import demographic_parity
+from fairtransport.groups import make_groups
+from fairtransport.linear.training.outcome import Notice, describe_evidence
+from fairtransport.linear.training.parity_evidence import parity_evidence
+from fairtransport.metrics import noise_floor, rank_disparity, strong_pairwise_disparity
+
+LARGE, UNEVEN = (2_500, 2_500), (1_200, 560, 140, 100)
+
+
+def evidence_of(scores, codes, weights=None):
+    return parity_evidence(scores, demographic_parity(make_groups(codes), row_weights=weights))
+
+
+def simulated(sizes, shift, seed):
+    """Return scores of groups of which every other one is shifted, and their groups."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    scores = 1.0 / (1.0 + np.exp(1.5 - rng.normal(size=len(codes)) - shift * (codes % 2)))
+    return scores, codes
+
+
+def true_difference(sizes, shift):
+    """Return the mean difference of selection rates of so many people that chance shows next to nothing."""
+    scores, codes = simulated(tuple(300_000 * size // sum(sizes) for size in sizes), shift, 1_000)
+    n_pairs = len(sizes) * (len(sizes) - 1) / 2
+    return rank_disparity(scores, sensitive_features=codes) / n_pairs
+
+
+@pytest.mark.parametrize("sizes", [(300, 200), UNEVEN, (270, 30)])
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_figures_are_those_of_permuted_groups(sizes, shift):
+    scores, codes = simulated(sizes, shift, 0)
+    evidence = evidence_of(scores, codes)
+    floor = noise_floor(strong_pairwise_disparity, scores, sensitive_features=codes, n_shuffles=400, random_state=0)
+    assert evidence.disparity == pytest.approx(floor.observed, rel=0.02)
+    assert evidence.floor == pytest.approx(floor.mean, rel=0.06)
+    assert evidence.limit - evidence.disparity == pytest.approx(np.quantile(floor.values, 0.95), rel=0.12)
+    assert evidence.p_value == pytest.approx(floor.p_value, abs=0.08)
+    assert (evidence.n_rows, evidence.smallest_group) == (len(codes), min(sizes))
+
+
+def test_integer_weights_are_copies_of_rows():
+    scores, codes = simulated((300, 200), 0.3, 1)
+    weights = np.random.default_rng(2).integers(1, 4, size=500)
+    weighted = evidence_of(scores, codes, weights.astype(float))
+    copies = evidence_of(np.repeat(scores, weights), np.repeat(codes, weights))
+    for name in ("disparity", "floor", "limit", "rate_limit"):
+        assert getattr(weighted, name) == pytest.approx(getattr(copies, name), rel=0.01)
+
+
+def test_increasing_maps_of_scores_hardly_change_the_limit_of_rates():
+    scores, codes = simulated(UNEVEN, 0.2, 3)
+    one, other = (evidence_of(values, codes).rate_limit for values in (scores, 1_000.0 * np.log(scores) + 5.0))
+    assert one == pytest.approx(other, rel=0.1)
+
+
+def test_constant_scores_are_equal():
+    evidence = evidence_of(np.full(100, 0.3), np.arange(100) % 2)
+    assert (evidence.limit, evidence.rate_limit) == (0.0, 0.0)
+    assert evidence.shows_parity
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("sizes", [(60, 40), UNEVEN, (400, 300, 200, 50, 20)])
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_the_limit_is_above_the_truth_in_95_of_100_samples(sizes, shift):
+    truth = true_difference(sizes, shift)
+    limits = [evidence_of(*simulated(sizes, shift, seed)).rate_limit for seed in range(100)]
+    assert np.mean(np.array(limits) >= truth) >= 0.92  # two standard errors of 100 samples below .95
+
+
+def test_large_groups_at_parity_are_seldom_warned_of():
+    shown = [evidence_of(*simulated(LARGE, 0.0, seed)).shows_parity for seed in range(40)]
+    assert np.mean(shown) >= 0.9
+
+
+@pytest.mark.parametrize(("sizes", "shift"), [(LARGE, 0.19), ((300, 200), 0.2), (UNEVEN, 0.3)])
+def test_differences_of_more_than_five_points_are_warned_of(sizes, shift):
+    assert true_difference(sizes, shift) >= 0.05
+    shown = [evidence_of(*simulated(sizes, shift, seed)).shows_parity for seed in range(40)]
+    assert np.mean(shown) <= 0.05
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize(("times", "warned"), [(2.0, 0.2), (3.0, 0.6), (4.0, 0.85)])
+def test_multiples_of_the_noise_floor_in_large_groups(times, warned):
+    """Of two groups k floors are about .8 k standard errors, so that a test of level .05 has these powers."""
+    floor = np.mean([evidence_of(*simulated(LARGE, 0.0, seed)).floor for seed in range(5)])
+    shift = 0.01 * times
+    for _ in range(3):  # the shift whose disparity is this multiple
+        scores, codes = simulated((250_000, 250_000), shift, 0)
+        shift *= times * floor / strong_pairwise_disparity(scores, sensitive_features=codes)
+    shown = [evidence_of(*simulated(LARGE, shift, seed)).shows_parity for seed in range(100)]
+    assert 1.0 - np.mean(shown) >= warned
+
+
+# -------------------------------------------------------------------------------------------------------------- words
+
+
+class Response:
+    score_unit = 1.0
+
+
+def described(sizes, shift, *, reached=True, before=()):
+    evidence = evidence_of(*simulated(sizes, shift, 0))
+    return describe_evidence(
+        Notice("ran all 30 rounds", before),
+        evidence,
+        Response(),
+        reached=reached,
+        remedy="Repair",
+        rows="held-out rows",
+    )
+
+
+def test_words_about_what_rows_show():
+    shown = described(LARGE, 0.0)
+    assert not shown.warnings
+    assert shown.text.startswith("ran all 30 rounds; groups differ by at most ")
+    assert shown.text.endswith(" percentage points (95 % confidence)")
+    few = described((60, 40), 0.0)
+    assert few.text.startswith("ran all 30 rounds; held-out rows cannot exclude a difference of ")
+    [(message, category)] = few.warnings
+    assert category is FairnessWarning
+    assert message.startswith("Parity cannot be shown: the disparity of 100 held-out rows is 0.0")
+    assert "The smallest group has 40 rows." in message
+    differs = described(LARGE, 0.5)
+    assert differs.text == "ran all 30 rounds; held-out rows still differ by more than chance"
+    assert "(p = 0.0025)" in differs.warnings[0][0]
+    assert differs.warnings[0][0].endswith("Repair with the group at hand goes further.")
+
+
+def test_a_goal_that_was_not_reached_needs_more_evidence():
+    assert described(LARGE, 0.0, reached=False).warnings
+    assert not described((20_000, 20_000), 0.0, reached=False).warnings
+
+
+def test_one_warning_is_enough():
+    before = (("Parity was not reached.", FairnessWarning),)
+    assert described((60, 40), 0.0, before=before) == Notice("ran all 30 rounds", before)
