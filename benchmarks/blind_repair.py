@@ -1,7 +1,9 @@
 """Blind repair against peers: error at equal disparity on Adult and COMPAS; of a regressor on Communities and Crime.
 
-Demographic parity is measured in two ways on test rows: as the largest difference between two groups' shares of
-positive decisions, which is what the peers constrain, and as strong pairwise demographic disparity (SPDD) of scores.
+Demographic parity is measured in three ways on test rows: as the largest difference between two groups' shares of
+positive decisions, which is what the peers constrain; as strong pairwise demographic disparity (SPDD) of scores; and as
+rank disparity. SPDD is in units of the score, and falls when all scores shrink towards each other while hardly any
+decision changes. Rank disparity does not: it is the one to compare methods by that shrink scores differently.
 *Adult*: official split, rows of Black and White people, race crossed with sex (four groups), neither of them a feature;
 three seeds of the models. *COMPAS*: two races, race no feature, ten random splits. *Communities*: the rate of violent
 crime, communities with a share of Black people above and below the median, without the columns of shares by race; 20
@@ -18,7 +20,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, rankdata
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -60,11 +62,14 @@ class TestRows:
         self.groups = [task.groups_test == code for code in range(int(task.groups_train.max()) + 1)]
 
     def measure(self, chance, scores):
-        """Error and largest difference of decisions; error at .5 and SPDD of scores. One row for each draw of rows."""
+        """One row for each draw of rows, with the columns COLUMNS; those of scores are NaN where there are none."""
         of_decisions = self._error(chance), np.ptp(self._rates(chance), axis=0)
         if scores is None:
-            return np.column_stack((*of_decisions, *np.full((2, len(self.weights)), np.nan)))
-        return np.column_stack((*of_decisions, self._error((scores > 0.5) * 1.0), self._spdd(scores)))
+            return np.column_stack((*of_decisions, *np.full((3, len(self.weights)), np.nan)))
+        ranks = (rankdata(scores) - 0.5) / scores.size
+        return np.column_stack(
+            (*of_decisions, self._error((scores > 0.5) * 1.0), self._spdd(scores), self._spdd(ranks))
+        )  # fmt: skip
 
     def _error(self, chance):
         return self.weights @ np.where(self.labels == 1, 1 - chance, chance) / self.weights.sum(axis=1)
@@ -114,7 +119,8 @@ def run_data(data, options):
 
 # -------------------------------------------------------------------------------------------------------- judging
 
-MEASURES = {"difference of decisions": slice(0, 2), "SPDD": slice(2, 4)}
+COLUMNS = ("error", "difference of decisions", "error of scores", "SPDD", "rank disparity")
+MEASURES = {"difference of decisions": [0, 1], "SPDD": [2, 3], "rank disparity": [2, 4]}
 
 
 def of_measure(found, measure):
@@ -140,7 +146,9 @@ def judge(report, data, found):
                 value = float(curve.at(place))
                 verdict = "not reached" if np.isnan(value) else "met" if value <= bar else "MISSED"
                 report.note(f"{data}: {name}: error {value:.4f} at SPDD {place:g}; asked {bar:g}: {verdict}")
-    report.note(behind_best(data, {name: own for name, own in by_score.items() if name in OURS}))
+    for measure in ("SPDD", "rank disparity") if REPAIRS[0] in found else ():
+        ours = {name: own for name, own in of_measure(found, measure).items() if name in OURS}
+        report.note(behind_best(data, ours, measure))
     compared = []
     for measure in MEASURES:
         parts = of_measure(found, measure)
@@ -152,7 +160,7 @@ def judge(report, data, found):
     return compared
 
 
-def behind_best(data, ours):
+def behind_best(data, ours, measure):
     """How far the curve along slack is above the lowest of our curves, where it reaches."""
     curves = {name: own.curve(1) for name, own in ours.items()}
     repair = curves[REPAIRS[0]]
@@ -162,8 +170,8 @@ def behind_best(data, ours):
     best = min(curves, key=lambda name: curves[name].at(x[place], below=np.inf))
     verdict = "met" if above[place] <= BEHIND else "MISSED"
     return (
-        f"{data}: {REPAIRS[0]}: above the best of our curves by at most {above[place]:.4f}, at SPDD {x[place]:.3f} "
-        f"({best}); asked {BEHIND:g}: {verdict}"
+        f"{data}: {REPAIRS[0]}: above the best of our curves by at most {above[place]:.4f}, at {measure} "
+        f"{x[place]:.3f} ({best}); asked {BEHIND:g}: {verdict}"
     )
 
 
@@ -206,17 +214,17 @@ def communities(report, *, quick):
 
 
 def tabulate(data, found):
-    """One row for each method: error at difference of decisions, and error at SPDD."""
+    """One row for each method: error at each of the disparities."""
     lines = ["", f"## {data}", "", f"{len(next(iter(found.values())).values)} tasks.", ""]
-    lines += ["| method | tasks | error at difference of decisions | error at SPDD of scores |"]
-    lines += ["| --- | --- | --- | --- |"]
+    lines += [f"| method | tasks | {' | '.join(f'error at {measure}' for measure in MEASURES)} |"]
+    lines += ["| --- | --- | --- | --- | --- |"]
     for name, own in found.items():
         mean = own.values[:, :, 0].mean(axis=0)
         shown = [
             "; ".join(f"{error:.4f} at {at:.3f}" for error, at in mean[:, part]) if np.isfinite(mean[:, part]).all()
             else "-" for part in MEASURES.values()
         ]  # fmt: skip
-        lines.append(f"| {name} | {len(own.values)} | {shown[0]} | {shown[1]} |")
+        lines.append(f"| {name} | {len(own.values)} | {' | '.join(shown)} |")
     return lines
 
 
@@ -253,7 +261,7 @@ def main(arguments=None):
             report.curves |= {
                 f"{data}, {name}": {
                     "parameters": own.parameters,
-                    "columns": ("error", "difference of decisions", "error of scores", "SPDD"),
+                    "columns": COLUMNS,
                     "means": np.where(np.isnan(mean := own.values[:, :, 0].mean(axis=0)), None, mean).tolist(),
                 }
                 for name, own in found.items()

@@ -56,6 +56,9 @@ CELLS = {
     "groups": np.array([0]), "labels": np.array([0]), "strata": np.array([-1]), "shares": np.array([0.5]),
     "totals": np.array([1.0]), "priors": np.ones((1, 1, 2)), "stratum_shares": np.full((1, 1, 2), 0.5),
 }  # fmt: skip
+CALIBRATION = {
+    "factor": 1.0, "offsets": np.zeros(2), "change": 0.0, "slopes": np.zeros(2), "center": 0.5, "scale": 0.1,
+}  # fmt: skip
 POTENTIALS = {"nodes": np.array([0.0, 1.0]), "slopes": np.zeros((1, 1)), "loss": "squared"}
 FORGED = [
     ("cells", CELLS, {"groups": np.array([2])}),
@@ -73,8 +76,11 @@ FORGED = [
     ("potentials", POTENTIALS, {"slopes": np.full((1, 1), np.nan)}),
     ("potentials", POTENTIALS, {"loss": "none"}),
     ("potentials", POTENTIALS, {"loss": "log"}),
-    ("group_calibration", {"factor": 1.0, "offsets": np.zeros(2)}, {"factor": np.inf}),
-    ("group_calibration", {"factor": 1.0, "offsets": np.zeros(2)}, {"offsets": np.zeros((2, 2))}),
+    ("group_calibration", CALIBRATION, {"factor": np.inf}),
+    ("group_calibration", CALIBRATION, {"offsets": np.zeros((2, 2))}),
+    ("group_calibration", CALIBRATION, {"slopes": np.zeros(3)}),
+    ("group_calibration", CALIBRATION, {"slopes": np.array([0.0, np.nan])}),
+    ("group_calibration", CALIBRATION, {"scale": -1.0}),
 ]
 
 

@@ -79,8 +79,11 @@ def _potentials_from_parts(parts: dict[str, Any]) -> Potentials:
 
 
 def _calibration_from_parts(parts: dict[str, Any]) -> Calibration:
-    if not is_finite(parts["factor"]) or not _is_floats(parts["offsets"], 1) or parts["offsets"].size < 2:
-        raise TypeError("A calibration consists of a factor and an offset for each class.")
+    numbers, offsets = [parts[name] for name in ("factor", "change", "center", "scale")], parts["offsets"]
+    if not all(map(is_finite, numbers)) or not _is_floats(offsets, 1) or not _is_floats(parts["slopes"], 1):
+        raise TypeError("A calibration consists of numbers, and of an offset and a slope for each class.")
+    if offsets.size < 2 or parts["slopes"].size != offsets.size or parts["scale"] < 0.0:
+        raise ValueError("A calibration has an offset and a slope for each of two or more classes, and a scale.")
     return Calibration(**parts)
 
 

@@ -27,6 +27,7 @@ from fairtransport.repair.blind.group_model import (
     calibrate,
     default_group_estimator,
     describe_probabilities,
+    linear_scale,
     without_information,
 )
 from fairtransport.repair.blind.potentials import LOSSES
@@ -291,15 +292,16 @@ def cross_fit_models(
     if used.size > MAX_ROWS:
         used = np.sort(rng.choice(used, MAX_ROWS, replace=False))
     weights = None if rows.weights is None else rows.weights[used]
-    calibration = calibrate(shown[used], classes[used], weights)
-    calibrated = calibration.apply(shown[used])
+    shown, predicted = shown[used], predicted[used]
+    linear = linear_scale(predicted, are_probabilities=predicts_label)
+    calibration = calibrate(shown, classes[used], linear, weights)
+    calibrated = calibration.apply(shown, linear)
     labels = None if rows.labels is None else rows.labels[used]
     groups = rows.groups.codes[used].astype(np.int64)
     information, gain, error = _describe(calibrated, groups, labels, weights)
     if gain < _LEAST_GAIN:
         calibration = without_information(classes[used], n_classes, weights)
-        calibrated = calibration.apply(shown[used])
-    predicted = predicted[used]
+        calibrated = calibration.apply(shown, linear)
     joint = joint_probabilities(calibrated, predicted if predicts_label else None, n_labels)
     codes = None if rows.strata is None else rows.strata.codes[used]
     compared = {"equalized_odds": tuple(range(n_labels)), "equal_opportunity": (1,)}.get(model.criterion, (0,))
@@ -327,11 +329,12 @@ def _describe(
     weights: NDArray[np.float64] | None,
 ) -> tuple[float, float, float]:
     """Return what calibrated probabilities tell about the groups, within labels if there are any."""
+    n_parameters = probabilities.shape[1] + 1  # of the calibration: two factors and a slope for each class but one
     if labels is None:
-        return describe_probabilities(probabilities, groups, weights=weights)
+        return describe_probabilities(probabilities, groups, weights=weights, n_parameters=n_parameters)
     table = joint_probabilities(probabilities, None, int(labels.max()) + 1)[np.arange(labels.size), labels]
     given = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
-    return describe_probabilities(given, groups, labels=labels, weights=weights)
+    return describe_probabilities(given, groups, labels=labels, weights=weights, n_parameters=n_parameters)
 
 
 def _check_cells(classes: NDArray[np.int64], folds: list[Any], n_labels: int) -> None:

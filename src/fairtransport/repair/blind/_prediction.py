@@ -13,6 +13,7 @@ from fairtransport._validation import check_length, check_real
 from fairtransport._warnings import FairnessWarning, warn_caller
 from fairtransport.repair.blind._cross_fitting import group_probabilities, predictions
 from fairtransport.repair.blind._fitting import joint_probabilities
+from fairtransport.repair.blind.group_model import linear_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,8 @@ def repaired_predictions(model: Any, X: Any, strata: Any, *, predicts_label: boo
     if amount == 0.0:
         return predicted
     probabilities = group_probabilities(model.group_estimator_, X, model.group_calibration_.offsets.size)
-    calibrated = model.group_calibration_.apply(probabilities)
+    linear = linear_scale(predicted, are_probabilities=predicts_label)
+    calibrated = model.group_calibration_.apply(probabilities, linear)
     n_labels = calibrated.shape[1] // len(model.groups_)
     joint = joint_probabilities(calibrated, np.clip(predicted, 0.0, 1.0) if predicts_label else None, n_labels)
     moved = model.potentials_.move(predicted, model.cells_.contrasts(joint, codes))

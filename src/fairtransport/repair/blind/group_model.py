@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logit, softmax
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -22,11 +22,14 @@ __all__ = [
     "calibrate",
     "default_group_estimator",
     "describe_probabilities",
+    "linear_scale",
     "without_information",
 ]
 
 _FLOOR = 1e-6  # least probability of a class before calibration
+_EDGE = 0.01  # beyond it, log-odds of predictions are constant
 _N_BINS = 10
+_MOST_DEVIATIONS = 3.0  # of a prediction from the mean, in standard deviations
 _MANY_ROWS = 10_000  # with fewer, trees of more than a few leaves tell less about the groups of new rows
 
 
@@ -44,65 +47,126 @@ def default_group_estimator(estimator: Any, n_rows: int, random_state: int | Non
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Logarithms of probabilities times a factor, plus an offset for each class.
+    r"""Probabilities of classes that are right on average where predictions and uncalibrated probabilities are alike.
 
     Parameters
     ----------
     factor : float
         Below 1 where the model was too sure; 0 where it knows nothing.
     offsets : ndarray of shape (n_classes,)
+    change : float
+        Change of the factor with the prediction.
+    slopes : ndarray of shape (n_classes,)
+        Change of the offsets with the prediction.
+    center, scale : float
+        Mean and standard deviation of the predictions.
+
+    Notes
+    -----
+    With the prediction t, standardised and clipped to three standard deviations, the calibrated probabilities of the
+    classes c are proportional to :math:`\exp\big((u + v t) \log p_c + a_c + b_c t\big)`.
+
+    Repaired scores are functions of the prediction and of the probabilities. They are alike between groups if these
+    probabilities are right on average given both; that they are right on average by themselves is not enough.
     """
 
     factor: float
     offsets: NDArray[np.float64]
+    change: float
+    slopes: NDArray[np.float64]
+    center: float
+    scale: float
 
-    def apply(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return calibrated probabilities."""
+    def apply(self, probabilities: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        probabilities : ndarray of shape (n, n_classes)
+        predicted : ndarray of shape (n,)
+            Predictions of the model that is repaired, on their linear scale.
+        """
         logs = np.log(np.maximum(probabilities, _FLOOR))
-        return np.asarray(softmax(self.factor * logs + self.offsets, axis=1))
+        level = _standardized(predicted, self.center, self.scale)[:, None]
+        return np.asarray(
+            softmax((self.factor + self.change * level) * logs + self.offsets + self.slopes * level, axis=1)
+        )
+
+
+def linear_scale(predicted: NDArray[np.float64], *, are_probabilities: bool) -> NDArray[np.float64]:
+    """Return the log-odds of probabilities, and other predictions as they are.
+
+    Log-odds of groups are often linear in log-odds of labels: both are, where features are normally distributed.
+    """
+    if not are_probabilities:
+        return predicted
+    return np.asarray(logit(np.clip(predicted, _EDGE, 1.0 - _EDGE)))
 
 
 def calibrate(
-    probabilities: NDArray[np.float64], classes: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+    probabilities: NDArray[np.float64],
+    classes: NDArray[np.int64],
+    predicted: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
 ) -> Calibration:
-    """Return the calibration with the least log-loss on rows that the model was not trained on.
+    """Return the calibration with the least log-loss on rows that neither model was trained on.
 
-    Afterwards the mean probability of each class is its share of the rows.
+    Afterwards the mean probability of each class is its share of the rows, and the mean of its product with the
+    prediction is right, too.
 
     Examples
     --------
     >>> sure = np.array([[0.99, 0.01], [0.99, 0.01], [0.01, 0.99], [0.01, 0.99]] * 25)
-    >>> half_right = calibrate(sure, np.array([0, 1, 1, 1] * 25))
-    >>> half_right.apply(sure[[0, 2]]).round(2).tolist()
+    >>> half_right = calibrate(sure, np.array([0, 1, 1, 1] * 25), np.zeros(100))
+    >>> half_right.apply(sure[[0, 2]], np.zeros(2)).round(2).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
     n, n_classes = probabilities.shape
     masses = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
     logs = np.log(np.maximum(probabilities, _FLOOR))
-    shares = np.bincount(classes, weights=masses, minlength=n_classes)
-    hits = masses @ logs[np.arange(n), classes]
+    center = float(masses @ predicted)
+    scale = float(np.sqrt(masses @ (predicted - center) ** 2))
+    level = _standardized(predicted, center, scale)[:, None]
+    is_class = np.zeros((n, n_classes))
+    is_class[np.arange(n), classes] = 1.0
 
     def loss(unknowns: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        factor, offsets = unknowns[0], unknowns[1:]
-        table = log_softmax(factor * logs + offsets, axis=1)
-        excess = masses[:, None] * np.exp(table)
-        value = -masses @ table[np.arange(n), classes] + 0.5e-6 * offsets @ offsets
-        slope = (excess * logs).sum() - hits
-        return float(value), np.append(slope, excess.sum(axis=0) - shares + 1e-6 * offsets)
+        (factor, change), (offsets, slopes) = unknowns[:2], unknowns[2:].reshape(2, n_classes)
+        table = log_softmax((factor + change * level) * logs + offsets + slopes * level, axis=1)
+        excess = masses[:, None] * (np.exp(table) - is_class)
+        by_level = excess * level
+        penalty = 0.5e-6 * offsets @ offsets + 0.5 / n * (change**2 + slopes @ slopes)
+        value = -masses @ table[np.arange(n), classes] + penalty
+        gradient = (
+            (excess * logs).sum(),
+            (by_level * logs).sum() + change / n,
+            excess.sum(axis=0) + 1e-6 * offsets,
+            by_level.sum(axis=0) + slopes / n,
+        )
+        return float(value), np.hstack(gradient)
 
     found = minimize(
-        loss, np.append(1.0, np.zeros(n_classes)), jac=True, method="L-BFGS-B",
-        bounds=[(0.0, 3.0), *[(-20.0, 20.0)] * n_classes],
+        loss, np.append([1.0, 0.0], np.zeros(2 * n_classes)), jac=True, method="L-BFGS-B",
+        bounds=[(0.0, 3.0), (-1.0, 1.0), *[(-20.0, 20.0)] * (2 * n_classes)],
     )  # fmt: skip
-    return Calibration(float(found.x[0]), np.asarray(found.x[1:]))
+    (factor, change), (offsets, slopes) = found.x[:2], found.x[2:].reshape(2, n_classes)
+    return Calibration(float(factor), offsets, float(change), slopes, center, scale)
+
+
+def _standardized(predicted: NDArray[np.float64], center: float, scale: float) -> NDArray[np.float64]:
+    """Return predictions in standard deviations from their mean, at most three; 0 where all are equal."""
+    if scale <= 1e-12 * abs(center) or scale == 0.0:
+        return np.zeros(predicted.size)
+    return np.asarray(np.clip((predicted - center) / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS))
 
 
 def without_information(
     classes: NDArray[np.int64], n_classes: int, weights: NDArray[np.float64] | None = None
 ) -> Calibration:
-    """Return the calibration whose probabilities are the shares of the classes, whatever the model says."""
+    """Return the calibration whose probabilities are the shares of the classes, whatever the models say."""
     counts = np.bincount(classes, weights=weights, minlength=n_classes)
-    return Calibration(0.0, np.log(np.maximum(counts / counts.sum(), _FLOOR)))
+    offsets = np.log(np.maximum(counts / counts.sum(), _FLOOR))
+    return Calibration(0.0, offsets, 0.0, np.zeros(n_classes), 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -150,8 +214,18 @@ def describe_probabilities(
     *,
     labels: NDArray[np.int64] | None = None,
     weights: NDArray[np.float64] | None = None,
+    n_parameters: int = 0,
 ) -> tuple[float, float, float]:
     """Return what probabilities of groups, given the features and the label if there is one, tell about the groups.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, n_groups)
+    groups, labels : ndarray of shape (n,)
+    weights : ndarray of shape (n,), optional
+    n_parameters : int, default=0
+        Of a calibration on the same rows. Each lowers the log-loss by half a row's worth, even if there is nothing to
+        tell (Wilks); that is not counted.
 
     Returns
     -------
@@ -169,8 +243,8 @@ def describe_probabilities(
     np.add.at(counts, (given, groups), masses)
     known = np.log((counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))[given, groups])
     gain = np.log(np.maximum(probabilities[np.arange(n), groups], 1e-12)) - known
-    mean = float(masses @ gain)
-    error = np.sqrt(float(masses**2 @ (gain - mean) ** 2))
+    mean = float(masses @ gain) - 0.5 * n_parameters * float(masses @ masses)
+    error = np.sqrt(float(masses**2 @ (gain - masses @ gain) ** 2))
     gaps = 0.0
     for group in range(n_groups):
         order = np.argsort(probabilities[:, group], kind="stable")
