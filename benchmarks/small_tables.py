@@ -1,10 +1,11 @@
 """Do blind boosted trees hold on small tables? Trees and linear models with defaults, at equal rank disparity.
 
-``python -m benchmarks.small_tables [--folder tables] [--tables name ...] [--sizes n ...] [--seeds k]``. Five data sets,
-sub-sampled to 500, 2,000 and 5,000 training rows; all other rows, at most 10,000, are test rows. Adult, German and
-Communities come with the package. COMPAS and Bank are read from a folder with ``compas-scores-two-years_clean.csv``
-and ``bank-full.csv``, the files of https://github.com/tailequy/fairness_dataset (experiments/data). Defaults were
-chosen on other tables of that collection (Dutch census, credit cards, law school, OULAD) and on a synthetic one.
+``python -m benchmarks.small_tables [--folder tables] [--tables name ...] [--sizes n ...] [--seeds k] [--add]``. Five
+data sets, sub-sampled to 500, 2,000 and 5,000 training rows; all other rows, at most 10,000, are test rows. Adult,
+German and Communities come with the package. COMPAS and Bank are read from a folder with
+``compas-scores-two-years_clean.csv`` and ``bank-full.csv``, the files of https://github.com/tailequy/fairness_dataset
+(experiments/data). Defaults were chosen on other tables of that collection (Dutch census, credit cards, law school,
+OULAD) and on a synthetic one. ``--add`` keeps the stored results of other tables, sizes and seeds.
 
 Both models are fitted once with defaults and followed along ``amount``, from the plain model to the trained one.
 """
@@ -28,7 +29,8 @@ CLAIM = (
     "Five data sets, 500 to 5,000 training rows, blind, defaults: boosted trees are never above the linear model by "
     "more than one standard error at equal rank disparity, and SPDD is above its noise floor nowhere without a warning."
 )
-SIZES, N_SEEDS, MAX_TEST, MIN_TEST = (500, 2_000, 5_000), 4, 10_000, 250
+SEEDS = {500: 10, 2_000: 10, 5_000: 5}  # of each size
+MAX_TEST, MIN_TEST = 10_000, 250
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 POSITIONS = {"trained": 0.0, "middle": 0.5, "plain": 1.0}  # within the rank disparities that both curves have
 LEARNERS = {
@@ -36,12 +38,15 @@ LEARNERS = {
     "trees": lambda seed: TransportBoostingClassifier(random_state=seed),
 }
 ABOVE_FLOOR = 1.3  # times the mean under permuted groups, as for the hard tables
+MATERIAL = 0.05  # mean difference of selection rates that fits without a warning exclude
 N_SHUFFLES = 100
 LEGEND = (
     "Test rows, mean over seeds, which draw training and test rows anew. Differences are trees less linear in error at "
     "equal rank disparity, along `amount`: at the lowest that both models reach, in the middle, and at the highest; "
     "with the standard error over seeds. Floor: SPDD over its mean under permuted groups, on as many test rows as "
-    "there were training rows, of fits without a warning."
+    "there were training rows, of fits without a warning, with the standard error over seeds. A model whose groups are "
+    "equal on its n training rows has about 1.41, the square root of 2, because these are a sample as well. Groups "
+    "differ: the largest mean difference of selection rates between groups on all test rows, of fits without a warning."
 )
 
 
@@ -137,8 +142,10 @@ def measure(learner, train, test, seed):
         metrics.strong_pairwise_disparity, scores[rows], sensitive_features=test[2][rows], n_shuffles=N_SHUFFLES,
         random_state=0,
     )  # fmt: skip
+    n_groups = len(np.unique(test[2]))
     return {
         "curve": curve,
+        "rate_difference": 2.0 * curve[-1]["rank_disparity"] / (n_groups * (n_groups - 1)),
         "floor_ratio": float(floor.observed / floor.mean),
         "p_value": float(floor.p_value),
         "warnings": sorted({warning.category.__name__ for warning in caught}),
@@ -170,26 +177,33 @@ def differences(linear, trees, name):
 
 def summarized(results):
     """One row for each table and size."""
-    rows = []
-    for table, size in dict.fromkeys((result["table"], result["size"]) for result in results):
+    rows, order = [], list(TABLES)
+    for size, table in sorted(
+        {(run["size"], run["table"]) for run in results}, key=lambda x: (x[0], order.index(x[1]))
+    ):
         runs = [result for result in results if (result["table"], result["size"]) == (table, size)]
         row = {"table": table, "size": size, "seeds": len(runs)}
         for name in ("error", "log_loss"):
             found = [differences(run["linear"], run["trees"], name) for run in runs]
             for where in POSITIONS:
-                values = np.array([one[where] for one in found])
-                spread = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-                row[f"{name}, {where}"] = (float(values.mean()), spread)
+                row[f"{name}, {where}"] = mean_and_error([one[where] for one in found])
         for learner in LEARNERS:
             last = [run[learner]["curve"][-1] for run in runs]
             row[f"{learner}, error"] = float(np.mean([point["error"] for point in last]))
             row[f"{learner}, rank disparity"] = float(np.mean([point["rank_disparity"] for point in last]))
-            silent = [run[learner]["floor_ratio"] for run in runs if "FairnessWarning" not in run[learner]["warnings"]]
-            row[f"{learner}, floor"] = float(np.mean(silent)) if silent else None
+            silent = [run[learner] for run in runs if "FairnessWarning" not in run[learner]["warnings"]]
+            row[f"{learner}, floor"] = mean_and_error([run["floor_ratio"] for run in silent]) if silent else None
+            row[f"{learner}, rate difference"] = max((run["rate_difference"] for run in silent), default=None)
             row[f"{learner}, warned"] = len(runs) - len(silent)
             row[f"{learner}, seconds"] = float(np.median([run[learner]["seconds"] for run in runs]))
         rows.append(row)
     return rows
+
+
+def mean_and_error(values):
+    """Mean over seeds and its standard error."""
+    error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    return float(np.mean(values)), error
 
 
 def judged(rows):
@@ -200,12 +214,17 @@ def judged(rows):
         verdict = f"MISSED by {', '.join(above)}" if above else "met"
         lines.append(f"error at most one standard error above the linear model's, {where} end: {verdict}")
     over = [
-        f"{row['table']} {row['size']} ({row['trees, floor']:.2f})"
+        f"{row['table']} {row['size']} ({row['trees, floor'][0]:.2f})"
         for row in rows
-        if row["trees, floor"] is not None and row["trees, floor"] > ABOVE_FLOOR
+        if row["trees, floor"] is not None and row["trees, floor"][0] > ABOVE_FLOOR
     ]
     lines.append(
         f"SPDD without a warning at most {ABOVE_FLOOR} x its floor: {'MISSED by ' + ', '.join(over) if over else 'met'}"
+    )
+    unequal = [f"{row['table']} {row['size']}" for row in rows if (row["trees, rate difference"] or 0.0) > MATERIAL]
+    lines.append(
+        f"groups of each fit without a warning differ by at most {100 * MATERIAL:.0f} percentage points at equal "
+        f"shares selected: {'MISSED by ' + ', '.join(unequal) if unequal else 'met'}"
     )
     return lines
 
@@ -219,7 +238,7 @@ def markdown(rows):
     names = [f"difference, {where}" for where in POSITIONS]
     header = (
         "table", "rows", "seeds", "linear: error at rank disparity", "trees: error at rank disparity", *names,
-        "floor (trees)", "warned (trees)", "seconds (trees)",
+        "floor (trees)", "groups differ (trees)", "warned (trees)", "seconds (trees)",
     )  # fmt: skip
     lines = ["# Small tables", "", CLAIM, "", *(f"- {line}" for line in judged(rows)), ""]
     lines += ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
@@ -227,8 +246,9 @@ def markdown(rows):
         cells = [row["table"], f"{row['size']:,}", str(row["seeds"])]
         cells += [f"{row[f'{name}, error']:.4f} at {row[f'{name}, rank disparity']:.3f}" for name in LEARNERS]
         cells += ["{:+.4f} ± {:.4f}".format(*row[f"error, {where}"]) for where in POSITIONS]
-        floor = row["trees, floor"]
-        cells += ["" if floor is None else f"{floor:.2f}", f"{row['trees, warned']} of {row['seeds']}"]
+        floor, difference = row["trees, floor"], row["trees, rate difference"]
+        cells += ["", ""] if floor is None else ["{:.2f} ± {:.2f}".format(*floor), f"{difference:.3f}"]
+        cells.append(f"{row['trees, warned']} of {row['seeds']}")
         lines.append("| " + " | ".join([*cells, f"{row['trees, seconds']:.1f}"]) + " |")
     return "\n".join([*lines, "", LEGEND]) + "\n"
 
@@ -256,14 +276,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=CLAIM)
     parser.add_argument("--folder", type=Path, help="folder with the files of COMPAS and Bank")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
-    parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--seeds", type=int, help="number of seeds of all sizes")
+    parser.add_argument("--add", action="store_true", help="keep stored results of other tables, sizes and seeds")
     parser.add_argument("--out", type=Path, default=_timing.RESULTS)
     options = parser.parse_args()
-    results = []
-    for seed in range(options.seeds):
+    stored = options.out / "small_tables.json"
+    results = json.loads(stored.read_text(encoding="utf-8"))["results"] if options.add and stored.exists() else []
+    seeds = {size: options.seeds or SEEDS[size] for size in options.sizes}
+    for seed in range(max(seeds.values())):
         for size in options.sizes:
-            for name in options.tables:
+            for name in options.tables if seed < seeds[size] else ():
                 if options.folder is None and name in {"COMPAS", "Bank"}:
                     continue
                 parts = sampled(TABLES[name](options.folder), size, seed)
@@ -272,6 +295,7 @@ def main() -> int:
                 result = {"table": name, "size": size, "seed": seed}
                 with _timing.threads(1):
                     result |= {learner: measure(learner, *parts, seed) for learner in LEARNERS}
+                results = [one for one in results if any(one[key] != result[key] for key in ("table", "size", "seed"))]
                 results.append(result)
                 found = differences(result["linear"], result["trees"], "error")
                 told = " ".join(f"{where} {value:+.4f}" for where, value in found.items())
