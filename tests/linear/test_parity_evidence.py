@@ -54,10 +54,10 @@ def test_integer_weights_are_copies_of_rows():
         assert getattr(weighted, name) == pytest.approx(getattr(copies, name), rel=0.01)
 
 
-def test_increasing_maps_of_scores_hardly_change_the_limit_of_rates():
+def test_increasing_maps_of_scores_do_not_change_the_limit_of_rates():
     scores, codes = simulated(UNEVEN, 0.2, 3)
     one, other = (evidence_of(values, codes).rate_limit for values in (scores, 1_000.0 * np.log(scores) + 5.0))
-    assert one == pytest.approx(other, rel=0.1)
+    assert one == pytest.approx(other, rel=1e-12)
 
 
 def test_constant_scores_are_equal():
@@ -67,8 +67,10 @@ def test_constant_scores_are_equal():
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("sizes", [(60, 40), UNEVEN, (400, 300, 200, 50, 20)])
-@pytest.mark.parametrize("shift", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("sizes", "shift"),
+    [((60, 40), 0.0), ((60, 40), 0.5), (LARGE, 0.19), (UNEVEN, 0.3), ((400, 300, 200, 50, 20), 0.3)],
+)
 def test_the_limit_is_above_the_truth_in_95_of_100_samples(sizes, shift):
     truth = true_difference(sizes, shift)
     limits = [evidence_of(*simulated(sizes, shift, seed)).rate_limit for seed in range(100)]

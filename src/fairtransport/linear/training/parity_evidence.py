@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairtransport.metrics.ranks import pooled_ranks
 from fairtransport.penalties.discrete import DiscretePenalty
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ _MATERIAL, _IMMATERIAL = 0.05, 0.02  # mean differences of selection rates: one 
 _SAMPLES = 400  # of the noise
 _SLICES, _NOISE_SLICES = 256, 128
 _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
-_UNIFORM_SPREAD = np.pi / 8.0  # of uniform ranks: the integral of sqrt(u (1 - u))
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ParityEvidence:
     limit : float
         Upper confidence limit of the disparity of all people, 95 %.
     rate_limit : float
-        The same as a mean difference of selection rates over pairs of groups and shares selected.
+        Upper confidence limit of the mean difference of selection rates, over pairs of groups and shares selected.
     n_rows, smallest_group : int
         Number of rows, in all and in the smallest group.
     """
@@ -91,8 +91,7 @@ def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> Pa
     The limit adds the 95 % quantile of :math:`\|h\|`. The triangle inequality makes it valid for every direction of the
     differences and every number of groups; it is wide where there are many. With F the distribution function of all
     scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
-    differ by the same amount. A difference of scores divided by that of uniform ranks with the same noise, the unit
-    :math:`\int \sqrt{F (1 - F)} / (\pi / 8)`, is one of ranks, and so of selection rates.
+    differ by the same amount. The limit of selection rates is that of the same sum for ranks.
 
     Examples
     --------
@@ -105,38 +104,37 @@ def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> Pa
     (True, False)
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
-    observed = float(exact.value_and_gradient(scores, comparisons).value)
-    heights, widths = _distribution(scores, comparisons.row_weights)
-    noise = _noise(heights, widths, comparisons)
-    limit = observed + float(np.quantile(noise, 1.0 - _LEVEL))
-    spread = float(np.sqrt(heights * (1.0 - heights)) @ widths)
-    unit = float(comparisons.weights.sum()) * spread / _UNIFORM_SPREAD
+    ranks = pooled_ranks(scores, comparisons.row_weights)
+    disparity, of_ranks = (float(exact.value_and_gradient(values, comparisons).value) for values in (scores, ranks))
+    noise, noise_of_ranks = _noise(_quantile_steps(scores, comparisons.row_weights), comparisons)
+    varies = bool(np.ptp(scores) > 0.0)
+    rates = (of_ranks + float(np.quantile(noise_of_ranks, 1.0 - _LEVEL))) / float(comparisons.weights.sum())
     return ParityEvidence(
-        disparity=observed,
+        disparity=disparity,
         floor=float(noise.mean()),
-        p_value=(1 + int(np.count_nonzero(noise >= observed))) / (1 + _SAMPLES),
-        limit=limit,
-        rate_limit=limit / unit if unit > 0.0 else 0.0,
+        p_value=(1 + int(np.count_nonzero(noise >= disparity))) / (1 + _SAMPLES),
+        limit=disparity + float(np.quantile(noise, 1.0 - _LEVEL)),
+        rate_limit=rates if varies else 0.0,
         n_rows=len(scores),
         smallest_group=min(cell.size for cell in comparisons.cells),
     )
 
 
-def _distribution(
-    scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distribution function of all scores in slices: its heights, and the widths between quantiles."""
+def _quantile_steps(scores: NDArray[np.float64], row_weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the differences between equidistant quantiles of all scores."""
     order = np.argsort(scores)
     mass = np.ones(scores.size) if row_weights is None else row_weights[order]
     levels = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    edges = np.linspace(0.0, 1.0, _NOISE_SLICES + 1)
-    return 0.5 * (edges[1:] + edges[:-1]), np.diff(np.interp(edges, levels, scores[order]))
+    return np.diff(np.interp(np.linspace(0.0, 1.0, _NOISE_SLICES + 1), levels, scores[order]))
 
 
-def _noise(heights: NDArray[np.float64], widths: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
-    """Return samples of the disparity under chance: Brownian bridges in place of the groups' distributions."""
-    rng, steps = np.random.default_rng(0), np.sqrt(np.diff(heights, prepend=0.0, append=1.0))
+def _noise(widths: NDArray[np.float64], comparisons: Comparisons) -> NDArray[np.float64]:
+    """Return samples of both disparities, of scores and of ranks, under chance: shape (2, n_samples)."""
+    rng, edges = np.random.default_rng(0), np.linspace(0.0, 1.0, _NOISE_SLICES + 1)
+    heights = 0.5 * (edges[1:] + edges[:-1])
+    steps = np.sqrt(np.diff(heights, prepend=0.0, append=1.0))
     errors = 1.0 / np.sqrt(np.maximum(comparisons.sizes, 1e-300))[:, None, None]
+    both = np.column_stack((widths, np.diff(edges)))
     block = max(1, _MAX_ENTRIES // (len(errors) * len(steps)))
     samples = []
     for first in range(0, _SAMPLES, block):
@@ -144,5 +142,5 @@ def _noise(heights: NDArray[np.float64], widths: NDArray[np.float64], comparison
         walks = np.cumsum(rng.normal(size=shape) * steps, axis=2)
         bridges = errors * (walks[:, :, :-1] - heights * walks[:, :, -1:])
         pairs = zip(comparisons.pairs, comparisons.weights, strict=True)
-        samples.append(sum(weight * (np.abs(bridges[a] - bridges[b]) @ widths) for (a, b), weight in pairs))
-    return np.concatenate(samples)
+        samples.append(sum(weight * (np.abs(bridges[a] - bridges[b]) @ both) for (a, b), weight in pairs))
+    return np.concatenate(samples).T
