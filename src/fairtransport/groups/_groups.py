@@ -1,26 +1,17 @@
-"""Sensitive columns of any table library -> groups: labels, names and rows.
-
-Several columns are crossed (``grouping="crossed"``) or used one by one (``grouping="each"``, where a row belongs to one
-group of every column). Error messages never contain the value of a group.
-"""
+"""The groups of the rows of a table, and of new rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fairtransport._columns import (
-    Coded,
     check_number,
-    code_column,
     count_codes,
-    cross_codes,
     default_names,
     plain_value,
     read_columns,
@@ -29,39 +20,26 @@ from fairtransport._columns import (
     short_type,
 )
 from fairtransport._validation import check_choice, check_count
-from fairtransport._validation.error_redaction import redact_public_errors
+from fairtransport.groups._coding import code_groups
+from fairtransport.groups._labels import GroupLabel, name_groups, pool_of
+from fairtransport.groups._small_groups import (
+    MIN_GROUP_SIZE,
+    SMALL_GROUP_POLICIES,
+    SettledLabels,
+    drop_labels,
+    pool_labels,
+)
+from fairtransport.groups._spec import check_options, read_spec, write_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MIN_GROUP_SIZE",
-    "SMALL_GROUPS",
-    "SMALL_GROUP_POLICIES",
-    "UNKNOWN_GROUPS",
-    "GroupLabel",
-    "Groups",
-    "make_groups",
-]
-
-GroupLabel: TypeAlias = Hashable
-"""A column's value (str, int, float, bool; None when missing) or a tuple of such values."""
-
-SMALL_GROUP_POLICIES = ("keep", "pool", "drop")
-"""The treatments of small groups by :meth:`Groups.settle`."""
-
-MIN_GROUP_SIZE = 30
-"""The default size below which a group is small."""
+__all__ = ["UNKNOWN_GROUPS", "Groups", "make_groups"]
 
 UNKNOWN_GROUPS = ("error", "pooled", "common")
 """The treatments, at prediction, of groups that were not seen in ``fit``, and of missing ones."""
-
-SMALL_GROUPS = "(small groups)"
-"""Label and name of the group into which small groups are pooled."""
-
-_SETTLED = ("pooled", "dropped", "pools")  # the fields of Groups that describe the treatment of small groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,7 +260,7 @@ class Groups:
         code_of = {label: code for code, label in enumerate(self.labels)}
         known = {label: code for label, code in code_of.items() if label not in self.pools or label in new.pools}
         for label in self.pooled:
-            known[label] = code_of.get(_pool_of(label, self.pools, self.grouping), len(self))
+            known[label] = code_of.get(pool_of(label, self.pools, self.grouping), len(self))
         return known | dict.fromkeys(self.dropped, len(self))
 
     def settle(self, small_groups: str, min_group_size: int = MIN_GROUP_SIZE, sizes: ArrayLike | None = None) -> Groups:
@@ -327,47 +305,20 @@ class Groups:
         if small_groups == "keep" or not small.any():
             return self
         few = {label for label, is_small in zip(self.labels, small, strict=True) if is_small}
-        labels = [label for label in self.labels if label not in few]
-        joined = [label for label in self.labels if label in few and label not in self.pools]
-        released = [label for label in self.pooled if _pool_of(label, self.pools, self.grouping) in few]
-        if small_groups == "drop":
-            pooled = tuple(label for label in self.pooled if label not in released)
-            dropped = (*self.dropped, *released, *joined)
-            pools = tuple(pool for pool in self.pools if pool not in few)
-        else:
-            pooled, dropped, pools = (*self.pooled, *joined), self.dropped, self._pools_for(joined)
-            labels += [pool for pool in pools if pool not in labels]
-        code_of = {label: code for code, label in enumerate(labels)}
-        if small_groups == "pool":
-            code_of |= {label: code_of[_pool_of(label, pools, self.grouping)] for label in joined}
-        none = len(labels)
-        table = np.array([*(code_of.get(label, none) for label in self.labels), none], dtype=short_type(none))
+        settled = (pool_labels if small_groups == "pool" else drop_labels)(self._settled(), few)
+        table = settled.codes_of(self.labels)
         return replace(
             self,
-            labels=tuple(labels),
-            names=_names(labels, self.grouping, pools),
+            labels=settled.labels,
+            names=name_groups(settled.labels, self.grouping, settled.pools),
             memberships=tuple(recode(codes, table) for codes in self.memberships),
-            pooled=pooled,
-            dropped=dropped,
-            pools=pools,
+            pooled=settled.pooled,
+            dropped=settled.dropped,
+            pools=settled.pools,
         )
 
-    def _pools_for(self, joined: list[GroupLabel]) -> tuple[GroupLabel, ...]:
-        """Return the labels of the pools, existing ones first, each different from the label of any group."""
-        taken = {*self.labels, *self.pooled, *self.dropped}
-        candidates = [SMALL_GROUPS, *(f"{SMALL_GROUPS} ({number})" for number in range(2, len(taken) + 2))]
-        if self.grouping == "each":
-            existing = {pool[0] for pool in self.pools}  # type: ignore[index]
-            needed = {label[0] for label in joined} - existing  # type: ignore[index]
-            options: list[list[GroupLabel]] = [
-                [(name, text) for text in candidates] for name in self.columns if name in needed
-            ]
-        elif self.pools:
-            options = []
-        else:
-            width = len(self.columns)
-            options = [[(text,) * width if width > 1 else text for text in candidates]]
-        return (*self.pools, *(next(label for label in labels if label not in taken) for labels in options))
+    def _settled(self) -> SettledLabels:
+        return SettledLabels(self.labels, self.columns, self.grouping, self.pooled, self.dropped, self.pools)
 
     def adopt(
         self,
@@ -411,7 +362,7 @@ class Groups:
             )
         labels = (*self.labels, *unknown)
         check_number(len(labels), self.columns, max_groups)
-        wider = replace(self, labels=labels, names=_names(labels, self.grouping, self.pools))
+        wider = replace(self, labels=labels, names=name_groups(labels, self.grouping, self.pools))
         of_all = None if sizes is None else np.pad(np.asarray(sizes), (0, len(unknown)))
         return wider.encode(new, unknown_group=unknown_group, sizes=of_all)
 
@@ -519,21 +470,7 @@ class Groups:
         >>> make_groups({"sex": ["F", "M"]}).to_spec()
         {'labels': ['F', 'M'], 'columns': ['sex'], 'grouping': 'crossed', 'missing': 'error'}
         """
-        lists = {
-            name: [list(label) if isinstance(label, tuple) else label for label in getattr(self, name)]
-            for name in ("labels", *_SETTLED)
-        }
-        every = [label for labels in lists.values() for label in labels]
-        for value in (value for label in every for value in (label if isinstance(label, list) else [label])):
-            finite = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
-            if not finite and value is not None:
-                raise TypeError(
-                    f"Groups of {say_columns(self.columns)} cannot be stored: a value is of type "
-                    f"{type(value).__name__}, not text, a finite number or a boolean; convert it to text first."
-                )
-        spec = {"labels": lists["labels"], "columns": list(self.columns)}
-        settled = {name: lists[name] for name in _SETTLED if lists[name]}
-        return {**spec, "grouping": self.grouping, "missing": self.missing, **settled}
+        return write_spec(self._settled(), self.missing)
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
@@ -545,42 +482,11 @@ class Groups:
         >>> Groups.from_spec(spec).encode(["M"]).counts.tolist()
         [0, 1]
         """
-        try:
-            labels, *settled = (
-                tuple(tuple(label) if isinstance(label, list) else label for label in spec.get(name, ()))
-                for name in ("labels", *_SETTLED)
-            )
-            columns, grouping, missing = tuple(map(str, spec["columns"])), spec["grouping"], spec["missing"]
-            pooled, dropped, pools = settled
-            every = (*labels, *pooled, *dropped)
-            n_distinct = len(set(every))
-            stray_pools = len(set(pools).difference(labels))
-        except (KeyError, TypeError, AttributeError):
-            raise ValueError("A spec of groups has labels and columns (lists), grouping and missing.") from None
-        _check_options(grouping, missing)
-        width = 2 if grouping == "each" else len(columns) if len(columns) > 1 else 0
-        widths = {len(label) if isinstance(label, tuple) else 0 for label in every}
-        if not columns or widths != {width} or n_distinct < len(every):
-            raise ValueError(f"The {len(labels)} labels of this spec do not fit its {len(columns)} column(s).")
-        if (
-            stray_pools
-            or bool(pooled) != bool(pools)
-            or _owner_columns(pooled, grouping) != _owner_columns(pools, grouping)
-        ):
-            raise ValueError("The pooled labels of this spec do not fit its pools.")
-        n_parts = len(columns) if grouping == "each" else 1
-        no_rows = (np.empty(0, dtype=short_type(len(labels))),) * n_parts
-        return cls(labels, _names(labels, grouping, pools), no_rows, columns, grouping, missing, *settled)
-
-
-def _pool_of(label: Any, pools: Sequence[Any], grouping: str) -> GroupLabel:
-    """Return the label of the pool that holds a pooled label."""
-    pool: GroupLabel = pools[0] if grouping == "crossed" else next(pool for pool in pools if pool[0] == label[0])
-    return pool
-
-
-def _owner_columns(labels: Iterable[Any], grouping: str) -> set[Any]:
-    return {label[0] for label in labels} if grouping == "each" else set()
+        settled, missing = read_spec(spec)
+        labels, columns, grouping = settled.labels, settled.columns, settled.grouping
+        names = name_groups(labels, grouping, settled.pools)
+        no_rows = (np.empty(0, dtype=short_type(len(labels))),) * (len(columns) if grouping == "each" else 1)
+        return cls(labels, names, no_rows, columns, grouping, missing, settled.pooled, settled.dropped, settled.pools)
 
 
 def make_groups(
@@ -630,7 +536,7 @@ def make_groups(
     >>> make_groups(["F", None, "M"], missing="group").labels
     ('F', 'M', None)
     """
-    _check_options(grouping, missing)
+    check_options(grouping, missing)
     check_count(max_groups, name="max_groups")
     groups = sensitive_features
     if not isinstance(groups, Groups):
@@ -639,72 +545,11 @@ def make_groups(
     return groups
 
 
-def _check_options(grouping: Any, missing: Any) -> None:
-    check_choice(grouping, ("crossed", "each"), name="grouping")
-    check_choice(missing, ("error", "group"), name="missing")
-
-
 def _build(columns: dict[str, Any], *, grouping: str, missing: str, max_groups: float) -> Groups:
-    coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
-    gaps = {
-        name: int(np.count_nonzero(codes == len(values) - 1))
-        for name, (values, codes) in coded.items()
-        if None in values
-    }
-    if gaps and missing == "error":
-        counts = " and ".join(f"{size} rows of column {name!r}" for name, size in gaps.items())
-        raise ValueError(
-            f"sensitive_features has missing values in {counts}. Drop these rows, fill the values, or make "
-            'them a group of their own with missing="group".'
-        )
-    if grouping == "crossed":
-        labels, codes = _cross(list(coded.values()))
-        memberships = [codes]
-    else:
-        labels = [(name, value) for name, (values, _) in coded.items() for value in values]
-        before = np.cumsum([0, *(len(values) for values, _ in coded.values())])
-        kind = short_type(len(labels))
-        memberships = [codes + start.astype(kind) for (_, codes), start in zip(coded.values(), before, strict=False)]
-    check_number(len(labels), columns, max_groups)
-    return Groups(tuple(labels), _names(labels, grouping), tuple(memberships), tuple(columns), grouping, missing)
-
-
-def _cross(coded: list[Coded]) -> Coded:
-    """Return the combinations of values that occur, in the order of the values, and the code of each row."""
-    if len(coded) == 1:
-        return coded[0]
-    values, codes = coded[0]
-    labels: list[Any] = [(value,) for value in values]
-    for values, column_codes in coded[1:]:
-        size = len(values)
-        present, codes = cross_codes(codes, column_codes, size)
-        labels = [(*labels[pair // size], values[pair % size]) for pair in present.tolist()]
-    return labels, codes
+    labels, memberships = code_groups(columns, grouping=grouping, missing=missing, max_groups=max_groups)
+    return Groups(labels, name_groups(labels, grouping), memberships, tuple(columns), grouping, missing)
 
 
 def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
     order = np.argsort(codes, kind="stable").astype(np.int64, copy=False)  # NumPy uses a radix sort for short integers
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
-
-
-def _names(labels: Sequence[Any], grouping: str, pools: Collection[Any] = ()) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for label in labels:
-        if label in pools:
-            name = f"{label[0]}={SMALL_GROUPS}" if grouping == "each" else SMALL_GROUPS
-        elif grouping == "each":
-            name = f"{label[0]}={_show(label[1])}"
-        else:
-            name = ", ".join(map(_show, label)) if isinstance(label, tuple) else _show(label)
-        candidates = (name if number == 1 else f"{name} ({number})" for number in count(1))  # 1 and "1" look alike
-        names[next(text for text in candidates if text not in names)] = None
-    return tuple(names)
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "missing"
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value) or "(empty)"
-
-
-redact_public_errors(globals())
