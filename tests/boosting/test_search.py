@@ -101,6 +101,15 @@ def test_a_warning_where_features_do_not_allow_parity():
     assert model.information_kept_ >= 0.5
 
 
+def test_no_warning_where_held_out_rows_show_parity():
+    many = make_data(4_000, seed=5)
+    trees = lightgbm.LGBMClassifier(n_estimators=20, num_leaves=4, verbose=-1)
+    unrelated = np.random.default_rng(0).integers(2, size=4_000)
+    model = TransportBoostingClassifier(trees, random_state=0).fit(many.X, many.y, sensitive_features=unrelated)
+    assert "; groups differ by at most " in model.outcome_
+    assert model.outcome_.endswith(" percentage points (95 % confidence)")
+
+
 def test_numbers(small):
     y = 1000.0 * (small.X @ [1.0, 1.5, 0.5])
     trees = lightgbm.LGBMRegressor(n_estimators=30, num_leaves=4, verbose=-1)
