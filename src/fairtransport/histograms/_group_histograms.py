@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.groups import Groups
+from fairtransport.histograms._arrays import HistogramParts, read_arrays, write_arrays
+from fairtransport.histograms._disparities import distances_between, error_bounds, measure_disparities
 from fairtransport.histograms._grid import Grid
 from fairtransport.histograms.resampling import resample_masses
-from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -24,13 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from fairtransport.groups import Groups
+
 __all__ = ["GroupHistograms"]
-
-
-# Entries of histograms that are stored sparse, so that reading a small file needs little memory; larger ones are stored
-# in full.
-_MAX_SPARSE = 1 << 21
-_MAX_GROUPS_PER_CELL = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -381,58 +376,12 @@ class GroupHistograms:
         >>> np.array_equal(restored.masses, histograms.masses), restored.groups.labels
         (True, ('a', 'b'))
         """
-        n_classes, n_cells, n_nodes = self.masses.shape
-        is_sparse = n_classes * max(n_cells, len(self.groups)) * n_nodes <= _MAX_SPARSE
-        occupied = np.flatnonzero(self.masses) if is_sparse else None
-        stored = slice(None) if occupied is None else occupied
-        spec = {
-            "range": [self.grid.low, self.grid.high],
-            "n_bins": self.grid.n_bins,
-            "n_classes": self.masses.shape[0],
-            "groups": self.groups.to_spec(),
-        }
-        arrays = {
-            "spec": np.array(json.dumps(spec)),
-            "masses": self.masses.ravel()[stored],
-            "rows": self.rows,
-        }
-        if occupied is not None:
-            arrays["at"] = occupied
-        if self.grid.positions:
-            arrays["nodes"] = self.grid.nodes
-        if self.squares is not None:
-            arrays["squares"] = self.squares.ravel()[stored]
-        if self.members is not None:
-            arrays["members"] = self.members
-        return arrays
+        return write_arrays(HistogramParts(self.grid, self.groups, self.masses, self.squares, self.rows, self.members))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
         """Return the histograms that `to_arrays` stored; raise ValueError for any other arrays."""
-        try:
-            spec = from_json(str(arrays["spec"]).encode(), name="spec")
-            grid = Grid.over(spec["range"], spec["n_bins"])
-            if "nodes" in arrays:
-                grid = _explicit(grid, arrays["nodes"])
-            groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
-            members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
-            n_cells = len(groups) if members is None else members.shape[1]
-            size = n_classes * n_cells * grid.n_nodes
-            is_sparse = n_classes * max(n_cells, len(groups)) * grid.n_nodes <= _MAX_SPARSE
-            if n_classes not in (1, 2) or np.size(arrays["rows"]) != n_cells or is_sparse != ("at" in arrays):
-                raise ValueError  # noqa: TRY301 - before memory is allocated
-            if not is_sparse and len(groups) > _MAX_GROUPS_PER_CELL * n_cells:
-                raise ValueError  # noqa: TRY301 - likewise
-            rows = _whole_numbers(arrays["rows"])
-            occupied = _indices(arrays["at"], size) if is_sparse else None
-            filled = {
-                name: _filled(arrays[name], occupied, size).reshape(n_classes, n_cells, grid.n_nodes)
-                for name in ("masses", "squares")
-                if name == "masses" or name in arrays
-            }
-        except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
-            raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
-        return cls(grid, groups, filled["masses"], filled.get("squares"), rows, members)
+        return cls(*read_arrays(arrays))
 
     @property
     def has_labels(self) -> bool:
@@ -523,9 +472,7 @@ class GroupHistograms:
     def distances(self) -> NDArray[np.float64]:
         """Return the Wasserstein-1 distances between groups, as shares of the range: shape (n_groups, n_groups)."""
         self._require_rows()
-        cdf, widths = self.cdf[:, :-1], self.grid.unit_widths
-        distances = np.array([(np.abs(cdf - one) * widths).sum(axis=1) for one in cdf])
-        return (distances + distances.T) / 2
+        return distances_between(self.cdf, self.grid.unit_widths)
 
     def disparities(self, target: Any = "barycenter") -> dict[str, float]:
         """Return the three disparities, with errors of at most `bounds`.
@@ -541,14 +488,11 @@ class GroupHistograms:
             ``wasserstein_disparity``, ``strong_demographic_disparity`` and ``strong_pairwise_disparity``.
         """
         self._require_rows()
-        cdf, widths = np.sort(self.cdf[:, :-1], axis=0), self.grid.unit_widths
-        n_groups, half = len(cdf), len(cdf) // 2
-        spread = ((cdf[::-1][:half] - cdf[:half]) * widths).sum(axis=1)
-        to_everyone = float((np.abs(cdf - self.cdf_of_everyone[:-1]) * widths).sum())
+        measured = measure_disparities(self.cdf, self.cdf_of_everyone, self.grid.unit_widths)
         if isinstance(target, str) and target == "barycenter":
-            to_target = float(spread.sum())
+            to_target = measured.to_barycenter
         elif isinstance(target, str) and target == "pooled":
-            to_target = to_everyone
+            to_target = measured.to_everyone
         else:
             samples = self.samples(unit=True)
             resolved = resolve_target(
@@ -562,8 +506,8 @@ class GroupHistograms:
             to_target = sum(wasserstein(sample, resolved) for sample in samples)
         return {
             "wasserstein_disparity": to_target,
-            "strong_demographic_disparity": to_everyone,
-            "strong_pairwise_disparity": float((n_groups - 1 - 2 * np.arange(half)) @ spread),
+            "strong_demographic_disparity": measured.to_everyone,
+            "strong_pairwise_disparity": measured.pairwise,
         }
 
     def unit_target(self, target: Any) -> Any:
@@ -579,24 +523,7 @@ class GroupHistograms:
 
         Where nodes are scores that occur, the error of a distance is at most the mean width of both groups' bins.
         """
-        n_groups, step = len(self.groups), self.grid.resolution
-        if self.grid.positions:
-            widths = np.append(0.0, self.grid.unit_widths)
-            if self.squares is None:
-                widths[self.everyone <= 1] = 0.0  # the only score in its bin is its node
-            shares = self.by_group / self.weights[:, None]
-            means = np.append(shares @ widths, self.everyone @ widths / self.everyone.sum())
-            to_target = float(means[:-1].sum() + n_groups * means[:-1].max())
-            return {
-                "wasserstein_disparity": to_target,
-                "strong_demographic_disparity": float(means[:-1].sum() + n_groups * means[-1]),
-                "strong_pairwise_disparity": float((n_groups - 1) * means[:-1].sum()),
-            }
-        return {
-            "wasserstein_disparity": n_groups * step,
-            "strong_demographic_disparity": n_groups * step,
-            "strong_pairwise_disparity": n_groups * (n_groups - 1) // 2 * step,
-        }
+        return error_bounds(self.grid, self.by_group, self.everyone, weighted=self.squares is not None)
 
     def shares_above(self, thresholds: ArrayLike) -> NDArray[np.float64]:
         """Return the share of each group's weight strictly above each threshold: shape (n_thresholds, n_groups).
@@ -633,48 +560,3 @@ def _cumulative_shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the cumulative shares of each row, the last exactly 1; all 0 for a row without weight."""
     sums = np.cumsum(masses, axis=1)
     return np.divide(sums, sums[:, -1:], out=np.zeros_like(sums), where=sums[:, -1:] > 0)
-
-
-def _indices(values: Any, size: int) -> NDArray[np.int64]:
-    """Return distinct indices below a size."""
-    if np.size(values) > size:
-        raise ValueError
-    indices = _whole_numbers(values)
-    if np.any((indices < 0) | (indices >= size)) or np.unique(indices).size < indices.size:
-        raise ValueError
-    return indices
-
-
-def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArray[np.float64]:
-    """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
-    if indices is None:
-        if np.asarray(values).dtype != np.float64:
-            raise ValueError
-        return _weights(values, size)
-    filled = np.zeros(size)
-    filled[indices] = _weights(values, indices.size)
-    return filled
-
-
-def _explicit(grid: Grid, nodes: Any) -> Grid:
-    """Return a grid with these nodes, which must fit its range and its number of bins."""
-    positions = np.asarray(nodes, dtype=np.float64)
-    if positions.shape != (grid.n_nodes,):
-        raise ValueError
-    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
-
-
-def _whole_numbers(values: Any) -> NDArray[np.int64]:
-    numbers = np.asarray(values)
-    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
-        raise ValueError
-    return numbers.astype(np.int64)
-
-
-def _weights(values: Any, size: int) -> NDArray[np.float64]:
-    if np.shape(values) != (size,):
-        raise ValueError
-    weights = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError
-    return weights
