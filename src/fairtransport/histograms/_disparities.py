@@ -30,7 +30,7 @@ class Disparities(NamedTuple):
     pairwise: float
 
 
-def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return the Wasserstein-1 distances between groups, from distribution functions of shape (n_groups, n_nodes)."""
     steps = cdf[:, :-1]
     distances = np.array([(np.abs(steps - one) * widths).sum(axis=1) for one in steps])
@@ -38,7 +38,7 @@ def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64]) -> 
 
 
 def measure_disparities(
-    cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64]
+    cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64] | float
 ) -> Disparities:
     """Return the disparities from one sort of the distribution functions at each node.
 
@@ -46,7 +46,7 @@ def measure_disparities(
     ----------
     cdf : ndarray of shape (n_groups, n_nodes)
     cdf_of_everyone : ndarray of shape (n_nodes,)
-    widths : ndarray of shape (n_nodes - 1,)
+    widths : ndarray of shape (n_nodes - 1,), or float
         Widths of the bins, as shares of the range.
 
     Returns
