@@ -29,6 +29,7 @@ class Problem:
 
     predicted: NDArray[np.float64]
     contrasts: NDArray[np.float64]
+    centering: NDArray[np.float64]
     loss: str
     low: float
     high: float
@@ -44,7 +45,8 @@ class Problem:
             score_nodes(self.predicted, loss=self.loss, low=self.low, high=self.high) if start is None else start.nodes
         )
         return solve_potentials(
-            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack, loss=self.loss,
+            self.predicted[everyone], self.contrasts[everyone], nodes, slack=slack,
+            centering=self.centering, loss=self.loss,
             weights=None if self.weights is None else self.weights[everyone], start=start,
         )  # fmt: skip
 

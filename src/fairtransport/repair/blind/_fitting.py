@@ -311,8 +311,8 @@ def cross_fit_models(
     )  # fmt: skip
     low, high = np.quantile(predicted, (0.005, 0.995)).tolist() if bounds is None else bounds
     problem = Problem(
-        predicted, cells.contrasts(joint, codes), getattr(model, "loss", "squared"), low, high, weights,
-        _comparisons(model, rows, used, labels), clip=bounds is not None,
+        predicted, cells.contrasts(joint, codes), cells.centering, getattr(model, "loss", "squared"), low, high,
+        weights, _comparisons(model, rows, used, labels), clip=bounds is not None,
     )  # fmt: skip
     nobody = np.arange(0)
     return CrossFit(

@@ -40,7 +40,7 @@ class Cells:
 
     .. math:: E\Big[\Big(\frac{P(a, y \mid x)}{P(a, y)} - \frac{P(y \mid x)}{P(y)}\Big) 1(f(x) > s)\Big] = 0,
 
-    and the bracket is the cell's contrast. Two groups have one contrast: the other is a multiple of it. A cell of all
+    and the bracket is the cell's contrast. A cell of all
     strata has the contrast of each row's own stratum, so that it compares people of the same stratum, as well: groups
     that differ in their strata may differ in their scores.
     """
@@ -55,6 +55,12 @@ class Cells:
 
     def __len__(self) -> int:
         return self.groups.size
+
+    @property
+    def centering(self) -> NDArray[np.float64]:
+        """The matrix that subtracts from each cell the mean of the cells that are compared with it."""
+        compared = (self.labels[:, None] == self.labels) & (self.strata[:, None] == self.strata)
+        return np.eye(len(self)) - compared / compared.sum(axis=1)
 
     def contrasts(
         self, probabilities: NDArray[np.float64], codes: NDArray[np.int64] | None = None
@@ -142,8 +148,7 @@ def make_cells(
             mean = part @ probabilities[:, label] / part.sum()
             if stratum >= 0 or codes is None:
                 stratum_shares[max(stratum, 0), label, present] = mean[present]
-            kept = present if present.size > 2 else present[[np.argmin(sizes[present])]]
-            for group in kept:
+            for group in present:
                 others = sizes.sum() - sizes[group]
                 noise = (
                     _SHARE_OF_CHANCE * _MEAN_BRIDGE * np.sqrt(1.0 / sizes[group] + 1.0 / others) * others / sizes.sum()

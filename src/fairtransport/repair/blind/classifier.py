@@ -61,8 +61,9 @@ class BlindRepairClassifier(RowScoring, MetaEstimatorMixin, ClassifierMixin, Bas
         What the repair keeps as low as it can: the squared or the logarithmic loss of the scores, with groups alike at
         every threshold; or the error of decisions at one half, with groups alike at that threshold only.
     slack : "auto" or float, default="auto"
-        Difference that the repair leaves between the share of a group and that of everyone above any score.
-        ``"auto"`` is half of what chance shows for a group of that many rows; 0 is full parity on the training rows.
+        Difference that the repair leaves between the share of each group above any score and a common one, so that
+        two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
+        rows; 0 is full parity on the training rows.
     max_disparity : float, optional
         Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
         at most this. Leave ``slack`` at ``"auto"``.

@@ -123,6 +123,7 @@ def solve_potentials(
     nodes: NDArray[np.float64],
     *,
     slack: NDArray[np.float64],
+    centering: NDArray[np.float64],
     loss: str = "squared",
     weights: NDArray[np.float64] | None = None,
     start: Potentials | None = None,
@@ -138,7 +139,9 @@ def solve_potentials(
         With mean 0: what each row adds to the difference between a cell and what it is compared with.
     nodes : ndarray of shape (m,)
     slack : ndarray of shape (n_cells,)
-        Difference between the shares above any score that is left to each cell.
+        Difference between the share of each cell above any score and a common one, which is free.
+    centering : ndarray of shape (n_cells, n_cells)
+        Subtracts from each cell the mean of the cells that it is compared with.
     loss : {"squared", "log", "zero_one"}
     weights : ndarray of shape (n,), optional
     start : Potentials, optional
@@ -156,16 +159,17 @@ def solve_potentials(
     .. math:: \max_\phi \; E \min_s \big[\ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s)\big]
               - \sum_c \epsilon_c \int |\phi_c'(s)| ds
 
-    and concave. Its optimum is the least expected loss subject to
-    :math:`|E[d_c(x) 1(f(x) > s)]| \le \epsilon_c` for all cells and scores s. The minimum and the absolute value are
-    smoothed, and L-BFGS maximises over the slopes.
+    over potentials whose sum over the cells that are compared is 0, and concave. Its optimum is the least expected loss
+    subject to :math:`|E[d_c(x) 1(f(x) > s)] - q(s)| \le \epsilon_c` for all cells and scores s, with q free: two cells
+    differ by the sum of their slacks at most. The minimum and the absolute value are smoothed, and L-BFGS maximises
+    over the slopes.
     """
     masses = np.full(predictions.size, 1.0 / predictions.size) if weights is None else weights / weights.sum()
     score = np.clip(predictions, nodes[0], nodes[-1])
     widths = np.diff(nodes)
-    center = float(masses @ score)
-    spread = max(float(np.sqrt(masses @ (score - center) ** 2)), 1e-12)
-    unit = spread**2 if loss != "log" else max(float(masses @ _loss(score, np.full(1, center), loss)), 1e-12)
+    mean = float(masses @ score)
+    spread = max(float(np.sqrt(masses @ (score - mean) ** 2)), 1e-12)
+    unit = spread**2 if loss != "log" else max(float(masses @ _loss(score, np.full(1, mean), loss)), 1e-12)
     costs = _loss(score[:, None], nodes[None, :], loss) / unit
     temperature = _TEMPERATURE[loss]
     if nodes.size > 2:  # nodes count by the range that they stand for
@@ -176,7 +180,7 @@ def solve_potentials(
     step = 1.0 / np.sqrt(lengths.mean())  # of the unknowns, so that their curvature is about 1
 
     def negative_dual(unknowns: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        slopes = step * unknowns.reshape(shape)
+        slopes = centering @ (step * unknowns.reshape(shape))
         potentials = _integrate(slopes, lengths)
         value, gradient = 0.0, np.zeros_like(potentials)
         for part in _chunks(score.size):
@@ -194,14 +198,14 @@ def solve_potentials(
         left = slack[:, None] * lengths
         value -= float((left * (rounded - _SMOOTHING)).sum() + 0.5 * _RIDGE * (lengths * slopes**2).sum())
         uphill = lengths * above - left * slopes / rounded - _RIDGE * lengths * slopes
-        return -value, -step * uphill.ravel()
+        return -value, -step * (centering @ uphill).ravel()
 
     first = np.zeros(shape) if start is None else start.slopes * (spread / unit)
     found = minimize(
         negative_dual, first.ravel() / step, jac=True, method="L-BFGS-B",
         options={"maxiter": max_iter, "maxcor": 20, "ftol": 3e-9, "gtol": 1e-6},
     )  # fmt: skip
-    return Potentials(nodes, step * found.x.reshape(shape) * (unit / spread), loss)
+    return Potentials(nodes, centering @ (step * found.x.reshape(shape)) * (unit / spread), loss)
 
 
 def _integrate(slopes: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:

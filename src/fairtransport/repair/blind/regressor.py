@@ -60,8 +60,9 @@ class BlindRepairRegressor(RowScoring, MetaEstimatorMixin, RegressorMixin, BaseE
         Weight of the ranges of y for ``criterion="equalized_odds"``: the same, which is the default, or by their shares
         of the rows, which leaves a larger difference to the rarer ones.
     slack : "auto" or float, default="auto"
-        Difference that the repair leaves between the share of a group and that of everyone above any prediction.
-        ``"auto"`` is half of what chance shows for a group of that many rows; 0 is full parity on the training rows.
+        Difference that the repair leaves between the share of each group above any prediction and a common one, so that
+        two groups differ by twice as much at most. ``"auto"`` is half of what chance shows for a group of that many
+        rows; 0 is full parity on the training rows.
     max_disparity : float, optional
         Choose the largest slack at which the disparity of the criterion between the true groups of out-of-fold rows is
         at most this, in units of y. Leave ``slack`` at ``"auto"``.
