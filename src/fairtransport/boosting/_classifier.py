@@ -88,7 +88,7 @@ class TransportBoostingClassifier(ClassifierMixin, TransportBoosting):
         each row is held out once, in three folds; of more than 10,000 rows, a fifth.
     regularizer, strength, opposite_duals, n_fourier_features, kernel_variance
         Of ``kind="continuous"``, as in `ContinuousTransportClassifier`. By default ``strength`` and ``kernel_variance``
-        are 0.4 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
+        are 3.2 and 0.02 for probabilities, with which boosted trees reach a lower error at equal disparity, and 0.1
         and 0.1 for other predictions.
     grouping : {"crossed", "each"}, default="crossed"
         Cross several sensitive columns, or let each value of each column be a group (groups overlap; no repair).

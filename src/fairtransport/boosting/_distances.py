@@ -24,7 +24,7 @@ __all__ = ["PenaltyUnit", "default_kind", "make_distance", "measure_unit", "pred
 
 KINDS = ("continuous", "discrete")
 # Strength and kernel variance.
-_PROBABILITY_DUALS, _REAL_DUALS = (0.4, 0.02), (0.1, 0.1)
+_PROBABILITY_DUALS, _REAL_DUALS = (3.2, 0.02), (0.1, 0.1)
 
 
 @dataclass(frozen=True, eq=False)

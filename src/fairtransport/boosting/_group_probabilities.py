@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_group_probabilities", "check_probabilities_within", "estimate_group_probabilities"]
 
-_FOLDS = 2
-_ROUNDS, _LEARNING_RATE = 30, 0.15
+_FOLDS = 3
+_ROUNDS, _LEARNING_RATE = 60, 0.1
 _LEAST, _SCALINGS = 1e-6, 30  # lowest probability before scaling, and rounds of scaling
 
 
@@ -45,7 +45,7 @@ def estimate_group_probabilities(
         Where groups are compared. Each label has its own models, because the group may depend on the label given the
         features. Strata have a factor for each group, such that the probabilities sum to its rows in the stratum.
     seed : int
-        Of the split into two halves; a model trained on one predicts the other.
+        Of the split into three folds; each is predicted by a model that was trained on the others.
 
     Returns
     -------
@@ -67,14 +67,14 @@ def estimate_group_probabilities(
 
 def _cross_fitted(library: Library, estimator: Any, rows: TrainingData, seed: int) -> NDArray[np.float32]:
     groups, weights = rows.groups, rows.weights
-    if groups.counts.max() < _FOLDS:  # too few rows for two halves
+    if groups.counts.max() < _FOLDS:  # too few rows for the folds
         return hard_probabilities(groups)
     probabilities = np.zeros((groups.n_rows, len(groups) + 1), dtype=np.float32)  # the last column is "in no group"
-    halves = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     for codes in groups.memberships:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-            splits = list(halves.split(np.zeros(len(codes)), codes))
+            splits = list(folds.split(np.zeros(len(codes)), codes))
         for training, held_out in splits:
             known, labels = np.unique(codes[training], return_inverse=True)
             if len(known) == 1:
