@@ -37,24 +37,30 @@ Opposite duals do a little better, with a smaller step of theta. Free ones have 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from fairtransport._extras import load_extra
-from fairtransport.linear.solvers.sgd_problem import TrainingProblem
-from fairtransport.paper._adult_training import paper_classifier
 from fairtransport.paper._axes import start_figure
-from fairtransport.paper._cached_parts import Part
+from fairtransport.paper._figure4_claims import figure4_claims, rate_text
+from fairtransport.paper._figure4_runs import (
+    AFTER,
+    EVERY,
+    GRID,
+    LOW,
+    METHODS,
+    SHOWN,
+    Runs,
+    all_rates,
+    gather_duals,
+    part_name,
+    parts,
+    seeds,
+)
 from fairtransport.paper._published import three_digits
-from fairtransport.paper._shifted_adult import adult_by_sex, rows_at_rates
-from fairtransport.paper._training_curves import Evaluator
-from fairtransport.paper.finding import Claim, Finding, Table, verdict
+from fairtransport.paper.finding import Finding, Table
 from fairtransport.report.style.colors import THEMES, GroupStyle
 
 if TYPE_CHECKING:
@@ -62,226 +68,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairtransport.linear import Trainer
-    from fairtransport.paper._cached_parts import Result, Stop
-    from fairtransport.paper.splits import Split
+    from fairtransport.paper._cached_parts import Result
 
 __all__ = ["assemble", "parts"]
-
-# Shares of women in class 1: of the original data, roughly, and then the paper's list.
-_ORIGINAL = 0.1
-_RATES = (0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.2, 0.3, 0.3, 0.4)
-_METHODS = ("COT", "DOT")
-_BATCH = 100
-_COT = MappingProxyType(
-    {
-        "regularizer": "l2",
-        "strength": 0.003,
-        "opposite_duals": False,
-        "n_fourier_features": 50,
-        "kernel_variance": 0.1,
-        "dual_step": 0.1,
-    }
-)
-_SEGMENT, _QUICK_SEGMENT = 5_000, 1_500  # updates
-_STEP, _QUICK_STEP = 0.005, 0.012  # of theta
-_EVERY = 50  # updates between two records
-_SEEDS, _QUICK_SEEDS = 3, 1
-_AFTER = 200  # updates after a change at which the duals are looked at again
-_GRID = np.linspace(0.0, 1.0, 101)
-
-_SETTLED = 3  # the segment that begins with the third change
-_END = 10  # records that make a segment's end
-_LOW = 0.03
-_JUMP = 0.10
-_SIMILAR = 0.01
-_SHOWN = 6  # the segment that begins at update 30,000
 
 _STYLES = MappingProxyType({"COT": GroupStyle("#0072b2"), "DOT": GroupStyle("#d55e00", (3.0, 1.2))})
 
 
-# ---------------------------------------------------------------- computing
-
-
-@lru_cache(maxsize=1)
-def _start() -> Any:
-    """Return theta*, scikit-learn's logistic regression with its default C."""
-    split = adult_by_sex()
-    return LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
-
-
-def _evaluator(split: Split, rate: float | None, target: NDArray[np.float64]) -> Evaluator:
-    """Return an evaluator on test rows at a rate, the same rows for the same rate; all rows for the original data."""
-    rows = np.arange(len(split.y_test))
-    if rate is not None:
-        rng = np.random.default_rng(round(1000 * rate))
-        rows = rows_at_rates(split.y_test, split.sensitive_test["sex"], {"Female": rate}, rng)
-    sex = {"sex": split.sensitive_test["sex"][rows]}
-    return Evaluator.build(split.X_test[rows], split.y_test[rows], sex, target)
-
-
-def _problem(split: Split, rate: float, target: NDArray[np.float64], rng: np.random.Generator) -> TrainingProblem:
-    """Return the problem of training rows at a rate, with the same columns, groups and target."""
-    rows = rows_at_rates(split.y_train, split.sensitive_train["sex"], {"Female": rate}, rng)
-    return TrainingProblem.build(
-        split.X_train[rows], split.y_train[rows], split.groups_train.select(rows), target, None
-    )
-
-
-def _duals(trainer: Trainer) -> NDArray[np.float64]:
-    """Tabulate the women's dual variable and the target's in their problem over [0, 1]; DOT has none."""
-    if trainer.objective.dual is None:
-        return np.zeros((2, _GRID.size))
-    woman = trainer.problem.groups.index_of("Female")
-    return np.array([trainer.duals[woman], trainer.target_duals[woman]]) @ trainer.objective.dual.features(_GRID).T
-
-
-def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Train through all segments and measure on test rows.
-
-    Returns
-    -------
-    dict of ndarray
-        ``update``, ``wass1`` and ``error`` of shape (segments, records): the first record of a segment is of
-        theta as the segment before left it, each other one of the iterates' mean since the record before.
-        ``duals`` of shape (segments, 2, 2, grid): soon after the change and at the end; of women and target.
-    """
-    split, parameters = adult_by_sex(), dict(settings)
-    method, rates, segment, every = (parameters.pop(key) for key in ("method", "rates", "segment", "every"))
-    seed, after = parameters.pop("seed"), parameters.pop("after")
-    model = paper_classifier(method, _start(), seed, {"target": "Male", **parameters})
-    stop.check()
-    trainer = model.make_trainer(split.X_train, split.y_train, sensitive_features=split.sensitive_train)
-    evaluators = {rate: _evaluator(split, rate, model.target_) for rate in (None, *dict.fromkeys(rates))}
-    records, duals = [], []
-    for number, rate in enumerate((None, *rates)):
-        stop.check()
-        if rate is not None:
-            trainer.switch(_problem(split, rate, model.target_, np.random.default_rng([seed, number])))
-        begin = trainer.done
-        records.append([(begin, *evaluators[rate].measure(trainer.theta))])
-        soon = _duals(trainer)
-        while trainer.done < begin + segment:
-            stop.check()
-            trainer.forget_average()
-            trainer.advance(min(every, begin + segment - trainer.done), average_from=trainer.done)
-            records[-1].append((trainer.done, *evaluators[rate].measure(trainer.averaged())))
-            if trainer.done <= begin + after:
-                soon = _duals(trainer)
-        duals.append((soon, _duals(trainer)))
-    update, wass1, error = np.moveaxis(np.array(records), -1, 0)
-    return {"update": update, "wass1": wass1, "error": error, "duals": np.array(duals)}
-
-
-def _seeds(quick: bool) -> range:
-    return range(_QUICK_SEEDS if quick else _SEEDS)
-
-
-def _name(method: str, seed: int) -> str:
-    return f"figure4-{method}-seed{seed}"
-
-
-def parts(*, quick: bool) -> list[Part]:
-    """Return one training run for each method and seed.
-
-    With ``quick``: one seed, shorter segments with longer steps.
-    """
-    segment, step = (_QUICK_SEGMENT, _QUICK_STEP) if quick else (_SEGMENT, _STEP)
-    runs = []
-    for method in _METHODS:
-        for seed in _seeds(quick):
-            settings = {
-                "method": method,
-                "rates": list(_RATES),
-                "segment": segment,
-                "every": _EVERY,
-                "after": _AFTER,
-                "batch_size": _BATCH,
-                "parameter_step": step,
-                "seed": seed,
-                **(_COT if method == "COT" else {}),
-            }
-            cost = 1.5e-4 * segment * (1 + len(_RATES))
-            runs.append(Part(_name(method, seed), settings, partial(_adapt, settings), cost))
-    return runs
-
-
-# ---------------------------------------------------------------- results
-
-
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    """All seeds of one method: arrays of shape (seeds, segments, records)."""
-
-    update: NDArray[np.float64]
-    wass1: NDArray[np.float64]
-    error: NDArray[np.float64]
-
-    @classmethod
-    def gather(cls, results: list[Result]) -> _Runs:
-        wass1, error = (np.array([result[key] for result in results]) for key in ("wass1", "error"))
-        return cls(results[0]["update"], wass1, error)
-
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """Wass1 just after each change, by seed and segment."""
-        return self.wass1[:, :, 0]
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """Mean Wass1 of each segment's last records, by seed and segment."""
-        return self.wass1[:, :, -_END:].mean(axis=2)
-
-    @property
-    def least(self) -> NDArray[np.float64]:
-        """The minimum of each segment, by seed and segment."""
-        return self.wass1.min(axis=2)
-
-    @property
-    def jitter(self) -> NDArray[np.float64]:
-        """Standard deviation over each segment's second half, by seed and segment."""
-        return self.wass1[:, :, self.wass1.shape[2] // 2 :].std(axis=2)
-
-    @property
-    def needed(self) -> NDArray[np.float64]:
-        """Updates until Wass1 is low, by seed and segment; the whole segment where it never is."""
-        low = self.wass1 <= _LOW
-        first = np.where(low.any(axis=2), low.argmax(axis=2), low.shape[2] - 1)
-        return (self.update - self.update[:, :1])[0][first]
-
-
-def _all_rates() -> tuple[float, ...]:
-    return (_ORIGINAL, *_RATES)
-
-
-def _segments(rate: float) -> list[int]:
-    """Return the segments with a rate, in order."""
-    return [segment for segment, other in enumerate(_all_rates()) if other == rate]
-
-
-def _jumps() -> list[int]:
-    """Return the segments that begin with the change from .1 to .4."""
-    return [before + 1 for before, change in enumerate(pairwise(_all_rates())) if change == (0.1, 0.4)]
-
-
-def _gather_duals(results: Mapping[str, Result], quick: bool) -> dict[str, NDArray[np.float64]]:
-    """Return the duals at the change that the paper shows; arrays of shape (seeds, 2, grid).
-
-    A constant moved from one dual to the other changes nothing, so both are shifted to the same mean over [0, 1].
-    """
-    runs = np.array([results[_name("COT", seed)]["duals"] for seed in _seeds(quick)])
-    runs += runs.mean(axis=(3, 4), keepdims=True) - runs.mean(axis=4, keepdims=True)
-    return {"before": runs[:, _SHOWN - 1, 1], "after": runs[:, _SHOWN, 0]}
+# ---------------------------------------------------------------- tables
 
 
 def _numbers(values: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(round(float(value), 5) for value in (values.mean(), values.min(), values.max()))
 
 
-def _trace_table(runs: Mapping[str, _Runs]) -> Table:
+def _trace_table(runs: Mapping[str, Runs]) -> Table:
     rows = []
     for method, run in runs.items():
-        for segment, rate in enumerate(_all_rates()):
+        for segment, rate in enumerate(all_rates()):
             for record, update in enumerate(run.update[segment]):
                 wass1, error = run.wass1[:, segment, record], run.error[:, segment, record]
                 spread = (*_numbers(wass1), round(float(error.mean()), 5))
@@ -290,10 +94,10 @@ def _trace_table(runs: Mapping[str, _Runs]) -> Table:
     return Table(head, tuple(rows))
 
 
-def _segment_table(runs: Mapping[str, _Runs]) -> Table:
+def _segment_table(runs: Mapping[str, Runs]) -> Table:
     rows = []
     for method, run in runs.items():
-        for segment, rate in enumerate(_all_rates()):
+        for segment, rate in enumerate(all_rates()):
             kinds = (run.start, run.end, run.least, run.jitter, run.needed)
             numbers = (round(float(kind[:, segment].mean()), 5) for kind in kinds)
             worst = round(float(run.end[:, segment].max()), 5)
@@ -302,15 +106,15 @@ def _segment_table(runs: Mapping[str, _Runs]) -> Table:
     return Table(("method", "segment", "female_rate", "from_update", *head), tuple(rows))
 
 
-def _short_table(runs: Mapping[str, _Runs]) -> Table:
+def _short_table(runs: Mapping[str, Runs]) -> Table:
     rows = []
-    for segment, rate in enumerate(_all_rates()):
-        cells = [f"{int(runs['COT'].update[segment, 0]):,}", _rate(rate)]
-        for method in _METHODS:
+    for segment, rate in enumerate(all_rates()):
+        cells = [f"{int(runs['COT'].update[segment, 0]):,}", rate_text(rate)]
+        for method in METHODS:
             run = runs[method]
             cells += [three_digits(float(kind[:, segment].mean())) for kind in (run.start, run.end)]
         rows.append(tuple(cells))
-    head = tuple(f"{method}: Wass1 {when}" for method in _METHODS for when in ("at the change", "at the end"))
+    head = tuple(f"{method}: Wass1 {when}" for method in METHODS for when in ("at the change", "at the end"))
     return Table(("From update", "Female rate", *head), tuple(rows))
 
 
@@ -318,167 +122,28 @@ def _dual_table(duals: Mapping[str, NDArray[np.float64]]) -> Table:
     rows = []
     for when, pairs in duals.items():
         for seed, (group, target) in enumerate(pairs):
-            for point, *values in zip(_GRID, group, target, strict=True):
+            for point, *values in zip(GRID, group, target, strict=True):
                 rows.append((when, seed, round(float(point), 3), *(round(float(value), 5) for value in values)))
     return Table(("when", "seed", "score", "dual_of_women", "dual_of_target"), tuple(rows))
-
-
-# ---------------------------------------------------------------- claims
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:.1f}".removeprefix("0")
-
-
-def _low_ends(method: str, run: _Runs) -> Claim:
-    end, last = run.end[:, _SETTLED:], run.wass1[:, _SETTLED:, -1]
-    return Claim(
-        f"{method} adapts to every new level of unfairness.",
-        "",
-        f"from the third change on, segments end at Wass1 {three_digits(float(end.mean()))} on average and "
-        f"{three_digits(float(end.max()))} at most; single last records at {three_digits(float(last.max()))} at most",
-        verdict(holds=bool(end.max() <= _LOW)),
-        f"Decided by {three_digits(_LOW)} or less at the end of every such segment with every seed, the mean of the "
-        f"last {_END} records.",
-    )
-
-
-def _jump(runs: Mapping[str, _Runs]) -> Claim:
-    starts = {method: run.start[:, _jumps()] for method, run in runs.items()}
-    least = min(float(start.min()) for start in starts.values())
-    means = ", ".join(f"{method} {three_digits(float(start.mean()))}" for method, start in starts.items())
-    return Claim(
-        "The change from .1 to .4 makes a fair model unfair.",
-        "",
-        f"Wass1 just after it: {means}",
-        verdict(holds=least > _JUMP),
-        f"Decided by Wass1 above {three_digits(_JUMP)} each time with every seed; the least is {three_digits(least)}.",
-    )
-
-
-def _alike(runs: Mapping[str, _Runs]) -> Claim:
-    cot, dot = (runs[method].wass1.mean(axis=0)[_SETTLED:] for method in _METHODS)
-    gap = float(np.abs(cot - dot).mean())
-    return Claim(
-        "COT and DOT behave very similarly.",
-        "",
-        f"from the third change on their Wass1 differ by {three_digits(gap)} on average",
-        verdict(holds=gap <= _SIMILAR),
-        f"Decided by {three_digits(_SIMILAR)} or less.",
-    )
-
-
-def _stable(runs: Mapping[str, _Runs]) -> Claim:
-    cot, dot = (float(runs[method].jitter[:, _SETTLED:].mean()) for method in _METHODS)
-    return Claim(
-        "DOT is more stable than COT.",
-        "",
-        f"standard deviation of Wass1 over the second half of a segment: DOT {dot:.4f}, COT {cot:.4f}".replace(
-            "0.", "."
-        ),
-        verdict(holds=dot < cot),
-        "Decided by the means over all segments from the third change on; both have the same step and batch size.",
-    )
-
-
-def _faster(runs: Mapping[str, _Runs]) -> Claim:
-    first, *later = _segments(_ORIGINAL)
-    lines, holds = [], True
-    for method, run in runs.items():
-        mean, needed = run.wass1.mean(axis=(0, 2)), run.needed.mean(axis=0)
-        holds &= bool(mean[first] > max(mean[later]) and needed[first] > max(needed[later]))
-        updates = ", ".join(f"{needed[segment]:,.0f}" for segment in (first, *later))
-        means = ", ".join(three_digits(float(mean[segment])) for segment in (first, *later))
-        lines.append(f"{method} {updates} updates (mean Wass1 of the segment {means})")
-    return Claim(
-        "At rate .1 Wass1 is higher early in training than later, and needs more updates to become low.",
-        "",
-        f"until Wass1 is {three_digits(_LOW)}, the first time and later: {'; '.join(lines)}",
-        verdict(holds=holds),
-        "Decided by both figures, the first segment against each later one, for both methods.",
-    )
-
-
-def _falling(runs: Mapping[str, _Runs]) -> Claim:
-    lines, holds, lower, count = [], True, 0, 0
-    for method, run in runs.items():
-        least = run.least.mean(axis=0)
-        rates = sorted(set(_all_rates()))
-        first, last = (np.array([least[_segments(rate)[end]] for rate in rates]) for end in (0, -1))
-        holds &= bool(last.mean() < first.mean())
-        lower, count = lower + int((last < first).sum()), count + len(rates)
-        pairs = ", ".join(
-            f"{_rate(rate)}: {three_digits(float(a))} to {three_digits(float(b))}"
-            for rate, a, b in zip(rates, first, last, strict=True)
-        )
-        lines.append(f"{method} {pairs}")
-    return Claim(
-        "The minimum of Wass1 decreases with progress.",
-        "",
-        f"the first and the last segment of each rate: {'; '.join(lines)}",
-        verdict(holds=holds),
-        f"Decided by the mean over the rates, for both methods; it is lower at {lower} of {count} single ones.",
-    )
-
-
-def _small_duals(duals: Mapping[str, NDArray[np.float64]], change: int) -> Claim:
-    size = {when: np.abs(pairs).max(axis=(1, 2)) for when, pairs in duals.items()}
-    gap = {when: np.abs(pairs[:, 0] - pairs[:, 1]).max(axis=1) for when, pairs in duals.items()}
-    holds = all((two["after"] >= 2.0 * two["before"]).all() for two in (size, gap))
-    return Claim(
-        "Just before a change from .1 to .4 the two duals are small and close to each other, soon after it they are "
-        "larger.",
-        "shown at update 30,000",
-        f"at update {change:,}: largest value {size['before'].mean():.2f} before, {size['after'].mean():.2f} after; "
-        f"largest distance of the two {gap['before'].mean():.2f} before, {gap['after'].mean():.2f} after",
-        verdict(holds=bool(holds)),
-        "Decided by twice as much of both with every seed.",
-    )
-
-
-def _extremes(duals: Mapping[str, NDArray[np.float64]]) -> Claim:
-    gap = np.abs(duals["after"][:, 0] - duals["after"][:, 1])
-    outer = np.abs(_GRID - 0.5) >= 0.3
-    ends, middle = gap[:, outer].mean(axis=1), gap[:, ~outer].mean(axis=1)
-    return Claim(
-        "After the change the two duals differ mostly at the extremes of [0, 1].",
-        "",
-        f"mean distance of the two {ends.mean():.2f} below .2 and above .8, {middle.mean():.2f} in between",
-        verdict(holds=bool((ends > middle).all())),
-        "Decided with every seed.",
-    )
-
-
-def _claims(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> tuple[Claim, ...]:
-    return (
-        *(_low_ends(method, run) for method, run in runs.items()),
-        _jump(runs),
-        _alike(runs),
-        _stable(runs),
-        _faster(runs),
-        _falling(runs),
-        _small_duals(duals, int(runs["COT"].update[_SHOWN, 0])),
-        _extremes(duals),
-    )
 
 
 # ---------------------------------------------------------------- the figure
 
 
-def _figure(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
+def _figure(runs: Mapping[str, Runs], duals: Mapping[str, NDArray[np.float64]]) -> Any:
     mpl = load_extra("matplotlib")
     figure, ((left, before, after),) = start_figure(1, 3, (11.8, 4.0), width_ratios=(3.5, 1, 1))
     before.sharey(after)
     with mpl.rc_context():
         mpl.rcdefaults()
         _draw_traces(left, runs)
-        change = int(runs["COT"].update[_SHOWN, 0])
+        change = int(runs["COT"].update[SHOWN, 0])
         for axis, pairs in zip((before, after), duals.values(), strict=True):
             _draw_duals(axis, pairs)
             axis.set_xlabel("Model output", fontsize=9)
         before.set_ylabel("Value of the dual variable (women)", fontsize=9)
         before.set_title(f"(b) At update {change:,},\nbefore the change", fontsize=10, loc="left")
-        after.set_title(f"{_AFTER} updates\nafter the change", fontsize=10, loc="left")
+        after.set_title(f"{AFTER} updates\nafter the change", fontsize=10, loc="left")
         after.tick_params(labelleft=False)
         handles, labels = after.get_legend_handles_labels()
         options = {"frameon": False, "fontsize": 8.5, "handlelength": 3.0}
@@ -486,7 +151,7 @@ def _figure(runs: Mapping[str, _Runs], duals: Mapping[str, NDArray[np.float64]])
     return figure
 
 
-def _draw_traces(axis: Any, runs: Mapping[str, _Runs]) -> None:
+def _draw_traces(axis: Any, runs: Mapping[str, Runs]) -> None:
     theme = THEMES["light"]
     axis.grid(visible=False, axis="x")
     for method, run in runs.items():
@@ -504,14 +169,14 @@ def _draw_traces(axis: Any, runs: Mapping[str, _Runs]) -> None:
             label=method,
             zorder=5 if style.dashes else 4,
         )
-    axis.axhline(_LOW, color=theme.quiet, linewidth=0.8, linestyle=(0, (1.0, 2.0)), zorder=2)
+    axis.axhline(LOW, color=theme.quiet, linewidth=0.8, linestyle=(0, (1.0, 2.0)), zorder=2)
     changes = runs["COT"].update[:, 0] / 1000
     end = float(runs["COT"].update[-1, -1]) / 1000
     for change in changes[1:]:
         axis.axvline(change, color=theme.line, linewidth=0.8, zorder=1)
-    for begin, close, rate in zip(changes, (*changes[1:], end), _all_rates(), strict=True):
+    for begin, close, rate in zip(changes, (*changes[1:], end), all_rates(), strict=True):
         anchor = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-        axis.text(0.5 * (begin + close), 1.01, _rate(rate), fontsize=8.5, color=theme.ink, **anchor)
+        axis.text(0.5 * (begin + close), 1.01, rate_text(rate), fontsize=8.5, color=theme.ink, **anchor)
     axis.set_title("(a) Share of women in class 1, changing:", fontsize=10, loc="left", pad=18)
     axis.set_xlim(0, end)
     axis.set_ylim(bottom=0)
@@ -528,10 +193,10 @@ def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
     kinds = (("women's outputs", "#0072b2", "solid", "o"), ("target", "#8c8c8c", (0, (4.0, 1.6)), "s"))
     for number, (label, colour, dashes, marker) in enumerate(kinds):
         curves = pairs[:, number]
-        axis.fill_between(_GRID, curves.min(axis=0), curves.max(axis=0), color=colour, alpha=0.25, linewidth=0)
+        axis.fill_between(GRID, curves.min(axis=0), curves.max(axis=0), color=colour, alpha=0.25, linewidth=0)
         line = {"color": colour, "linestyle": dashes, "linewidth": 1.7, "marker": marker, "markersize": 4.5}
         axis.plot(
-            _GRID, curves.mean(axis=0), markevery=(8 + 8 * number, 20), label=f"dual of the {label}", zorder=4, **line
+            GRID, curves.mean(axis=0), markevery=(8 + 8 * number, 20), label=f"dual of the {label}", zorder=4, **line
         )
     axis.set_xlim(0, 1)
     axis.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
@@ -539,18 +204,20 @@ def _draw_duals(axis: Any, pairs: NDArray[np.float64]) -> None:
 
 def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
     """Draw Figure 4 and check the paper's claims about it; see `fairtransport.paper.finding.Item`."""
-    runs = {method: _Runs.gather([results[_name(method, seed)] for seed in _seeds(quick)]) for method in _METHODS}
-    duals = _gather_duals(results, quick)
-    several = len(_seeds(quick)) > 1
-    spread = f" Lines are means, bands lowest to highest, over {len(_seeds(quick))} seeds." if several else ""
+    runs = {
+        method: Runs.gather([results[part_name(method, seed)] for seed in seeds(quick=quick)]) for method in METHODS
+    }
+    duals = gather_duals(results, quick=quick)
+    several = len(seeds(quick=quick)) > 1
+    spread = f" Lines are means, bands lowest to highest, over {len(seeds(quick=quick))} seeds." if several else ""
     return Finding(
         "figure4",
         "Figure 4: continual adjustment",
         "Adult, test rows at the rate that training has. (a) Wass1 to the fixed target (male outputs at theta*) every "
-        f"{_EVERY} updates; the share of women in class 1 changes every {int(runs['COT'].update[1, 0]):,} updates and "
+        f"{EVERY} updates; the share of women in class 1 changes every {int(runs['COT'].update[1, 0]):,} updates and "
         "is written above; the first segment is the original data, the twenty others the paper's list. Dotted: Wass1 "
-        f"{three_digits(_LOW)}. (b) COT's dual variables for women just before the change from .1 to .4 and "
-        f"{_AFTER} updates later, drawn with equal means, because a constant moved from one to the other changes "
+        f"{three_digits(LOW)}. (b) COT's dual variables for women just before the change from .1 to .4 and "
+        f"{AFTER} updates later, drawn with equal means, because a constant moved from one to the other changes "
         f"nothing.{spread}",
         figures={"figure4": _figure(runs, duals)},
         tables={
@@ -559,5 +226,5 @@ def assemble(results: Mapping[str, Result], *, quick: bool) -> Finding:
             "figure4-duals": _dual_table(duals),
         },
         shown={"figure4": _short_table(runs)},
-        claims=_claims(runs, duals),
+        claims=figure4_claims(runs, duals),
     )
