@@ -209,7 +209,7 @@ def _example_value(column: InputColumn) -> Any:
 
 
 def _load(module: str) -> Any:
-    """Import a module of MLflow without the warnings of its own code, which nobody who uses it can act upon."""
+    """Import a module of MLflow without the warnings of its own code, about which its users can do nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return load_extra(module)

@@ -85,7 +85,7 @@ def test_edges_in_a_file_and_resolving_columns(folder, run):
         (("--score", "hours"), 64, "cannot be combined with --score"),
         (("--quantiles", "trees"), 64, "forest or linear"),
         (("--to", "X"), 1, "--to must name one of the 2 groups"),
-        (("--unfair-edge", "age->sex"), 1, "which the graph has not"),
+        (("--unfair-edge", "age->sex"), 1, "which is not in the graph"),
         (("--sensitive", "age"), 64, "one sensitive column"),
         (("--resolving", "job"), 1, "no column 'job'"),
     ],

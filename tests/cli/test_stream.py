@@ -230,16 +230,16 @@ TAMPERING = {
 def test_an_output_that_is_changed_while_the_stream_runs_ends_it(stream, here, monkeypatch, name, batch):
     """Before the third batch, or after the last one: the run does not end as if nothing had happened."""
     change, match = TAMPERING[name]
-    real, before = StreamReporter.tell, []
+    real, before = StreamReporter.report_batch, []
 
-    def tell(self, report, **counts):
+    def report_batch(self, report, **counts):
         real(self, report, **counts)
         if report.batch == batch:
             before.append((here / "out.jsonl").read_bytes())
             change(here / "out.jsonl")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamReporter, "tell", tell)
+        patch.setattr(StreamReporter, "report_batch", report_batch)
         assert match in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 2))
     (here / "out.jsonl").write_bytes(before[0]) if name != "deleted" else None
     assert (here / "out.jsonl").read_bytes() == before[0]
@@ -264,13 +264,13 @@ def test_a_second_writer_of_a_store_stops_the_first(stream, here, monkeypatch):
     """Somebody removes files of the store until it lets another process in."""
     stores = []
 
-    def tell(self, report, **counts):
+    def report_batch(self, report, **counts):
         if report.batch == 3:
             (here / "st" / "journal.jsonl").unlink()
             stores.append(Store(here / "st"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamReporter, "tell", tell)
+        patch.setattr(StreamReporter, "report_batch", report_batch)
         assert "Another process has opened the store" in error(
             stream("rows.jsonl", "--out", "out.jsonl", "--store", "st")
         )
@@ -281,12 +281,12 @@ def test_freezing_at_a_restart_comes_after_what_was_given_out(stream, here, monk
     """A run is killed after batches that were scored with an adjusted model."""
     how = ("rows.jsonl", "--out", "out.jsonl", "--store", "st", "--checkpoint-every", 3, "--resume")
 
-    def tell(self, report, **counts):
+    def report_batch(self, report, **counts):
         if report.batch == 5:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamReporter, "tell", tell)
+        patch.setattr(StreamReporter, "report_batch", report_batch)
         assert stream(*how).exit_code == 130
     for action in ("freeze", "accept"):  # by an operator, in Python
         adjuster = ft.stream.ContinualAdjuster.resume(here / "st")

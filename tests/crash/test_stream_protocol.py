@@ -34,7 +34,7 @@ BATCH, EVERY, KEEP, WAIT = 2, 2, 2, 0.25
 
 
 class Silent:
-    def tell(self, report, **counts):
+    def report_batch(self, report, **counts):
         pass
 
     def warn(self, text):

@@ -299,7 +299,7 @@ def test_a_stream_without_labels_is_refused(criterion):
     model = DiscreteTransportClassifier(criterion=criterion, parity_weight=1.0).fit(X, Y, sensitive_features=G)
     with pytest.raises(ValueError, match="partial_fit without labels cannot hold equal"):
         model.partial_fit(X[:9], sensitive_features=G[:9])
-    with pytest.raises(ValueError, match="stream without labels cannot hold equal"):
+    with pytest.raises(ValueError, match="stream without labels cannot maintain equal"):
         ft.stream.ContinualAdjuster(model)
     fitted = LogisticRegression().fit(X, Y)
     with pytest.raises(ValueError, match="partial_fit without labels"):
@@ -312,7 +312,7 @@ def test_strata_are_needed_where_fit_had_them():
         model.partial_fit(X[:9], sensitive_features=G[:9])
     with pytest.raises(ValueError, match="strata"):
         model.partial_fit(X[:9], sensitive_features=G[:9], strata=S[:8])
-    with pytest.raises(ValueError, match="stream without strata cannot hold conditional parity"):
+    with pytest.raises(ValueError, match="stream without strata cannot maintain conditional parity"):
         ft.stream.ContinualAdjuster(model)
 
 

@@ -212,10 +212,10 @@ def patch_method(patch, scorer, method, error, reached, *, after):
 
 
 class Silent:
-    def tell(self, report, *, lines, rejected):
+    def report_batch(self, report, *, lines, rejected):
         pass
 
-    warn = tell
+    warn = report_batch
 
 
 def run(folder, content, *, store=True, **options):

@@ -57,7 +57,9 @@ def _tokens(text: str) -> list[str]:
             raise ValueError(f"The DOT text cannot be read from character {position + 1} on.")
         position = match.end()
         if match.group("text") is not None:
-            tokens.append("\0" + re.sub(r"\\(.)", r"\1", match.group("text")[1:-1]))  # never taken for a mark
+            tokens.append(
+                "\0" + re.sub(r"\\(.)", r"\1", match.group("text")[1:-1])
+            )  # so that it is never read as punctuation
         elif match.group("mark") is not None or match.group("word") is not None:
             tokens.append(match.group().strip())
     return tokens

@@ -45,7 +45,7 @@ class PathEffect:
         effect; NaN without permutations.
     order_range : (float, float)
         Lowest and highest mean change with other orders of categories and other draws of the ranks of people with
-        equal values, which data cannot tell; NaN where none were tried.
+        equal values, which the data do not determine; NaN where none were tried.
     """
 
     name: str

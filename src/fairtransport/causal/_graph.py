@@ -89,7 +89,7 @@ class CausalGraph:
         """Raise where edges that a parameter names are not those of the graph."""
         for edge in edges:
             if edge not in self.edges:
-                raise ValueError(f"{name} has the edge {edge[0]!r} -> {edge[1]!r}, which the graph has not.")
+                raise ValueError(f"{name} has the edge {edge[0]!r} -> {edge[1]!r}, which is not in the graph.")
 
 
 def as_graph(graph: Any) -> CausalGraph:

@@ -35,7 +35,7 @@ def check_parents(graph: CausalGraph, sensitive: str, adjust_for: Collection[str
         )
     unknown = [name for name in adjust_for if name not in graph.parents(sensitive)]
     if unknown:
-        raise ValueError(f"adjust_for has {say_columns(unknown)}, which the graph has not as a cause of {sensitive!r}.")
+        raise ValueError(f"adjust_for names {say_columns(unknown)}; the graph has no edge from there to {sensitive!r}.")
 
 
 def check_witnesses(graph: CausalGraph, sensitive: str, edges: Collection[Edge], resolving: Collection[str]) -> None:
@@ -47,8 +47,8 @@ def check_witnesses(graph: CausalGraph, sensitive: str, edges: Collection[Edge],
             fair = next(child for child in used if child not in unfair)
             raise ValueError(
                 f"Column {node!r} is a recanting witness: it would have to be seen moved by {unfair[0]!r} and as it is "
-                f"by {fair!r}, so that data cannot tell the effect of these paths. Make all edges from it unfair or "
-                "none, or name it in resolving=."
+                f"by {fair!r}, so the data do not identify the effect of these paths. Make all edges from it unfair "
+                "or none, or name it in resolving=."
             )
 
 
@@ -57,7 +57,7 @@ def check_confounding(graph: CausalGraph, sensitive: str, moved: Collection[str]
     for one, other in confounded:
         unknown = [name for name in (one, other) if name not in graph.nodes]
         if unknown:
-            raise ValueError(f"confounded has {say_columns(unknown)}, which the graph has not.")
+            raise ValueError(f"confounded names {say_columns(unknown)}; the graph has no such node.")
         if {one, other} <= {sensitive, *moved}:
             raise ValueError(
                 f"Columns {one!r} and {other!r} are confounded, and the paths that are moved pass through both: people "

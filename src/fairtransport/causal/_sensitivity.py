@@ -113,7 +113,7 @@ def edge_sensitivity(
     transport : CounterfactualTransport
         It is cloned and fitted to ``table`` with each graph.
     edges : iterable of (str, str), optional
-        Edges to remove where the graph has them and to add where it has not. By default all edges, and all pairs of
+        Edges to remove where the graph has them, and to add where it does not. By default all edges, and all pairs of
         columns without one in the order of the graph, except into the sensitive column.
     verbose : bool, default=False
         Show a progress bar.
@@ -125,8 +125,8 @@ def edge_sensitivity(
 
     Notes
     -----
-    Data cannot tell the graph, and intervals do not contain the doubt about it. An edge that is added is an unfair one
-    only where all edges are, that is, with ``unfair_edges=None``.
+    The graph is an assumption, which data cannot verify, and intervals do not include the uncertainty about it. An edge
+    that is added is unfair only if all edges are, that is, with ``unfair_edges=None``.
 
     Examples
     --------

@@ -53,12 +53,12 @@ def check_varies(node: str, sensitive: str, values: Mapping[str, NDArray[np.floa
 def check_overlap(
     node: str, causes: Sequence[str], sensitive: str, ranges: Mapping[str, tuple[SeenValues, ...]]
 ) -> None:
-    """Raise where no person of one group has a cause that another group has: there is nobody to take a rank from."""
+    """Raise where a cause has no value in common between two groups, so that ranks cannot be taken from one another."""
     for cause in causes:
         apart = any(not one.overlaps(other) for one, other in combinations(ranges[cause], 2))
         if apart:
             raise ValueError(
                 f"Two groups of {sensitive!r} have no values of {cause!r} in common, which is a cause of {node!r}: "
-                "nobody in one group is comparable with anybody in the other. Leave the column out of the graph, or "
-                "the group out of the table."
+                "people of the two groups are not comparable. Leave the column out of the graph, or the group out of "
+                "the table."
             )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
 
-#: Weight of a counterfactual row relative to a row: the penalty compares both, the loss hardly sees it.
+#: Weight of a counterfactual row relative to a row: the penalty compares both; the effect on the loss is negligible.
 _LIGHT = 1e-6
 #: The individual term has converged when the mean distance between people and their counterfactuals changes by less.
 _TOLERANCE = 0.02
@@ -149,7 +149,7 @@ class _Move(NamedTuple):
     stratum: str
 
     def parts(self) -> list[_Part]:
-        """Return both; the loss hardly sees people as they would be."""
+        """Return both; counterfactual rows have a negligible weight in the loss."""
         return [
             _Part(self.factual, self.labels, self.weights, "factual", self.stratum),
             _Part(self.moved, self.labels, _LIGHT * self.weights, "moved", self.stratum),

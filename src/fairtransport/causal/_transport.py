@@ -40,7 +40,7 @@ class CounterfactualTransport(BaseEstimator):
     Parameters
     ----------
     graph : networkx.DiGraph, str, path, table, mapping or iterable of edges
-        The causal graph. Data cannot tell it: it is an assumption of the user. See `as_graph` for its forms.
+        The causal graph: an assumption of the user, which data cannot verify. See `as_graph` for its forms.
     sensitive : str
         Column of the groups.
     outcome : str, optional
@@ -290,7 +290,7 @@ class CounterfactualTransport(BaseEstimator):
         others = np.flatnonzero(codes != to)
         order = {node: number for number, node in enumerate(sorted(self.graph_.nodes))}
         for node in moved_nodes(self.graph_, self.sensitive, edges, tuple(self.resolving)):
-            if node not in values:  # an outcome that the table has not
+            if node not in values:  # an outcome that the table does not have
                 continue
             seen = {parent: moved[parent] for parent in moved if (parent, node) in edges}
             before, after = self._design(node, values), self._design(node, {**values, **seen})

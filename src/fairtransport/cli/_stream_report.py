@@ -1,4 +1,4 @@
-"""What ``fairtransport stream`` tells on standard error: a live line on a terminal, plain lines elsewhere."""
+"""Progress of ``fairtransport stream`` on standard error: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["StreamReporter", "make_reporter"]
 
 
 class StreamReporter:
-    """Tells of batches now and then, and of alarms at once.
+    """Reports batches at intervals, and alarms at once.
 
     Parameters
     ----------
     seconds : float
-        Between two lines.
+        Time between two lines.
     show : callable, optional
         Changes the live line; without one, lines are printed.
     say : callable
@@ -43,8 +43,8 @@ class StreamReporter:
         self._since, self._rows = time.monotonic(), 0
         self._last = ""
 
-    def tell(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
-        """Hear of a batch."""
+    def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
+        """Report a batch."""
         self._rows += len(report.scores)
         if report.alarm:
             self._say(f"alarm: batch {report.batch}: a group's scores have changed; adjusting")
@@ -58,7 +58,7 @@ class StreamReporter:
         self._due = time.monotonic() + self._seconds
 
     def warn(self, text: str) -> None:
-        """Hear of something strange."""
+        """Report a warning."""
         self._say(f"warning: {text}")
 
     def end(
@@ -83,7 +83,7 @@ class StreamReporter:
 
 @contextlib.contextmanager
 def make_reporter(*, seconds: float) -> Iterator[StreamReporter]:
-    """Give a reporter for where standard error goes."""
+    """Yield the reporter for a terminal, or for another kind of standard error."""
     console: Any = Console(stderr=True)
     if not (console.is_terminal and sys.stderr.isatty()):
         yield StreamReporter(seconds)

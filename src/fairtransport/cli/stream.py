@@ -162,7 +162,7 @@ def run_stream(
         column=column or ("score" if score is None else f"{score}_repaired"),
         delimiter="\t" if delimiter in {"tab", "\\t"} else delimiter,
         out=out,
-        rejected=None if rejected_topic else rejected or _place_for_rejected(store, out),
+        rejected=None if rejected_topic else rejected or _rejected_path(store, out),
         max_rejected=max_rejected,
         wait=1.0 if topics and follow and wait is None else wait,
         freeze=freeze,
@@ -256,13 +256,13 @@ def _adjuster(
 
     from fairtransport.stream import ContinualAdjuster, StoreWarning  # noqa: PLC0415
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
         if resume and store is not None and ContinualAdjuster.is_store(store):
             adjuster = ContinualAdjuster.resume(store, model=schema.model)
         else:
             adjuster = ContinualAdjuster(schema.model, store=store, checkpoint_every=None, **options)
-    for warning in told:
+    for warning in caught:
         print_stderr(f"warning: {warning.message}")
     with warnings.catch_warnings(), adjuster:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # columns were taken by name
@@ -306,7 +306,7 @@ def _check_paths(options: RunOptions, file: Path | None, others: list[Path], sto
     written, read = [path for path in (options.out, options.rejected) if path], [file] if file else []
     check_paths([*written, *([] if options.out else standard_output())], inputs=[*read, *others])
     if store is not None:
-        own = _place_for_rejected(store, None)
+        own = _rejected_path(store, None)
         check_paths([path for path in (*written, *read) if path != own], folders=[store])
 
 
@@ -326,7 +326,7 @@ def _format_of(file: Path | None, given: str | None) -> str:
     return "csv" if file is not None and file.suffix.lower() in {".csv", ".tsv"} else "jsonl"
 
 
-def _place_for_rejected(store: Path | None, out: Path | None) -> Path | None:
+def _rejected_path(store: Path | None, out: Path | None) -> Path | None:
     if store is not None:
         return store / "rejected.jsonl"
     return None if out is None else out.with_name(f"{out.name}.rejected.jsonl")

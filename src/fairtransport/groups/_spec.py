@@ -25,7 +25,7 @@ def check_options(grouping: Any, missing: Any) -> None:
 
 
 def write_spec(settled: SettledLabels, missing: str) -> dict[str, Any]:
-    """Return the dict of `Groups.to_spec`; raise TypeError for values that JSON has not."""
+    """Return the dict of `Groups.to_spec`; raise TypeError for values that JSON cannot represent."""
     lists = {
         name: [list(label) if isinstance(label, tuple) else label for label in getattr(settled, name)]
         for name in ("labels", *_SETTLED)

@@ -1,4 +1,4 @@
-"""Who may ask: host names of this machine, and a bearer token."""
+"""Access control: host names of this machine, and a bearer token."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Waiting:
 
 
 class AdjustedScoring:
-    """Scoring by a model that follows the rows.
+    """Scoring by a model that is adjusted to the rows.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class AdjustedScoring:
             self._arrived.notify()
         self._thread.join()
         self._log.close()
-        if self._failed:  # rows that were not answered do not belong into a checkpoint
+        if self._failed:  # a checkpoint must not have rows that were not answered
             self._adjuster.__exit__(StoreError, None, None)
         else:
             self._adjuster.close()
@@ -350,7 +350,7 @@ def _cells(column: Any, *, number: bool) -> list[Any]:
 
 
 def _number(cell: Any) -> Any:
-    """Return the number that a text is; other cells, and NaN, which JSON has not, are left to the parser."""
+    """Return the number that a text is; other cells, and NaN, which JSON does not have, are left to the parser."""
     if isinstance(cell, str):
         try:
             return float(cell)

@@ -24,7 +24,7 @@ class LoggedAnswer(NamedTuple):
     key : str
         Key of the request.
     check : int
-        Checksum of its body. It tells accidents, and is too short to reveal the body.
+        Checksum of its body. It detects a key that is used for two bodies, and is too short to reveal the body.
     batch : int
         Number of batches of the stream when the answer was given.
     version : str

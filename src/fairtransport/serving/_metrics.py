@@ -139,7 +139,7 @@ def _stream_metrics(report: Any) -> Iterator[Any]:
     gauges = {
         "disparity_before": (report.disparity_before, "Disparity of the original model's scores, recent rows."),
         "disparity_after": (report.disparity_after, "Disparity of the scores that were returned, recent rows."),
-        "noise_floor": (report.noise_floor, "Disparity that chance alone shows for groups of this size."),
+        "noise_floor": (report.noise_floor, "Expected disparity of groups of these sizes with equal distributions."),
         "alarm": (float(report.alarm), "1 if the latest batch raised an alarm."),
         "alarm_evidence": (report.evidence, "Evidence that scores have changed; an alarm is raised at 1."),
         "moved": (report.moved, "Distance of the model from the last accepted one."),

@@ -52,7 +52,7 @@ class ServedModel:
         """Load the model file; raise as `fairtransport.load` does."""
         version = _digest(settings.model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of other versions of scikit-learn; `describe` tells them
+            warnings.simplefilter("ignore")  # of other versions of scikit-learn; `describe` lists them
             model = load(settings.model, verify=settings.verify)
         if _digest(settings.model) != version:
             raise ValueError("The file was replaced while it was read.")

@@ -234,7 +234,7 @@ class _Supervisor:
                 os.kill(process.pid, number)
 
     def _stop(self) -> None:
-        self._listener.close()  # otherwise connections would wait in its queue for nobody
+        self._listener.close()  # otherwise connections would wait in its queue
         for process in self._processes:
             process.terminate()
         deadline = time.monotonic() + self._grace + 5.0
@@ -261,7 +261,9 @@ def _run_worker(
     log_to_standard_error()
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)  # of the terminal; the parent tells
+            signal.signal(
+                getattr(signal, name), signal.SIG_IGN
+            )  # the terminal sends them to the parent, too, which stops this process
     server = _Server(_config(create_app(settings, shared), settings, grace), ready.set)
     parent = multiprocessing.parent_process()
 

@@ -26,7 +26,7 @@ class Journal(LineFile):
     """Journal of a store.
 
     After a kill it has entries that are newer than the last checkpoint. They stay where they are, since they say at
-    which line a batch ended whose scores may have been given out. A resumed run adds them again, and they are compared.
+    which line a batch ended whose scores may have been written. A resumed run adds them again, and they are compared.
 
     Attributes
     ----------

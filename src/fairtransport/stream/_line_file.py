@@ -1,4 +1,4 @@
-"""Append-only files that one process writes, that nobody else may change, and that a resumed run never rewrites."""
+"""Append-only files that one process writes, no other may change, and a resumed run never rewrites."""
 
 from __future__ import annotations
 

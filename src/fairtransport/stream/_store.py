@@ -18,7 +18,7 @@
    the length of each.
 
 A resumed run starts from the newest intact checkpoint and removes nothing, apart from an incomplete last line of the
-journal, which is older than anything that was given out. It processes the batches of the journal once more, as they
+journal, which is older than anything in the output. It processes the batches of the journal once more, as they
 were; then, as long as the output is longer than what it has written again, full batches. The run is deterministic, so
 everything that it writes is there already or is a continuation of it. This is compared, and a difference ends the run.
 Since a resumed run destroys nothing that it needs, it may be killed and resumed any number of times.

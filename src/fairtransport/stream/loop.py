@@ -84,7 +84,7 @@ class RunOptions:
 class Reporter(Protocol):
     """Interface through which the user is informed of progress."""
 
-    def tell(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
+    def report_batch(self, report: AdjustmentReport, *, lines: int, rejected: int) -> None:
         """Report a batch."""
 
     def warn(self, text: str) -> None:
@@ -297,7 +297,7 @@ class StreamRun:
             self._topic.end_batch()
         if report is not None:
             self._warn(self._missing_groups.check_first_batch(report))
-            self.reporter.tell(report, lines=self.source.lines, rejected=self.rejected)
+            self.reporter.report_batch(report, lines=self.source.lines, rejected=self.rejected)
 
     def _adjust(self, batch: InputBatch) -> AdjustmentReport | None:
         note = {"lines": len(batch.lines), "rejected": len(batch.rejected), **self.source.batch_end()}

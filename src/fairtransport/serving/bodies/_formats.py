@@ -48,7 +48,7 @@ def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: in
     Raises
     ------
     RequestError
-        If the body has not this format, has too many rows, or lacks a column.
+        If the body does not have this format, has too many rows, or lacks a column.
     """
     if not body:
         raise RequestError(400, "The request has no body.")

@@ -76,6 +76,6 @@ class GroupParser:
             return (None,) * len(self._schema.sensitive)
         if self._schema.unknown_group != "common" or not len(groups):
             return (len(groups),) * len(groups.memberships)
-        nobody = {name: object_array([None]) for name in groups.columns}
-        found = groups.encode(nobody, unknown_group="common", sizes=self._schema.group_sizes)
+        missing = {name: object_array([None]) for name in groups.columns}
+        found = groups.encode(missing, unknown_group="common", sizes=self._schema.group_sizes)
         return tuple(int(codes[0]) for codes in found.memberships)

@@ -136,7 +136,7 @@ class LineSource:
         return {"line": line}
 
     def checkpointed(self) -> None:
-        """Do nothing: nobody else needs to know the position."""
+        """Do nothing: the position is in the checkpoint."""
 
     def skip(self, position: int, lines: int, head: tuple[int, str], checksum: str) -> None:
         """Skip what an earlier run has read; raise if the input is a different one."""

@@ -94,7 +94,7 @@ class TopicOutput:
         ends = [parse_offsets(entry["offsets"]) for entry in entries if "offsets" in entry]
         first = dict(self.source.offsets)
         if not ends and all(offset is None for offset in committed.values()):
-            self._commit()  # killed before anything was sent, or the group was forgotten after a long rest
+            self._commit()  # killed before anything was sent, or the offsets have expired
             return
         boundaries = [{**first, **end} for end in (first, *ends)]
         known = {partition: first[partition] if offset is None else offset for partition, offset in committed.items()}

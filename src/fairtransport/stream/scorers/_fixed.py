@@ -28,7 +28,7 @@ class FixedScorer(Scorer):
     """Scorer of any model that has scores: groups that it knows are monitored, and it is not adjusted.
 
     Rows without a known group are scored where the model does not need the group, and belong to no histogram. A model
-    that was trained without groups has none to monitor; neither has a regressor that does not tell its range.
+    that was trained without groups has none to monitor; neither has a regressor whose range is unknown.
     """
 
     default_radius = 1.0
@@ -54,7 +54,7 @@ class FixedScorer(Scorer):
 
     @property
     def group_sizes(self) -> NDArray[np.int64]:
-        """Training rows of each group; equal where the model does not tell."""
+        """Training rows of each group; equal numbers where the model does not have them."""
         sizes = getattr(self._repair, "group_sizes_", vars(self._last).get("group_sizes_"))
         return np.ones(len(self.groups), dtype=np.int64) if sizes is None else np.asarray(sizes)
 
@@ -65,7 +65,7 @@ class FixedScorer(Scorer):
 
     @property
     def grid(self) -> Grid:
-        """Range of the scores: of a regressor that of most of the training rows, where it tells."""
+        """Range of the scores: of a regressor that of most of the training rows, where it is known."""
         return Grid() if self._range is None else self._range
 
     def _score(self, X: Any, groups: Groups) -> NDArray[np.float64]:
@@ -90,7 +90,7 @@ class FixedScorer(Scorer):
         """Return None: there is no fixed target."""
 
     def copy(self) -> FixedScorer:
-        """Return a scorer of the same model, which nobody changes."""
+        """Return a scorer of the same model, which does not change."""
         return type(self)(self.model)
 
     def frozen(self) -> FixedScorer:
@@ -99,7 +99,7 @@ class FixedScorer(Scorer):
 
 
 def _range_of_predictions(model: Any, repair: Any) -> Grid | None:
-    """Return the range in which a regressor's predictions are counted; None where it does not tell."""
+    """Return the range in which a regressor's predictions are counted; None where it is unknown."""
     if not is_regressor(model):
         return None
     if hasattr(model, "potentials_"):

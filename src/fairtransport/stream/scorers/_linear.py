@@ -43,8 +43,8 @@ class LinearScorer(Scorer):
             criterion = model.criterion.replace("_", " ") if needs_labels(model.criterion) else "conditional parity"
             needed = "labels" if needs_labels(model.criterion) else "strata"
             raise ValueError(
-                f"A stream without {needed} cannot hold {criterion}, which this model was trained for. Update it with "
-                f"partial_fit, which takes {needed}, or train a model for demographic parity."
+                f"A stream without {needed} cannot maintain {criterion}, which this model was trained for. Update it "
+                f"with partial_fit, which takes {needed}, or train a model for demographic parity."
             )
 
     @property
