@@ -45,7 +45,7 @@ LEGEND = (
     "equal rank disparity, along `amount`: at the lowest that both models reach, in the middle, and at the highest; "
     "with the standard error over seeds. Floor: SPDD over its mean under permuted groups, on as many test rows as "
     "there were training rows, of fits without a warning, with the standard error over seeds. A model whose groups are "
-    "equal on its n training rows has about 1.41, the square root of 2, because these are a sample as well. Groups "
+    "equal on its n training rows is expected near 1.41, the square root of 2: these are a sample as well. Groups "
     "differ: the largest mean difference of selection rates between groups on all test rows, of fits without a warning."
 )
 
