@@ -25,8 +25,8 @@ from fairtransport.groups import Groups, make_groups
 from fairtransport.metrics import error_rate, strong_pairwise_disparity
 from fairtransport.report.style.colors import group_styles
 
-WEIGHTS = (0.0, 0.3, 0.7, 1.0, 1.4)
-SHOWN = 1.0  # the weight whose scores are plotted
+WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+SHOWN = 2.0  # the weight whose scores are plotted
 AWARE_WEIGHT, REPAIRS = 0.02, (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 SENSITIVE = ["race", "sex"]
 

@@ -20,15 +20,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "lightgbm_adult.py"
 
 
 def test_lightgbm_on_adult(tmp_path):
-    """Required errors on test rows: blind at most .160 at SPDD .11; aware at most .155 at .08 and .15 at .1."""
+    """Required errors on test rows: blind at most .154 at SPDD .11; aware at most .155 at .08 and .15 at .1."""
     example = runpy.run_path(str(EXAMPLE))
     settings = example["main"].__globals__
-    settings["WEIGHTS"], settings["REPAIRS"] = (0.0, 1.0, 1.4), (0.0, 0.9, 1.0)
+    settings["WEIGHTS"], settings["REPAIRS"] = (0.0, 1.0, 2.0), (0.0, 0.9, 1.0)
     curves = example["main"](str(tmp_path / "adult.png"), 1)
     (plain, before), (some, at_some), (most, at_most) = curves["blind, by parity_weight"].mean(axis=0)
     assert plain < 0.13
     assert before > 0.7
-    assert some + (0.11 - at_some) * (most - some) / (at_most - at_some) <= 0.160
+    assert some + (0.11 - at_some) * (most - some) / (at_most - at_some) <= 0.154
     assert at_most < 0.12
     (_, whole), (part, at_part), (error, disparity) = curves["aware, by repair_amount"].mean(axis=0)
     assert whole > 0.7
