@@ -61,17 +61,18 @@ def _edit(array: Any, kind: int, position: int, number: int) -> Any:
     """Set an element, to a number or to the number with these bits; cut; repeat; or swap two elements."""
     if not array.size or array.dtype.kind not in "if":
         return array[: position % (array.size + 1)]
-    changed, at = array.copy(), position % array.size
+    changed, at, other = array.copy(), position % array.size, number % array.size
+    elements = changed.reshape(-1)  # a view: some arrays have two dimensions
     if kind % 5 == 0:
-        changed[at] = number
+        elements[at] = number
     elif kind % 5 == 1:
-        changed.view(np.int64)[at] = number
+        elements.view(np.int64)[at] = number
     elif kind % 5 == 2:
-        return array[:at]
+        return array[: position % len(array)]
     elif kind % 5 == 3:
         return np.concatenate((array, array[: number % 64]))
     else:
-        changed[[at, number % array.size]] = array[[number % array.size, at]]
+        elements[[at, other]] = elements[[other, at]]
     return changed
 
 
