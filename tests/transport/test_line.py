@@ -192,6 +192,7 @@ def test_weights_equal_repetition():
 def test_a_great_order_neither_overflows_nor_vanishes():
     assert wasserstein([0.0, 1e-200], [1e200, 1e200], p=2) == pytest.approx(1e200)
     assert wasserstein([0.0], [1e-200], p=300) == pytest.approx(1e-200)
+    assert wasserstein([0.0, 0.0], [2e-311, 0.0], p=2) == pytest.approx(2e-311 / 2**0.5, rel=1e-6, abs=0.0)
     assert wasserstein([0.0, 0.0], [0.5, 1.0], p=400) == pytest.approx(1, abs=2e-3)  # tends to the farthest move
 
 

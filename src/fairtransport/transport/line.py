@@ -274,7 +274,9 @@ def wasserstein(
     largest = float(distances.max())
     if largest == 0:
         return 0.0
-    mean = np.diff(grid, prepend=0.0) @ (distances / largest) ** power  # scaled, so that no power overflows
+    exponent = np.frexp(largest)[1]  # a quotient of subnormal numbers may overflow
+    scaled = np.ldexp(distances, -exponent) / np.ldexp(largest, -exponent)  # so that no power overflows
+    mean = np.diff(grid, prepend=0.0) @ scaled**power
     return largest * float(mean) ** (1 / power)
 
 
