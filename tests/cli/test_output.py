@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import pytest
 
-from fairtransport.cli._errors import describe
+from fairtransport.cli._errors import describe, option_names_in_errors
 from fairtransport.cli._output import prepare_folder
 
 
@@ -56,3 +56,8 @@ def test_a_result_with_the_name_of_a_folder(tmp_path):
 def test_errors_without_words_have_at_least_a_name():
     assert describe(OSError(5, "Input/output error")) == "Input/output error"
     assert describe(ValueError()) == "ValueError"
+
+
+def test_folds_are_not_mentioned_where_no_option_sets_them():
+    with pytest.raises(ValueError, match=r"^Merge such groups \(--small-groups pool\)\.$"), option_names_in_errors():
+        raise ValueError("Use cv=2 or fewer folds, merge such groups (small_groups='pool').")

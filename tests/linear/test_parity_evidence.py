@@ -133,7 +133,7 @@ def test_words_about_what_rows_show():
     assert message.startswith("Parity cannot be shown: the disparity of 100 held-out rows is 0.0")
     assert "The smallest group has 40 rows." in message
     differs = described(LARGE, 0.5)
-    assert differs.text == "ran all 30 rounds; held-out rows still differ by more than chance"
+    assert differs.text == "ran all 30 rounds; groups of the held-out rows differ by more than chance"
     assert "(p = 0.0025)" in differs.warnings[0][0]
     assert differs.warnings[0][0].endswith("Repair with the group at hand goes further.")
 

@@ -49,8 +49,14 @@ def describe_training(
     if training.is_stopped_early:
         ending = f"stopped after {training.n_rounds} rounds, the best on {rows}"
     remedy = f"Repair (repair_amount, {response.repair})"
+    evidence = None
+    if seeks_parity and training.compared.is_everywhere:
+        evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
     if training.is_within_chance and training.parity_weight == 0.0:
-        outcome = Notice(f"{within_chance()}; {ending}")
+        start = within_chance()
+        if evidence is not None and evidence.shows_difference:  # the test of training rows is the stricter one
+            start = "groups of the training rows differ too little to be distinguished from chance; nothing was moved"
+        outcome = Notice(f"{start}; {ending}")
     else:
         outcome = describe_weight(
             Notice(ending),
@@ -63,8 +69,7 @@ def describe_training(
             remedy=remedy,
             rows=rows,
         )
-    if seeks_parity and training.compared.is_everywhere:
-        evidence = parity_evidence(training.scores, training.evaluator.comparisons.criterion)
+    if evidence is not None:
         outcome = describe_evidence(outcome, evidence, response, reached=training.reached, remedy=remedy, rows=rows)
     return describe_criterion(outcome, criterion, training.compared)
 

@@ -61,6 +61,7 @@ _OPTION_NAMES = (
     (r"\bn_bins\b=?", "--bins"),
     (r"\bmin_group_size=(\d)", r"--min-group-size \1"),
     (r"\bmin_group_size\b=?", "--min-group-size"),
+    (r"\bUse cv=\d+ or fewer folds, merge\b", "Merge"),
     (r"\bsmall_groups='(\w+)'", r"--small-groups \1"),
     (r"\bsmall_groups\b=?", "--small-groups"),
     (r"\boutput=", "--column"),

@@ -283,8 +283,10 @@ class _Curves:
             smooth=np.concatenate([smooth_deviations(*part, widths) for part in parts]).ravel(),
         )
         error = value - estimate.value  # of the few nodes
+        most = 1.0 if norm is _maximum else np.inf  # differences of rates are at most 1, their sampling noise is not
         low, high, corrected = (
-            max(0.0, limit + error) if limit > 0 else 0.0 for limit in (estimate.low, estimate.high, estimate.corrected)
+            min(max(0.0, limit + error), most) if limit > 0 else 0.0
+            for limit in (estimate.low, estimate.high, estimate.corrected)
         )
         return replace(estimate, value=value, low=low, high=high, corrected=corrected)
 

@@ -103,7 +103,7 @@ def describe_evidence(
     points = f"{100 * evidence.rate_limit:.1f} percentage points"
     advice = f"The smallest group has {evidence.smallest_group:,} rows. Audit the model on new rows."
     if evidence.shows_difference:
-        text = f"{rows} still differ by more than chance"
+        text = f"groups of the {rows} differ by more than chance"
         message = (
             f"Groups differ by more than chance: {figures} (p = {evidence.p_value:.2g}). All pairs of groups count the "
             f"same in it, also those of small groups. {advice} {remedy} with the group at hand goes further."

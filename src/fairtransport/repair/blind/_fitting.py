@@ -271,7 +271,7 @@ def cross_fit_models(
         positive = np.unique(rows.target, return_inverse=True)[1] == 1
     else:
         positive = rows.target > np.median(rows.target)
-    remedy = " (small_groups='pool' or 'drop', --small-groups)"
+    remedy = " (small_groups='pool' or small_groups='drop')"
     folds = make_folds(model.cv, rows.X, positive, rows.groups, rng=rng, weights=rows.weights, remedy=remedy)
     classes = rows.groups.codes * n_labels + (0 if rows.labels is None else rows.labels)
     n_classes = len(rows.groups) * n_labels

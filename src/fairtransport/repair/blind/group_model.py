@@ -224,8 +224,8 @@ def describe_probabilities(
     groups, labels : ndarray of shape (n,)
     weights : ndarray of shape (n,), optional
     n_parameters : int, default=0
-        Of a calibration on the same rows. Each lowers the log-loss by half a row's worth, even if there is nothing to
-        tell (Wilks); that is not counted.
+        Number of parameters of a calibration on the same rows. Each lowers the sum of the log-loss by 1/2 on average,
+        even if the features carry no information (Wilks' theorem); this gain is subtracted.
 
     Returns
     -------
