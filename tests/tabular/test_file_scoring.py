@@ -10,13 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import raw_people
 
 from fairtransport.tables import open_files
 from fairtransport.tables.files.writers import stream_writer
 from fairtransport.tabular import RowScorer, TableModel
 from fairtransport.tabular.file_scoring import collect_file, score_file
-
-from .raw_people import raw_people
 
 CANARY = "CANARY"
 
