@@ -148,16 +148,6 @@ def test_a_label_with_one_group_is_set_aside_and_named():
         ft.audit(scores, y, sensitive_features=groups, criterion="equal_opportunity", **QUICK)
 
 
-def test_the_table_of_separation():
-    scores, y, groups, _, _ = rows_at_random()
-    result = ft.audit(scores, y, sensitive_features=groups, **QUICK)
-    frame = result.to_frame("separation").set_index(["label", "figure"])
-    expected = metrics.opportunity_disparity(y, scores, sensitive_features=groups)
-    assert frame.loc[("positive", "disparity"), "value"] == pytest.approx(expected, abs=1e-12)
-    assert frame.loc[("both", "disparity"), "p_value"] == result.separation.disparity.p_value
-    assert frame.loc[("both", "mean_difference"), "value"] == result.separation.equalized_odds.mean.value
-
-
 # ------------------------------------------------------------------------------------------- simulated worlds
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport.auditing import audit_histograms
-from fairtransport.histograms import count_scores
 
 QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
 SCORES = np.repeat([0.9, 0.1, 0.9, 0.1], [30, 70, 60, 40])
@@ -47,17 +44,3 @@ def test_the_text_names_the_favourable_outcome():
     text = " ".join(str(audit).split())
     assert "30.0% of a and 60.0% of b are flagged: the shares not flagged have a ratio of 0.57" in text
     assert "Above 0.25: 60.0% of b, 30.0% of a flagged; ratio of the shares not flagged 0.57" in text
-
-
-def test_tables_and_histograms_have_the_same_option():
-    table = pl.DataFrame({"s": SCORES, "g": GROUPS})
-    expected = ft.audit(SCORES, sensitive_features=GROUPS, favourable="low", **QUICK).thresholds[0].ratio
-    by_table = ft.audit_table(table, score="s", sensitive_features="g", favourable="low", **QUICK)
-    by_histogram = audit_histograms(count_scores(SCORES, sensitive_features=GROUPS), favourable="low", **QUICK)
-    assert by_table.thresholds[0].ratio == by_histogram.thresholds[0].ratio == expected
-
-
-@pytest.mark.parametrize("word", ["up", None, 1])
-def test_other_words_are_refused(word):
-    with pytest.raises(ValueError, match="favourable"):
-        ft.audit(SCORES, sensitive_features=GROUPS, favourable=word)

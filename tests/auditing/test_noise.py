@@ -12,7 +12,7 @@ from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make
 from fairtransport.auditing._dkw_bounds import distribution_free_margins
 from fairtransport.auditing._permutation_test import noise_floors
 from fairtransport.histograms import count_scores
-from fairtransport.transport.line import Sample, wasserstein
+from fairtransport.transport.line import wasserstein
 
 TARGETS = ["barycenter", "barycenter_w2", "pooled", 1, [0.1, 0.45, 0.5, 0.9]]
 
@@ -45,24 +45,6 @@ def test_disparities_are_kept_by_coarse_bins(target, n):
             assert floor.observed == pytest.approx(exact[name], abs=1e-12)
         assert floor.observed == pytest.approx(exact[name], rel=0.015)
     assert stratum.histograms.nodes.size <= 130
-
-
-def test_averages_of_a_distribution_function():
-    scores, groups = rows_at_random()
-    coarse = coarsen(count_scores(scores, sensitive_features=groups))
-    other = Sample.from_values(np.random.default_rng(1).random(50))
-    averages = coarse.average_cdf(other)
-    for i in (1, 40, averages.size - 1):
-        points = np.linspace(coarse.nodes[i - 1], coarse.nodes[i], 20_001)[:-1]
-        assert averages[i] == pytest.approx(other.cdf(points).mean(), abs=1e-4)
-
-
-def test_bins_do_not_depend_on_groups():
-    scores, groups = rows_at_random()
-    shuffled = np.random.default_rng(1).permutation(groups)
-    one, other = (coarsen(count_scores(scores, sensitive_features=codes)) for codes in (groups, shuffled))
-    assert np.array_equal(one.nodes, other.nodes)
-    assert np.array_equal(one.centres, other.centres)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 6, 30])
@@ -154,21 +136,6 @@ def test_intervals_contain_a_clear_disparity(target):
         assert high > exact[name] * 0.99
         assert high - low < 0.3 * exact[name]
         assert result.median == pytest.approx(exact[name], rel=0.05)
-
-
-def test_many_groups_are_solved_in_chunks_and_two_strata_add_up():
-    rng = np.random.default_rng(0)
-    scores, groups = rng.random(4000), rng.integers(0, 40, 4000)
-    counted = count_scores(scores, sensitive_features=groups)
-    result = confidence_distributions([stratum_of(counted, most=32)], 60, rng)[METRICS[2]]
-    assert result.values.shape == (60,)
-    half = Stratum(coarsen(counted), make_norms(counted, "barycenter"), weight=0.5)
-    both = confidence_distributions([half, half], 60, rng)
-    alone = confidence_distributions([stratum_of(counted)], 60, rng)
-    assert both[METRICS[1]].median <= alone[METRICS[1]].median + 0.2
-    clear = count_scores(np.repeat([0.2, 0.8], 500), sensitive_features=np.repeat(["a", "b"], 500))
-    part = Stratum(coarsen(clear), make_norms(clear, "barycenter"), weight=0.5)
-    assert confidence_distributions([part, part], 60, rng)[METRICS[2]].median == pytest.approx(0.6, abs=0.01)
 
 
 def test_the_bias_is_corrected():

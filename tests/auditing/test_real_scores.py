@@ -162,30 +162,6 @@ def test_strata_are_compared_by_ranks_among_all_people(table):
     )
 
 
-def test_weights_count_as_copies(table):
-    scores, _, group = table
-    weights = np.random.default_rng(4).integers(1, 4, scores.size)
-    weighted = ft.audit(scores, sensitive_features=group, sample_weight=weights, **FEW)
-    copies = ft.audit(np.repeat(scores, weights), sensitive_features=np.repeat(group, weights), **FEW)
-    for name, value in copies.metrics.items():
-        assert weighted.metrics[name] == pytest.approx(value), name
-    assert [at.threshold for at in weighted.thresholds] == [at.threshold for at in copies.thresholds]
-
-
-def test_the_verdict_of_equal_scores_and_of_tiny_groups():
-    constant = ft.audit(np.full(80, 7.0), sensitive_features=np.arange(80) % 2, **FEW)
-    assert constant.verdict.status == "constant"
-    assert constant.metrics["rank_disparity"] == 0
-    few = ft.audit([3.0, 4.0, 5.0, 6.0], sensitive_features=[0, 0, 1, 1], **FEW)
-    assert few.verdict.status == "too_few_rows"
-    assert few.metrics["kolmogorov_smirnov_disparity"] == 1.0
-
-
-def test_single_precision_probabilities_stay_probabilities():
-    scores = np.linspace(0, 1 + 1e-7, 100)
-    assert ft.audit(scores, sensitive_features=np.arange(100) % 2, **FEW).settings.bounded
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_figures_end_at_the_highest_score_without_rounding_errors(seed):
     scores = np.random.default_rng(seed).normal(150, 40, 60)

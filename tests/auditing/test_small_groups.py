@@ -113,13 +113,3 @@ def test_too_few_groups_left_are_refused(make, policy, left):
 def test_options_are_checked(make, options, error):
     with pytest.raises(error, match=next(iter(options))):
         make(**options)
-
-
-def test_rows_without_weight_do_not_make_a_group_large():
-    scores, group, _, _ = people()
-    group = np.where(group == "d", "c", group)
-    weights = np.where((group == "c") & (np.cumsum(group == "c") > 5), 0.0, 1.0)
-    found = ft.audit(
-        scores, sensitive_features=group, sample_weight=weights, small_groups="pool", min_group_size=15, **QUICK
-    )
-    assert found.groups[-1].name == SMALL_GROUPS

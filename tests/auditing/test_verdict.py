@@ -162,20 +162,6 @@ def test_names_are_one_short_line():
     assert len(sentence) < 400
 
 
-def test_equal_rates_and_empty_selection():
-    rng = np.random.default_rng(0)
-    one = audit_of(rng.random(100), ["a", "b"] * 50, thresholds=1.0)
-    assert one.verdict.points[0] == "Above 1 nobody is selected."
-    same = audit_of([0.1, 0.9, 0.2, 0.8], list("aabb"))
-    assert same.verdict.points[0] == "Above 0.5, 50.0% of every group are selected."
-
-
-@pytest.mark.parametrize(("value", "error"), [(-0.1, ValueError), (1.5, ValueError), ("x", TypeError)])
-def test_materiality_is_checked(value, error):
-    with pytest.raises(error, match="materiality"):
-        audit_of([0.1, 0.2], ["a", "b"], materiality=value)
-
-
 # ---------------------------------------------------------------------------------------------- many comparisons
 
 

@@ -131,12 +131,6 @@ def test_completion(run, shell, monkeypatch):
     assert CliRunner().invoke(app, [], prog_name="fairtransport").stdout.split() == ["train"]
 
 
-def test_unknown_command_is_a_usage_error(run):
-    result = run("bogus")
-    assert result.exit_code == 64
-    assert "bogus" in result.stderr
-
-
 def test_module_runs_as_a_program_without_warnings():
     command = [sys.executable, "-W", "error", "-m", "fairtransport.cli", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -65,13 +65,6 @@ def test_surely_needs_the_whole_interval(run, here):
     assert call(run, "--label", "y", "--fail-above", f"ppv={gap['low'] / 2}", "--surely").exit_code == 2
 
 
-@pytest.mark.parametrize("limit", ["fpr=.1", "ece=.1"])
-def test_limits_on_errors_need_labels(run, here, limit):
-    result = call(run, "--fail-above", limit)
-    assert result.exit_code == 1
-    assert f"A limit on {limit[:-3]} needs --label" in result.stderr
-
-
 def test_a_limit_that_cannot_be_judged_is_an_error_and_no_success(run, here, table):
     table.with_columns(y=pl.lit(0)).write_csv("scores.csv")
     result = call(run, "--label", "y", "--fail-above", "tpr=.1")
@@ -102,10 +95,3 @@ def test_bad_options_are_refused_in_one_line(run, here, arguments, message):
     assert result.exit_code == 1
     assert message in " ".join(result.stderr.split())
     assert "CANARY" not in result.stderr
-
-
-def test_labels_of_three_values(run, here, table):
-    table.with_columns(y=pl.Series(np.arange(1500) % 3)).write_csv("scores.csv")
-    result = call(run, "--label", "y")
-    assert result.exit_code == 1
-    assert "--task regression" in result.stderr

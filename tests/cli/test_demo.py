@@ -30,12 +30,6 @@ def test_options_reach_the_training(run, compare, tmp_path):
     assert compare == [{"quick": True, "random_state": 7, "progress": None}]
 
 
-def test_default_folder(run, compare, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run("demo").exit_code == 0
-    assert (tmp_path / "fairtransport-demo" / "index.html").is_file()
-
-
 def test_terminal_sees_progress(run, compare, tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the stream for a terminal
     monkeypatch.setenv("TERM", "xterm")
@@ -65,29 +59,12 @@ def test_missing_report_extra_comes_before_training(run, compare, tmp_path, monk
     assert not (tmp_path / "out").exists()
 
 
-def test_negative_seed_is_a_usage_error(run, compare, tmp_path):
-    result = run("demo", "--out", tmp_path, "--seed", -1)
-    assert (result.exit_code, compare) == (64, [])
-
-
 @pytest.mark.parametrize("error", [ValueError, TypeError, OSError, ImportError])
 def test_expected_errors_are_one_line(run, compare, tmp_path, monkeypatch, error):
     fail(monkeypatch, error("first\nsecond \x1b[31m"))
     result = run("demo", "--out", tmp_path)
     assert result.exit_code == 1
     assert result.stderr == "error: first second [31m\n"
-
-
-def test_debug_shows_where_it_failed(run, compare, tmp_path, monkeypatch):
-    fail(monkeypatch, ValueError("first"))
-    result = run("--debug", "demo", "--out", tmp_path)
-    assert result.exit_code == 1
-    assert isinstance(result.exception, ValueError)
-
-
-def test_bugs_are_not_hidden(run, compare, tmp_path, monkeypatch):
-    fail(monkeypatch, ZeroDivisionError("a bug"))
-    assert isinstance(run("demo", "--out", tmp_path).exception, ZeroDivisionError)
 
 
 def test_interrupt_exits_130_with_one_line(run, compare, tmp_path, monkeypatch):

@@ -17,8 +17,6 @@ import pyarrow.feather as feather
 import pytest
 
 import fairtransport as ft
-from fairtransport.repair import file_repair
-from fairtransport.repair._cross_fitting import fold_of_rows
 
 CANARY = "CANARY"
 
@@ -89,56 +87,6 @@ def test_rows_columns_and_order_stay_and_scores_are_those_of_the_library(run, he
     assert result.stdout.endswith(f"Written: {out}\n")
 
 
-def figures_shown(result):
-    """Return the figures of each line of the table, without the noise floor."""
-    found = {}
-    for line in result.stdout.splitlines():
-        words = line.split()
-        if len(words) > 2 and all(word.replace(".", "").isdigit() for word in words[-2:]):
-            numbers = [float(word) for word in words if word.replace(".", "").isdigit()]
-            found[" ".join(word for word in words if word.isalpha())] = numbers
-    return found
-
-
-def test_the_figures_before_and_after_are_those_of_the_rows(run, here):
-    result = call(run, "--label", "y", "--weight", "w")
-    assert max(map(len, result.stdout.splitlines())) <= 80
-    repaired = pl.read_parquet("out.parquet")
-    race, weights, labels = (repaired[name].to_numpy() for name in ("race", "w", "y"))
-    held_out = cross_fitted(repaired["s"].to_numpy(), race, weights)
-    everyone, folds = np.zeros(len(repaired), dtype=int), fold_of_rows(0, len(repaired), 5)
-    disparities, errors = [], []
-    for scores, parts in ((repaired["s"], everyone), (repaired["s_repaired"], everyone), (held_out, folds)):
-        measured = [measure(np.asarray(scores), race, weights, labels, parts == part) for part in np.unique(parts)]
-        disparities.append(np.mean([disparity for disparity, _ in measured]))
-        errors.append(np.mean([error for _, error in measured]))
-    before, after, new = disparities
-    assert after < 0.01 < new < before  # in-sample figures flatter the repair
-    shown = figures_shown(result)
-    assert np.delete(shown["Distance between pairs"], [2, 4]) == pytest.approx(disparities, abs=1e-3)
-    assert shown["Error"] == pytest.approx(errors, abs=2e-3)
-
-
-def measure(scores, race, weights, labels, part):
-    disparity = ft.metrics.strong_pairwise_disparity(
-        scores[part], sensitive_features=race[part], sample_weight=weights[part]
-    )
-    return disparity, np.average((scores[part] > 0.5) != labels[part], weights=weights[part])
-
-
-def cross_fitted(scores, race, weights):
-    """Repair each fold by maps of the other rows, without histograms."""
-    folds = fold_of_rows(0, scores.size, 5)
-    repaired = np.empty(scores.size)
-    for fold in range(5):
-        held_out = folds == fold
-        repair = ft.QuantileRepair().fit(
-            scores[~held_out], sensitive_features=race[~held_out], sample_weight=weights[~held_out]
-        )
-        repaired[held_out] = repair.transform(scores[held_out], sensitive_features=race[held_out])
-    return repaired
-
-
 def test_held_out_figures_are_those_of_fresh_rows(run, here):
     """Rows that a repair has never seen show as much as the held-out figures say, and more than the in-sample ones."""
     name = "strong_pairwise_disparity"
@@ -194,14 +142,6 @@ def test_options_reach_the_repair(run, here):
     np.testing.assert_allclose(pl.read_parquet("out.parquet")["fair"], expected, rtol=0, atol=1e-9)
 
 
-def test_crossed_groups_of_text_and_numbers(run, here):
-    assert call(run, sensitive="race,sex").exit_code == 0
-    frame = rows()
-    fitted = ft.TableRepair(score="s", sensitive_features=["race", "sex"]).fit(frame)
-    expected = fitted.transform(frame)["repaired"]
-    np.testing.assert_allclose(pl.read_parquet("out.parquet")["s_repaired"], expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["new.parquet", "new.csv"])
 def test_learned_on_one_file_and_applied_to_another(run, here, name):
     """Groups are numbers in Parquet and text in CSV; scores outside the range are clamped; a new group gets none."""
@@ -246,19 +186,6 @@ def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     lookup = pl.read_parquet("lookup.parquet")
     assert lookup.columns == ["race", "bin", "start", "base", "slope"]
     assert lookup.height == 3 * 501
-
-
-@pytest.mark.parametrize("dialect", ["duckdb", "mysql", "postgresql", "sqlite"])
-def test_sql_is_written_in_a_dialect(run, here, dialect):
-    call(run, "--sql", "repair.sql", "--dialect", dialect, "--bins", 10)
-    mark = "`" if dialect == "mysql" else '"'
-    assert f"AS {mark}s_repaired{mark}\nFROM {mark}scores{mark} AS s" in Path("repair.sql").read_text()
-
-
-def test_an_unknown_dialect_is_refused_before_any_work(run, here):
-    message = one_line(call(run, "--sql", "repair.sql", "--dialect", "oracle"), 64)
-    assert "--dialect must be duckdb, mysql, postgresql or sqlite; got 'oracle'" in message
-    assert not Path("out.parquet").exists()
 
 
 def test_several_files_keep_their_order(run, here):
@@ -312,13 +239,6 @@ def test_bad_input_is_one_line(run, here, arguments, message):
     assert sorted(here.iterdir()) == before
 
 
-def test_text_of_scores_in_the_file_to_repair(run, here):
-    pl.DataFrame({"s": [CANARY, "b"], "race": ["B", "W"]}).write_parquet("text.parquet")
-    line = one_line(call(run, "--fit-on", "scores.parquet", files=["text.parquet"]))
-    assert "Column 's' contains text, not numbers" in line
-    assert CANARY not in line
-
-
 def test_no_row_that_can_be_repaired(run, here):
     pl.DataFrame({"s": [0.5, 0.6], "race": ["Q", "R"]}).write_parquet("other.parquet")
     line = one_line(call(run, "--fit-on", "scores.parquet", files=["other.parquet"]))
@@ -332,31 +252,6 @@ def test_a_third_label_is_found_before_the_file_appears(run, here, monkeypatch):
     line = one_line(call(run, "--fit-on", "scores.parquet", "--label", "y", files=["other.parquet"]))
     assert "Column 'y' has 3 different labels; two are needed" in line
     assert not Path("out.parquet").exists()
-
-
-def test_what_a_pattern_reads_is_not_written(run, here):
-    Path("out.parquet").write_bytes(Path("scores.parquet").read_bytes())
-    line = one_line(call(run, "--force", files=["*.parquet"]))
-    assert "out.parquet is an input; choose another name" in line
-
-
-def test_force_replaces(run, here):
-    Path("out.parquet").write_text("old")
-    assert "use --force" in one_line(call(run))
-    assert Path("out.parquet").read_text() == "old"
-    assert call(run, "--force").exit_code == 0
-    assert pl.read_parquet("out.parquet").height == 900
-
-
-def test_ctrl_c_in_the_middle_leaves_no_file(run, here, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(file_repair._HistogramSums, "add", stop)
-    before = sorted(here.iterdir())
-    result = call(run)
-    assert (result.exit_code, result.stderr) == (130, "stopped\n")
-    assert sorted(here.iterdir()) == before
 
 
 def test_ctrl_c_of_a_real_process(here):
@@ -394,14 +289,6 @@ def test_the_output_is_not_more_open_than_the_mask_allows(run, here):
     finally:
         os.umask(mask)
     assert Path("out.parquet").stat().st_mode & 0o777 == 0o600
-
-
-def test_json_lines_are_read_and_written(run, here):
-    frame = rows(100).with_columns(extra=pl.lit("x"))
-    frame.write_ndjson("x.jsonl")
-    assert call(run, files=["x.jsonl"], out="y.jsonl").exit_code == 0
-    first = json.loads(Path("y.jsonl").read_text().splitlines()[0])
-    assert {**first, "s_repaired": None} == {**frame.row(0, named=True), "s_repaired": None}
 
 
 # ------------------------------------------------------------------------------------------------ criteria and strata
@@ -525,11 +412,3 @@ def test_a_row_of_an_unseen_stratum_gets_no_score_and_is_counted(here, run):
 )
 def test_options_that_contradict_each_other_are_refused(here, run, options, message):
     assert message in one_line(call(run, *options), status=64)
-
-
-def test_strata_of_many_numbers_or_of_one_group_each_are_refused(here, run):
-    rows().with_columns(w2=pl.Series(np.arange(900) % 20), race2=pl.col("race")).write_parquet("wide.parquet")
-    pl.read_parquet("wide.parquet").write_csv("wide.csv")  # whose numbers are text
-    for name in ("wide.parquet", "wide.csv"):
-        assert "has 20 different numbers" in one_line(call(run, "--strata", "w2", files=(name,)))
-    assert "no stratum has rows of two groups" in one_line(call(run, "--strata", "race2", files=("wide.parquet",)))

@@ -35,12 +35,6 @@ def test_options_reach_the_computation(run, table1, tmp_path):
     assert (options["quick"], options["n_seeds"], options["n_jobs"]) == (True, 3, 2)
 
 
-def test_default_folder_has_the_name(run, table1, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run("reproduce", "table1").exit_code == 0
-    assert (tmp_path / "fairtransport-table1" / "table1.csv").is_file()
-
-
 def test_unknown_name_lists_the_known_ones(run, table1):
     result = run("reproduce", "table9\x1b[31m")
     assert result.exit_code == 64
@@ -77,18 +71,6 @@ def test_a_figure_prints_its_claims_and_the_page(run, tmp_path, monkeypatch):
 def test_seeds_apply_to_the_table_only(run, tmp_path):
     result = run("reproduce", "figure1", "--seeds", 3, "--out", tmp_path)
     assert (result.exit_code, result.stderr) == (64, "error: --seeds applies to table1 only\n")
-
-
-@pytest.mark.parametrize("option", ["--seeds", "--jobs"])
-def test_counts_start_at_one(run, table1, option):
-    assert run("reproduce", "table1", option, 0).exit_code == 64
-
-
-def test_output_problems_come_before_the_computation(run, table1, tmp_path):
-    (tmp_path / "file").write_text("")
-    result = run("reproduce", "table1", "--out", tmp_path / "file")
-    assert (result.exit_code, table1) == (1, [])
-    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,6 @@ def test_repair_reports_groups_without_a_map_of_their_own(run, here):
     assert "maps of their own" not in result.stdout
 
 
-def test_repair_of_small_groups_only_reports_one_common_map(run, here):
-    people({"a": 9, "b": 8}).write_parquet("scores.parquet")
-    result, _ = repaired(run)
-    assert "None of the 2 groups has 30 rows: all share one map" in " ".join(result.stdout.split())
-    assert result.stderr == ""
-
-
 def test_audit_reports_pooled_and_dropped_groups(run, here):
     base = ("audit", "scores.parquet", "--score", "s", "--sensitive", "g", *QUICK)
     kept, pooled, dropped = (run(*base, "--small-groups", word) for word in ("keep", "pool", "drop"))
@@ -94,10 +87,3 @@ def test_wrong_options_are_one_line(run, here, command):
     assert "--small-groups must be keep, pool or drop; got 'merge'" in result.stderr
     assert run(*base, "--min-group-size", 0).exit_code == 64
     assert not (here / "new.parquet").exists()
-
-
-def test_nothing_left_to_compare_is_one_line(run, here):
-    result = run("audit", "scores.parquet", "--score", "s", "--sensitive", "g", *QUICK,
-                 "--small-groups", "drop", "--min-group-size", 5000)  # fmt: skip
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "With --small-groups drop and --min-group-size 5000, 0 group(s) of column 'g' are left of 4" in result.stderr

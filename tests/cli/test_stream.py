@@ -19,7 +19,6 @@ import pytest
 import fairtransport as ft
 from fairtransport.cli._stream_report import StreamReporter
 from fairtransport.stream import StoreError, read_journal
-from fairtransport.stream._line_file import LineFile
 from fairtransport.stream._store import Store
 
 CANARY = "CANARY"
@@ -83,15 +82,6 @@ def test_each_line_once_in_order_with_the_score_of_the_library(stream, models, h
         expected += report.scores.tolist()
     assert [row["score"] for row in found] == expected
     assert len(read_journal(here / "st")) == 12
-
-
-def test_csv_and_json_lines_give_the_same(stream, here):
-    stream("rows.jsonl", "--out", "out.jsonl")
-    result = stream("rows.csv", "--out", "out.csv")
-    assert result.stderr.count("not used: 'id'") == 1
-    csv = pl.read_csv(here / "out.csv")
-    assert csv["score"].to_list() == [row["score"] for row in read(here / "out.jsonl")]
-    assert csv.columns == ["id", "a", "b", "sex", "score"]
 
 
 def test_a_repair_of_a_column_of_scores(stream, here, models):
@@ -250,16 +240,6 @@ def test_an_output_that_is_changed_while_the_stream_runs_ends_it(stream, here, m
         assert (here / first).read_bytes() == (here / second).read_bytes()
 
 
-def test_an_output_has_one_stream(stream, here):
-    file = LineFile(here / "out.jsonl")
-    assert "out.jsonl is in use by another process" in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", "a"))
-    file.close()
-    for name in ("st", "other"):
-        store = Store(here / name)
-        assert "in use by another process" in error(stream("rows.jsonl", "--out", "out.jsonl", "--store", name))
-        store.close()
-
-
 def test_a_second_writer_of_a_store_stops_the_first(stream, here, monkeypatch):
     """Somebody removes files of the store until it lets another process in."""
     stores = []
@@ -312,19 +292,6 @@ def test_a_last_line_without_its_end_is_no_line_yet(stream, here):
     assert [row["id"] for row in read(here / "out.jsonl")] == list(range(ROWS))
     (here / "part.jsonl").write_bytes(content.replace(b'"id":150}', b'"id":151}') + b"{}\n")
     assert "not those that the run to resume has read" in error(stream(*how))
-
-
-def test_columns_are_needed_by_name(stream, here):
-    (here / "few.csv").write_text("a,sex\n1,F\n")
-    assert "lacks 1 of 2 columns" in error(stream("few.csv"))
-    (here / "empty.csv").write_text("")
-    assert stream("empty.csv").exit_code == 0
-
-
-def test_a_model_file_of_another_version_and_a_file_that_is_none(stream, here, models):
-    (here / "odd.ft").write_bytes(b"CANARY")
-    result = stream("rows.jsonl", model=here / "odd.ft")
-    assert error(result).startswith("error: ")
 
 
 def test_the_page_gets_snapshots_and_is_closed(stream, here, monkeypatch):

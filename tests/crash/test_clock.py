@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
-from fairtransport._progress import progress
 from fairtransport.linear import SgdSettings
 from fairtransport.storage import write_atomically
 
@@ -102,11 +101,3 @@ def test_a_writer_that_is_always_cleaned_up_says_so(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="removed twice; the existing file is unchanged"):
         write_atomically(path, b"mine")
     assert path.read_bytes() == b"old"
-
-
-@pytest.mark.parametrize("after", [0.0, 2.0])
-def test_progress_while_the_clock_jumps(jumping, capsys, after):
-    with progress("working", 100, after=after) as bar:
-        for done in range(0, 101, 10):
-            bar.advance(done, "x")
-    assert "Traceback" not in capsys.readouterr().err

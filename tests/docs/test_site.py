@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -140,21 +139,6 @@ def test_pictures_are_told_to_those_who_do_not_see_them(pages):
     for path, page in pages.items():
         if path.parent.name != "gallery":
             assert all(alt for _, alt in page.pictures), path.name
-
-
-def test_formulas_are_drawn_by_the_browser_alone(site):
-    text = (site / "method.html").read_text(encoding="utf-8")
-    assert text.count("<math") == text.count('class="arithmatex"') > 50
-    assert 'arithmatex">\\' not in text
-    assert "$$" not in text
-
-
-def test_docstrings_are_in_the_notation_of_the_site(site):
-    for path in (site / "api").glob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        assert ".. math::" not in text
-        assert not re.search(r":(math|class|func|meth):<code>", text)
-    assert "<math" in (site / "api" / "metrics.html").read_text(encoding="utf-8")
 
 
 def test_links_that_leave_docs(tool, caplog):

@@ -3,7 +3,6 @@
 import numpy as np
 import onnxruntime
 import pytest
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -111,16 +110,3 @@ def test_regressors_are_stored_with_their_repair(estimator, tmp_path):
     session = onnxruntime.InferenceSession(ft.to_onnx(model).SerializeToString())
     found = session.run(["prediction"], {"X": far, "sensitive_feature_0": groups})[0]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)  # skl2onnx may work in single precision
-
-
-def test_onnx_of_a_forest():
-    rng = np.random.default_rng(0)
-    group, X = rng.choice(["F", "M"], 500), rng.normal(size=(500, 3)).astype(np.float32).astype(np.float64)
-    y = X[:, 0] + (group == "M")
-    forest = RandomForestRegressor(5, max_depth=4, random_state=0)
-    model = ft.QuantileRepairRegressor(forest).fit(X, y, sensitive_features=group)
-    session = onnxruntime.InferenceSession(ft.to_onnx(model, people_per_point=1).SerializeToString())
-    found = session.run(["prediction"], {"X": X, "sensitive_feature_0": group})[0]
-    np.testing.assert_allclose(found, model.predict(X, sensitive_features=group), atol=1e-4)
-    with pytest.raises(TypeError, match="RandomForestRegressor"):
-        pack_model(model)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairtransport.histograms import Grid
-from fairtransport.persistence import _summaries as summaries
 from fairtransport.persistence._summaries import _blocks, summarise_map, summarise_quantiles
 from fairtransport.transport.line import QuantileMap, quantile_map, wasserstein
 
@@ -52,13 +51,6 @@ def test_the_stated_change_is_the_largest_and_the_map_never_descends(rows, peopl
     assert behind.sum() <= rows.sum()
 
 
-def test_more_people_change_less():
-    """Of a smooth map: about one over the number of rows, well below the noise of quantiles, 1 / sqrt(rows)."""
-    means = {n: summarise_map(some_map(n), np.ones(n, dtype=int), 5)[2].mean for n in (100, 1000, 10_000)}
-    assert means[10_000] < means[1000] / 5 < means[100] / 25
-    assert all(mean < 0.2 / np.sqrt(n) for n, mean in means.items())
-
-
 def test_scores_that_many_share_are_kept_exactly():
     carry = QuantileMap(np.array([0.1, 0.2, 0.5, 0.8]), np.array([0.0, 0.3, 0.6, 0.9]))
     short, behind, change = summarise_map(carry, np.array([50, 1, 70, 60]), 5)
@@ -66,21 +58,6 @@ def test_scores_that_many_share_are_kept_exactly():
     assert short.images.tolist() == [0.0, 0.6, 0.9]
     assert behind.tolist() == [50, 70, 60]
     assert change.largest == pytest.approx(0.3 - 0.15)
-
-
-def test_a_group_smaller_than_a_point_becomes_one_point():
-    short, behind, _ = summarise_map(QuantileMap(np.array([0.2, 0.4]), np.array([0.5, 0.7])), np.array([1, 1]), 5)
-    assert short.knots == pytest.approx([0.3])
-    assert short.images == pytest.approx([0.6])
-    assert behind.tolist() == [2]
-
-
-def test_large_maps_become_small(monkeypatch):
-    monkeypatch.setattr(summaries, "MAX_POINTS", 200)
-    short, behind, change = summarise_map(some_map(5000), np.ones(5000, dtype=int), 5)
-    assert 150 < short.knots.size <= 203
-    assert behind[1:-1].min() == 25
-    assert change.mean < 0.001
 
 
 def test_nodes_of_a_grid_stay_nodes():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ from fairtransport.metrics import error_rate
 from fairtransport.metrics._disparity import disparities
 from fairtransport.report import Comparison, MethodOutcome
 
+mpl.use("Agg")
 HOSTILE = "<script>alert(1)</script>"
 
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 from types import SimpleNamespace
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from fairtransport.report import AdjustmentDisplay
 
-mpl.use("Agg")
 CM = 1 / 2.54
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def history(batches=200, jump=100):
@@ -80,10 +72,6 @@ def test_missing_values_are_gaps():
     assert display.floor_ is None
     assert display.alarms_ is None
     assert words(display) == ["Disparity"]
-
-
-def test_one_batch_is_a_point():
-    assert drawn(points=history(1)).line_.get_marker() == "o"
 
 
 @pytest.mark.parametrize("attribute", ["history", "snapshot"])

@@ -22,11 +22,9 @@ from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.report import WhatIf
 from fairtransport.report.pages.audit._calibration_section import collect_calibration_tables
 from fairtransport.report.pages.audit._comparison_page import audit_comparison_page
-from fairtransport.report.pages.audit._distance_matrix import LEVELS, collect_distance_matrix
 from fairtransport.report.pages.audit._error_section import collect_error_tables
 from fairtransport.report.pages.audit._page import audit_page
 from fairtransport.report.pages.audit._tables import collect_tables
-from fairtransport.report.style.colors import group_styles
 
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
@@ -99,20 +97,6 @@ def test_content_policy_comes_first_and_matches_style_and_script(page, reader):
     assert page.index("http-equiv") < page.index("<style>")
 
 
-def test_order_of_the_page(reader):
-    words = reader.words
-    parts = (
-        "The four groups are scored differently",
-        "How the groups are scored",
-        "Distances between groups",
-        "The metrics",
-        "The groups",
-        "How this was measured",
-    )
-    positions = [words.index(part) for part in parts]
-    assert positions == sorted(positions)
-
-
 def test_tables_have_the_results(reader, audit):
     words = reader.words
     for reading in audit.readings.values():
@@ -163,22 +147,6 @@ def test_data_are_the_counts(reader, audit):
     tables = [*collect_tables(audit), *collect_error_tables(audit), *collect_calibration_tables(audit)]
     assert {table.key for table in tables} | {"distances", "reliability"} == set(data["sheets"])
     assert data["sheets"]["groups"][1][2] == audit.groups[0].mean  # all digits
-
-
-def test_colours_are_those_of_every_figure(reader, audit):
-    colours = [group["colour"] for group in reader.data["groups"]]
-    assert len(set(colours)) == 4
-    styles = group_styles(audit.histograms.groups, audit.histograms.group_rows)
-    assert colours == [style.colour for style in styles]
-
-
-def test_largest_groups_have_the_colours(audit_of):
-    names = [f"{k:02d}" for k in range(30)]
-    audit = audit_of(names, 2000)
-    named = [group["named"] for group in Reader(audit_page(audit)).data["groups"]]
-    rows = np.array([group.rows for group in audit.groups])
-    assert sum(named) == 12
-    assert rows[named].min() >= rows[~np.array(named)].max()
 
 
 NAMES = st.text(min_size=1, max_size=40)
@@ -306,16 +274,6 @@ def test_two_hundred_weighted_groups_stay_below_five_megabytes():
     assert 500_000 < len(page.encode()) < 5_000_000
 
 
-def test_path_is_written_and_replaced(audit, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    assert audit.to_html(path) == path
-    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-    assert audit.to_html(str(path), title="Mine") == path
-    assert "<h1>Mine</h1>" in path.read_text(encoding="utf-8")
-
-
 def test_paths_that_cannot_be_written(audit, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"missing does not exist; create it first"):
         audit.to_html(tmp_path / "missing" / "report.html")
@@ -331,13 +289,3 @@ def test_without_jinja2_the_error_says_what_to_install(audit, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r'jinja2: pip install "fairtransport\[report\]"'):
         audit.to_html()
-
-
-def test_matrix_shades_by_fixed_steps(audit_of):
-    matrix = collect_distance_matrix(audit_of([f"{k:02d}" for k in range(20)], 1500))
-    assert len(matrix.indices) == 12
-    assert matrix.left_out == 8
-    distances, levels = np.array(matrix.distances), np.array(matrix.levels)
-    for level, step in enumerate(LEVELS):
-        assert np.all(levels[distances >= step] > level)
-        assert np.all(levels[distances < step] <= level)

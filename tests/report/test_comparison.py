@@ -12,10 +12,6 @@ def outcome(**changes):
     return MethodOutcome(**{**entries, **changes})
 
 
-def test_outcome_keeps_scores_as_floats():
-    assert outcome(scores=[0, 1]).scores.dtype == np.float64
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -45,18 +41,3 @@ def test_outcome_rejects(changes, message):
 def test_comparison_rejects(build, changes, message):
     with pytest.raises(ValueError, match=message):
         build(**changes)
-
-
-def test_first_is_baseline_last_is_featured(build):
-    comparison = build(methods=("LR", "DPP", "COT"))
-    assert (comparison.baseline.name, comparison.featured.name) == ("LR", "COT")
-
-
-def test_best_names_the_lowest_up_to_the_digits_shown(build):
-    def with_error(name, value):
-        scores = np.full(240, 0.5)
-        return outcome(name=name, metrics={**dict.fromkeys(METRICS, 0.1), "error_rate": value}, scores=scores)
-
-    outcomes = (with_error("a", 0.2), with_error("b", 0.10004), with_error("c", 0.09996))
-    comparison = build(outcomes=outcomes)
-    assert comparison.best("error_rate") == {"b", "c"}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
@@ -75,11 +74,6 @@ def test_verdict_comes_first(page, comparison):
     assert text.index(verdict(comparison)) < text.index("The metrics")
 
 
-def test_figure_has_a_description(page, comparison):
-    (image,) = Reader(page).all("img")
-    assert f"LR {comparison.outcomes[0].metrics['strong_pairwise_disparity']:.2f}" in image["alt"]
-
-
 def test_table_has_every_metric_of_every_method(page, comparison):
     text = words(page)
     for outcome in comparison.outcomes:
@@ -94,22 +88,11 @@ def test_the_best_is_marked_visibly_and_for_screen_readers(page, comparison):
     assert sorted(marked) == sorted(f"{value:.3f}" for value in lowest)
 
 
-def test_shares_above_one_half(page, comparison):
-    rows = comparison.groups.rows[1]
-    share = 100 * (comparison.outcomes[0].scores[rows] > 0.5).mean()
-    assert re.search(rf"Male 120 {share:.1f} ", words(page))
-
-
 def test_settings_versions_and_date(page):
     text = words(page)
     assert "Split 75/25" in text
     assert f"2024-02-29 12:30 UTC, fairtransport {fairtransport.__version__}, Python 3." in text
     assert f"scikit-learn {sklearn.__version__}" in text
-
-
-def test_light_dark_print_and_narrow(page):
-    for media in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
-        assert media in page
 
 
 def test_hostile_names_are_inert(hostile_page):
@@ -131,9 +114,3 @@ def test_files(comparison, tmp_path):
     assert {path.name for path in folder.iterdir()} == set(COMPARISON_FILES)
     assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_without_jinja2_the_error_says_what_to_install(comparison, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ImportError, match=r'jinja2: pip install "fairtransport\[report\]"'):
-        write_comparison(comparison, tmp_path)

@@ -55,9 +55,5 @@ def test_without_a_floor_chance_is_not_mentioned():
     assert "chance" not in text
 
 
-def test_one_method_has_one_sentence():
-    assert "brings" not in sentences((0.15, 0.8))
-
-
 def test_names_are_cleaned(hostile):
     assert verdict(hostile).isprintable()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -24,16 +22,9 @@ from fairtransport.report import (
 from fairtransport.report.style.colors import group_styles
 from fairtransport.transport.line import wasserstein
 
-mpl.use("Agg")
 CM = 1 / 2.54
 HOSTILE = ("$a_{$", "_hidden", "x" * 300, "\u05e9\u05dc\u05d5\u05dd")
 OF_SCORES = (GroupDistributionDisplay, CdfDisplay, PairwiseDisparityDisplay)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -145,16 +136,6 @@ def test_maps_of_a_repair(rows):
     assert display.bands_ == []
 
 
-def test_maps_of_a_classifier_and_of_an_audit(classifier, audit, scored):
-    model, _ = classifier
-    assert len(TransportMapDisplay.from_estimator(make_pipeline(model)).lines_) == 5
-    scores, _, groups = scored()
-    display = TransportMapDisplay.from_audit(audit, target="barycenter", amount=0.5)
-    repair = ft.QuantileRepair("barycenter", amount=0.5).fit(scores, sensitive_features=groups)
-    before, after = display.lines_[1].get_data()
-    np.testing.assert_allclose(after, repair.transform(before, sensitive_features=["b"] * before.size), atol=2e-3)
-
-
 def test_scores_before_and_after(rows):
     scores, _, groups = rows
     rng = np.random.default_rng(0)
@@ -239,14 +220,6 @@ def test_invalid_input(audit, scored):
     with pytest.raises(ValueError, match="cannot be repaired"):
         both.plot("map")
     assert len(both.plot().lines_) == 6
-
-
-@pytest.mark.parametrize("display", OF_SCORES)
-def test_without_matplotlib_the_error_says_what_to_install(display, audit, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
-        display.from_audit(audit)
 
 
 # ------------------------------------------------------------------------------------------------------- as it looks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -11,14 +10,7 @@ import fairtransport as ft
 from fairtransport.report import ErrorRateDisplay, ReliabilityDisplay
 from fairtransport.report._what_if import ERROR_RATES
 
-mpl.use("Agg")
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_points_are_the_rates_and_bars_their_intervals(audit):

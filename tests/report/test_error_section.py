@@ -53,14 +53,6 @@ def test_what_if_has_the_rates_of_the_audit(audit_of):
         assert outcome.overall_rates == pytest.approx({name: at.overall[name].value for name in ERROR_RATES})
 
 
-def test_rates_of_overlapping_groups_count_a_row_once(scored):
-    scores, labels, groups = scored()
-    columns = {"one": groups, "two": np.where(scores > 0.3, "x", "y")}
-    audit = ft.audit(scores, labels, sensitive_features=columns, grouping="each", **QUICK)
-    overall = WhatIf.of(audit).at(0.5).overall_rates
-    assert overall["accuracy"] == pytest.approx(audit.error_rates[0].overall["accuracy"].value, abs=1e-3)
-
-
 def test_errors_by_group_are_on_the_page(audit, page):
     tree = Tree(page)
     assert "Errors by group above" in page
@@ -98,11 +90,6 @@ def test_without_labels_there_is_no_such_section(scored):
     assert "Largest differences of errors" not in page
 
 
-def test_two_audits_side_by_side_have_no_such_section(audit_of):
-    page = ft.compare(audit_of(), audit_of(seed=1)).to_html()
-    assert "Errors by group above" not in page
-
-
 def test_words_follow_the_direction_of_the_scores(audit_of):
     high, low = (audit_of(options={"favourable": way}).to_html() for way in ("high", "low"))
     for page, word, other in ((high, "Selected", "Flagged"), (low, "Flagged", "Selected")):
@@ -119,7 +106,3 @@ def test_undefined_rates_are_dashes():
     page = ft.audit(scores, labels, sensitive_features=np.repeat(["a", "b"], 60), **QUICK).to_html()
     assert '<span data-part="value">\N{EN DASH}</span>' in page
     assert "nan" not in page[: page.index("<script")].lower()
-
-
-def test_notebooks_have_a_line_about_errors(audit):
-    assert "equalized odds are violated by" in audit._repr_html_()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -10,7 +9,6 @@ from scipy.integrate import trapezoid
 
 from fairtransport.metrics._disparity import disparities
 from fairtransport.report import distribution_figure
-from fairtransport.report.displays._panel_legend import legend_columns
 from fairtransport.report.style.colors import THEMES, group_styles
 from fairtransport.report.style.figure_files import figure_bytes
 
@@ -88,27 +86,3 @@ def test_figures_are_reproducible_and_leave_the_style_of_the_caller_unchanged(co
         assert dict(mpl.rcParams) == before
     assert first == figure_bytes(distribution_figure(comparison), "svg")
     assert figure_bytes(distribution_figure(comparison), "png", dpi=40).startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("layout", ["wide", "tall"])
-@pytest.mark.parametrize(
-    "names", [("White, Female", "White, Male"), ("AFRICAN AMERICAN WOMEN OVER 65", "WHITE MEN", "X"), tuple("abcdefgh")]
-)
-def test_legend_never_wider_than_the_figure(build, names, layout):
-    figure = distribution_figure(build(names=names), layout=layout)
-    figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert box.x1 <= figure.bbox.x1
-    assert legend_columns(["x" * 200, "y"], 3.0) == 1
-
-
-@pytest.mark.parametrize(("option", "value"), [("layout", "square"), ("theme", "sepia")])
-def test_unknown_options_raise(comparison, option, value):
-    with pytest.raises(ValueError, match=f"{option} must be one of"):
-        distribution_figure(comparison, **{option: value})
-
-
-def test_without_matplotlib_the_error_says_what_to_install(comparison, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r'matplotlib: pip install "fairtransport\[report\]"'):
-        distribution_figure(comparison)

@@ -10,7 +10,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.report import CdfDisplay, GroupDistributionDisplay
-from fairtransport.report._shown_scores import shown_audit, shown_histograms
+from fairtransport.report._shown_scores import shown_audit
 from fairtransport.report._what_if import WhatIf
 
 FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
@@ -46,13 +46,6 @@ def test_charts_leave_out_what_lies_far_from_all_others(wages):
     assert shown.histograms.shares_above([inside])[0] == pytest.approx(
         audit.histograms.shares_above([inside])[0], abs=0.01
     )
-
-
-def test_whole_numbers_lie_on_nodes(deciles):
-    audit, scores = deciles
-    shown = shown_histograms(audit.histograms)
-    assert (shown.grid.low, shown.grid.high) == (scores.min(), scores.max())
-    assert set(shown.grid.nodes[np.flatnonzero(shown.everyone)]) == set(scores)
 
 
 def test_the_sliders_show_the_figures_of_the_audit(deciles, wages):
@@ -111,7 +104,3 @@ def test_figures_of_scores_outside_the_unit_interval():
     display = CdfDisplay.from_predictions(scores, sensitive_features=groups)
     assert display.distance_ == pytest.approx(1.0, abs=1e-3)
     assert GroupDistributionDisplay.from_predictions(scores, sensitive_features=groups).ax_.get_xlim() == (-3, 2)
-
-
-def test_a_notebook_cell_of_deciles(deciles):
-    assert "Top" in deciles[0]._repr_html_()

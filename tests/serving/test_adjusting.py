@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from tests.serving.conftest import NAMES, people
 
 import fairtransport as ft
-from fairtransport.serving._answer_log import AnswerLog, LoggedAnswer
 from fairtransport.stream import ContinualAdjuster, StoreError, read_journal
 
 
@@ -99,17 +97,6 @@ def test_requests_at_the_same_time_share_checkpoints_and_each_gets_its_own_score
     assert read_journal(tmp_path / "store")[-1]["rows"] == 200
 
 
-def test_raw_tables_and_other_formats(client, tmp_path):
-    body = [{**row, "job": "cook"} for row in requests(1)[0]]
-    served = client("table.ft", store=tmp_path / "store")
-    lines = "".join(json.dumps(row) + "\n" for row in body)
-    first = served.post("/score", content=lines, headers={"Content-Type": "application/x-ndjson"}).json()["scores"]
-    text = ",".join(body[0]) + "\n" + "".join(",".join(map(str, row.values())) + "\n" for row in body)
-    second = served.post("/score", content=text, headers={"Content-Type": "text/csv"}).json()["scores"]
-    np.testing.assert_allclose(first, second, atol=0.05)  # the model has moved in between, a little
-    assert None not in first + second
-
-
 def test_figures_live_page_and_description(client, tmp_path):
     served = client("m.ft", store=tmp_path / "store")
     ask(served, requests(1, size=200)[0])
@@ -135,13 +122,6 @@ def test_rows_without_a_group_are_counted_and_warned_of_once(client, tmp_path, c
     assert len(warnings) == 1
     assert "a column 'sex'" in warnings[0]
     assert served.get("/live/snapshot.json").json()["rows_without_group"] == 40
-
-
-def test_freezing_monitors_only(client, tmp_path):
-    bodies, store = requests(3), tmp_path / "store"
-    served = client("m.ft", store=store, frozen=True)
-    assert [ask(served, bodies[0]).json()["scores"] for _ in range(2)] == [ask(served, bodies[0]).json()["scores"]] * 2
-    assert {entry["updates"] for entry in read_journal(store) if "updates" in entry} == {0}
 
 
 def test_a_store_that_cannot_be_written_answers_nothing(client, tmp_path, monkeypatch):
@@ -181,22 +161,3 @@ def test_a_model_that_knows_no_groups_is_scored_and_not_adjusted(client, tmp_pat
 
 
 # ------------------------------------------------------------------------------------------------------------- answers
-
-
-def test_answers_after_the_checkpoint_and_incomplete_lines_are_removed(tmp_path):
-    path = tmp_path / "answers.jsonl"
-    log = AnswerLog(path, most=3, batches=0)
-    answers = [LoggedAnswer(str(n), n, n, "v", [0.1 * n, None], {"1": "no group"}) for n in range(10)]
-    for answer in answers:
-        log.write([answer])
-        log.confirm([answer])
-    assert len(log) == 3
-    assert len(path.read_bytes().splitlines()) <= 6
-    log.close()
-    path.write_bytes(path.read_bytes() + b"00000000 {incomplete")
-    again = AnswerLog(path, most=3, batches=8)
-    assert again.get("8") == answers[8]
-    assert again.get("9") is None  # it was never sent
-    assert again.get("0") is None  # long ago
-    again.close()
-    assert b"incomplete" not in path.read_bytes()

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import fairtransport as ft
-from fairtransport.serving.bodies import FORMATS
 
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv", "arrow": ARROW}
@@ -123,12 +122,6 @@ def test_unknown_groups_are_set_aside_or_pooled(client, rows):
     assert None not in ask(client("aware.ft", unknown_group="pooled"), json.dumps(people).encode()).json()["scores"]
 
 
-def test_no_rows_and_all_rows_rejected(client):
-    served = client()
-    assert ask(served, b"[]").json()["scores"] == []
-    assert ask(served, b"[1, 2]").json()["scores"] == [None, None]
-
-
 def test_large_bodies_are_scored_in_a_thread(client, files, rows):
     people = rows[1] * 100
     assert len(json.dumps(people)) > 2**16
@@ -221,7 +214,3 @@ def test_scoring_that_takes_too_long(client, rows, monkeypatch):
     monkeypatch.setattr("fairtransport.tabular.RowScorer.score_rows", lambda *_: time.sleep(1.0))
     response = ask(served, json.dumps(rows[1] * 100).encode())
     assert (response.status_code, "0.2 seconds" in response.text) == (504, True)
-
-
-def test_media_types_are_stated_once():
-    assert {*KINDS.values()} <= {*FORMATS}

@@ -166,15 +166,6 @@ def test_short_writes_are_continued(writer, chunk, folder):
     assert path.read_bytes() == new
 
 
-def test_a_disk_that_takes_no_byte_is_full(folder, monkeypatch):
-    monkeypatch.setattr(os, "write", lambda *_: 0)
-    with pytest.raises(OSError, match="No space") as caught:
-        write_atomically(folder / "a", b"x")
-    monkeypatch.undo()
-    assert caught.value.errno == errno.ENOSPC
-    assert list(folder.iterdir()) == []
-
-
 @pytest.mark.parametrize("make", [lambda path: create_file(path, b"x" * 9, mode=0o600), *[make_keys] * IS_SIGNING])
 def test_new_files_are_whole_or_absent(make, folder):
     path = folder / "a.key"

@@ -84,14 +84,3 @@ def test_lots_look_random():
     assert stats.kstest(lots, "uniform").pvalue > 0.01
     assert abs(np.corrcoef(lots[:-1], lots[1:])[0, 1]) < 0.03
     assert len(np.unique(lots)) == len(lots)
-
-
-def test_an_absent_group_and_a_new_one():
-    alarm = DriftAlarm.new(2, 1e-5)
-    known = make_groups(["a", "b"])
-    for _ in range(300):  # group b never comes, and that alone rings nothing
-        alarm, rings = alarm.after(np.array([0.4]), known.encode(["a"]))
-        assert not rings
-    wider = alarm.widened(3)
-    assert wider.counts.shape == (3, ALARM_BINS)
-    assert (wider.counts[:2] == alarm.counts).all()

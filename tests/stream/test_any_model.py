@@ -33,7 +33,6 @@ FRAME = pd.DataFrame(
 )
 Y = (FRAME["hours"] + RNG.normal(0, 4, N) > 37).to_numpy().astype(int)
 TABLE = FRAME.assign(sex=SEX)
-NUMBERS = FRAME[["hours", "age"]]
 GROUPS = pd.DataFrame({"sex": SEX})
 
 

@@ -5,7 +5,6 @@ import copy
 import itertools
 import json
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster
 from fairtransport.stream._options import AdjusterOptions
 from fairtransport.stream._state import StreamState
-from fairtransport.stream.input import BatchReader, LineSource, input_schema_for
+from fairtransport.stream.input import LineSource, input_schema_for
 from fairtransport.stream.loop import RunOptions, StreamRun
 from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular.failing_rows import separate_failures
@@ -34,15 +33,6 @@ def lines(n=20, poison=()):
         f'{{"x":{x!r},"y":{y!r},"z":{z!r},"sex":"{own}"}}'.encode()
         for (x, y, z), own in zip(X.tolist(), sex, strict=True)
     ]
-
-
-def reader_of(tmp_path, content, schema=None):
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"\n".join(content) + b"\n")
-    schema = schema or input_schema_for(cot(), sensitive=["sex"], features=["x", "y", "z"])
-    reader = BatchReader(LineSource(os.open(path, os.O_RDONLY)), schema, "score", "jsonl", ",")
-    assert reader.open()
-    return reader
 
 
 # ---------------------------------------------------------------- the search
@@ -67,29 +57,6 @@ def test_exactly_the_rows_that_fail_are_separated(n_rows):
             assert len(calls) <= 1 + 2 * n_failing * max(1, (n_rows - 1).bit_length())
 
 
-@pytest.mark.parametrize("n_rows", range(2, 7))
-def test_rows_that_fail_only_together(n_rows):
-    """The operation succeeds for those that are kept, and would not with any further one."""
-    for pair in itertools.combinations(range(n_rows), 2):
-
-        def operation(rows, pair=pair):
-            if {*pair} <= {*rows}:
-                raise ValueError
-
-        kept, _, failures = separate_failures(range(n_rows), operation)
-        assert [row for row, _ in failures] == [pair[1]]
-        assert kept == [row for row in range(n_rows) if row != pair[1]]
-
-
-@pytest.mark.parametrize("error", NOT_OF_A_ROW)
-def test_an_interrupt_and_a_full_memory_are_no_failures_of_a_row(error):
-    def operation(_rows):
-        raise error
-
-    with pytest.raises(error):
-        separate_failures([1], operation)
-
-
 # ---------------------------------------------------------------- reading and converting
 
 
@@ -102,46 +69,6 @@ def poisoned(function, error, has_poison):
         return function(*arguments, **keywords)
 
     return wrapped
-
-
-def is_poisoned_text(value):
-    return isinstance(value, str) and str(POISON) in value
-
-
-def is_poisoned_table(value):
-    return isinstance(value, dict) and isinstance(value.get("x"), np.ndarray) and (value["x"] == POISON).any()
-
-
-@pytest.mark.parametrize("error", [*ERRORS, *NOT_OF_A_ROW])
-@pytest.mark.parametrize("stage", ["_fields", "_numbers", "_check_range", "to_features"])
-def test_any_error_while_reading_or_converting_a_line(tmp_path, monkeypatch, stage, error):
-    schema = input_schema_for(cot(), sensitive=["sex"], features=["x", "y", "z"])
-    if stage == "to_features":
-        schema = replace(schema, to_features=poisoned(schema.to_features, error, is_poisoned_table))
-    reader = reader_of(tmp_path, lines(poison=[3, 4, 19]), schema)
-    if stage != "to_features":
-        parser = reader._opened
-        parser._unlimited = False  # so that the range is checked
-
-        def has_poison(value):
-            return is_poisoned_text(value) or (isinstance(value, list) and POISON in value)
-
-        monkeypatch.setattr(parser, stage, poisoned(getattr(parser, stage), error, has_poison))
-    if error in NOT_OF_A_ROW:
-        with pytest.raises(error):
-            reader.read(50)
-        return
-    batch = reader.read(50)
-    what = "converted" if stage == "to_features" else "read"
-    if not (stage == "_fields" and issubclass(error, (ValueError, RecursionError))):
-        assert {reason for _, reason in batch.rejected} == {f"cannot be {what} ({error.__name__})"}
-    assert [number for number, _ in batch.rejected] == [4, 5, 20]
-    assert batch.accepted == [index for index in range(20) if index not in (3, 4, 19)]
-    clean = reader_of(tmp_path, [line for index, line in enumerate(lines()) if index not in (3, 4, 19)]).read(50)
-    assert batch.X.tolist() == clean.X.tolist()
-    assert batch.sensitive_features == clean.sensitive_features
-    scores = np.arange(17.0)
-    assert batch.with_scores(scores) == clean.with_scores(scores)
 
 
 # ---------------------------------------------------------------- scoring
@@ -265,15 +192,6 @@ def test_an_interrupt_and_a_full_memory_end_the_run(tmp_path, monkeypatch, error
     monkeypatch.setattr(scorer, "score", poisoned(scorer.score, error, is_poisoned_matrix))
     with pytest.raises(error):
         run(tmp_path / "run", lines(20, poison=[3]))
-
-
-def test_an_error_that_is_of_no_row_ends_the_run(tmp_path, monkeypatch):
-    def full(*_arguments, **_keywords):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(ContinualAdjuster, "_add_to_journal", full)
-    with pytest.raises(OSError, match="No space"):
-        run(tmp_path / "run", lines(20))
 
 
 def test_a_score_that_is_no_finite_number_is_rejected(tmp_path, monkeypatch):

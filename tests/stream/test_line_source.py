@@ -55,57 +55,6 @@ def test_lines_and_position(tmp_path, kind, end, stop_at):
     assert state(again) == state(whole)
 
 
-def test_another_input_is_refused(tmp_path):
-    (tmp_path / "a").write_bytes(b"one\ntwo\n")
-    (tmp_path / "b").write_bytes(b"eins\nzwei\n")
-    first = opened(tmp_path / "a")
-    first.take(2)
-    with pytest.raises(ValueError, match="does not begin like"):
-        opened(tmp_path / "b").skip(*state(first))
-    (tmp_path / "a").write_bytes(b"one\n")
-    with pytest.raises(ValueError, match="fewer bytes"):
-        opened(tmp_path / "a").skip(*state(first))
-    (tmp_path / "a").write_bytes(b"one\ntwo three")
-    with pytest.raises(ValueError, match="does not begin like"):
-        opened(tmp_path / "a").skip(*state(first))
-    with pytest.raises(ValueError, match="does not begin like"):
-        LineSource(pipe(b"one\n")).skip(*state(first))
-
-
-@pytest.mark.parametrize("kind", ["file", "pipe"])
-def test_an_input_that_was_rewritten_after_its_head_is_refused(tmp_path, kind):
-    lines = [b"%06d" % number for number in range(2000)]
-    path = tmp_path / "lines"
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    first = opened(path)
-    first.take(1500)
-    lines[1000] = b"-00001"
-    lines += [b"more"] * 5
-
-    def source(content):
-        path.write_bytes(content)
-        return opened(path) if kind == "file" else LineSource(pipe(content))
-
-    with pytest.raises(ValueError, match="first 1500 lines of the input are not those"):
-        source(b"\n".join(lines) + b"\n").skip(*state(first))
-    with pytest.raises(ValueError, match="ends before line 1500"):
-        source(b"\n".join(lines[:900]) + b"\n" + b"x" * 9000).skip(*state(first))
-
-
-def test_a_line_that_was_incomplete_is_taken_when_it_is_complete(tmp_path):
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\n12,99")
-    first = opened(path)
-    assert first.take(5) == [b"one"]
-    assert first.incomplete
-    with path.open("ab") as file:
-        file.write(b"999\nthree\n")
-    again = opened(path)
-    again.skip(*state(first))
-    assert again.take(5) == [b"12,99999", b"three"]
-    assert not again.incomplete
-
-
 def test_a_line_that_is_too_long_does_not_fill_the_memory(tmp_path):
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"x" * (5 * MAX_LINE_BYTES) + b"\nb\n")
@@ -169,33 +118,3 @@ def test_a_file_that_is_truncated_and_rewritten_while_it_is_read_is_noticed(tmp_
         file.write(b"eins\nzwei\ndrei\n")
     with pytest.raises(ValueError, match="rewritten while it was read"):
         source.take(1)
-
-
-def test_following_after_a_resume(tmp_path):
-    path, stop = tmp_path / "lines", threading.Event()
-    path.write_bytes(b"one\ntwo\nthr")
-    first = opened(path)
-    first.take(2)
-    source = LineSource(os.open(path, os.O_RDONLY), follow=True, stop=stop.is_set)
-    source.skip(*state(first))
-    with path.open("ab") as file:
-        file.write(b"ee\n")
-    assert source.take(1) == [b"three"]
-
-
-def test_a_stopped_pipe_returns_the_lines_it_has():
-    stop = threading.Event()
-    reading, writing = os.pipe()
-    os.write(writing, b"one\ntwo\n")
-    source = LineSource(reading, stop=stop.is_set)
-    threading.Timer(0.3, stop.set).start()
-    assert source.take(5) == [b"one", b"two"]
-    os.close(writing)
-
-
-def test_standard_input_that_is_a_file_read_from_the_middle(tmp_path):
-    path = tmp_path / "lines"
-    path.write_bytes(b"header\none\ntwo\n")
-    handle = os.open(path, os.O_RDONLY)
-    os.lseek(handle, 7, os.SEEK_SET)
-    assert LineSource(handle).take(5) == [b"one", b"two"]

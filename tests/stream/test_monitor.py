@@ -52,27 +52,6 @@ def test_old_rows_count_half_after_a_half_life():
     assert monitor.shares(50)[0, 2] == pytest.approx(1 / 3)
 
 
-def test_what_adjusting_changed():
-    groups = make_groups(["a"] * 4)
-    monitor = seen(np.array([0.2, 0.4, 0.6, 0.8]), groups, original=np.array([0.2, 0.6, 0.6, 0.8]))
-    assert monitor.mean_change == pytest.approx(0.05)
-    assert monitor.mean_agreement == pytest.approx(0.75)
-
-
-def test_nobody_and_someone_new():
-    monitor = Monitor.new(2, 100.0)
-    assert np.isnan(monitor.distances(None)).all()
-    assert monitor.noise_floor(None) == 0.0
-    monitor = monitor.after(np.array([0.5]), np.array([0.5]), make_groups(["a", "b"]).encode(["a"])).widened(3)
-    assert np.isnan(monitor.distances(None)).tolist() == [False, True, True]
-
-
-def test_after_an_alarm_the_past_counts_little():
-    monitor = seen(np.full(1000, 0.3), make_groups(["a"] * 1000)).shortened()
-    assert monitor.weights[0] == pytest.approx(50)
-    assert monitor.sizes[0] == pytest.approx(1000)  # as exact as it was; it only weighs less
-
-
 def test_a_history_keeps_its_ends_its_alarms_and_its_sums():
     history = History()
     alarms = {3, 4000, 9999}

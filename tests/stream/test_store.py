@@ -12,8 +12,7 @@ import pytest
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
 from fairtransport.stream._journal import journal_line
-from fairtransport.stream._line_file import LineFile
-from fairtransport.stream._store import Store, digest_of
+from fairtransport.stream._store import Store
 
 from .worlds import raw_scores, repair
 
@@ -170,15 +169,6 @@ def test_a_store_belongs_to_one_model(store):
     ContinualAdjuster.resume(store, model=repair()).close()
 
 
-def test_a_digest_does_not_depend_on_the_versions_of_libraries(tmp_path, monkeypatch):
-    one = ft.save(repair(), tmp_path / "a.ft").read_bytes()
-    monkeypatch.setattr("fairtransport.__version__", "99.0")
-    other = ft.save(repair(), tmp_path / "b.ft").read_bytes()
-    assert one != other
-    assert digest_of(one) == digest_of(other)
-    assert digest_of(one) != digest_of(ft.save(repair(seed=1), tmp_path / "c.ft").read_bytes())
-
-
 def test_what_is_not_a_store(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="is a file"):
@@ -253,117 +243,3 @@ def test_times_are_stored_separately_and_may_be_lost(store):
 
 
 # ---------------------------------------------------------------- files of lines
-
-
-@pytest.fixture
-def lines(tmp_path):
-    """A file of two lines, the second of which came after the last checkpoint."""
-    file = LineFile(tmp_path / "lines")
-    file.add(b"one\n")
-    length, digest = file.length, file.digest
-    file.add(b"two\n")
-    file.sync()
-    file.close()
-    file.close()
-
-    def opened():
-        again = LineFile(tmp_path / "lines")
-        again.continue_from(length, digest)
-        return again
-
-    return opened
-
-
-def test_what_a_file_has_already_is_not_written_again(lines):
-    file = lines()
-    assert (file.length, file.ahead) == (4, 4)
-    file.add(b"two\nth")
-    file.add(b"ree\n")
-    assert (file.length, file.ahead) == (14, 0)
-    assert file.path.read_bytes() == b"one\ntwo\nthree\n"
-    file.close()
-
-
-def test_other_content_than_before_is_refused(lines):
-    file = lines()
-    with pytest.raises(StoreError, match="differs from what this run writes after byte 5"):
-        file.add(b"tWo\n")
-    assert file.path.read_bytes() == b"one\ntwo\n"
-    file.close()
-
-
-def test_zeros_after_a_loss_of_power_are_replaced(lines, tmp_path):
-    (tmp_path / "lines").write_bytes(b"one\ntw" + bytes(5000))
-    file = lines()
-    file.add(b"two\n")
-    assert file.path.read_bytes() == b"one\ntwo\n"
-    file.close()
-
-
-@pytest.mark.parametrize(("content", "match"), [(b"on", "has 2 bytes, but 4 were written"), (b"oNe\ntwo\n", "first 4")])
-def test_a_file_that_was_changed_before_the_checkpoint_is_refused(lines, tmp_path, content, match):
-    (tmp_path / "lines").write_bytes(content)
-    with pytest.raises(StoreError, match=match):
-        lines()
-
-
-CHANGES = {
-    "truncated": (lambda path: os.truncate(path, 3), "was truncated by another program: it has 3 bytes instead of 8"),
-    "extended": (lambda path: path.write_bytes(path.read_bytes() + b"x"), "was extended by another program"),
-    "deleted": (lambda path: path.unlink(), "was deleted .* written again; resume"),
-    "moved": (lambda path: path.rename(path.with_name("away")), "was moved by another program"),
-    "replaced": (lambda path: path.with_name("other").replace(path), "saved as lines.recovered"),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("step", ["add", "sync"])
-def test_a_change_by_another_program_is_noticed_before_the_next_line(lines, tmp_path, name, step):
-    change, match = CHANGES[name]
-    (tmp_path / "other").write_bytes(b"other")
-    file = lines()
-    file.add(b"two\n")
-    change(file.path)
-    with pytest.raises(StoreError, match=match):
-        file.add(b"three\n") if step == "add" else file.sync()
-    file.close()
-    kept = {"deleted": "lines", "moved": "away", "replaced": "lines.recovered"}.get(name)
-    if kept is not None:
-        assert (tmp_path / kept).read_bytes() == b"one\ntwo\n"
-
-
-def test_a_change_during_a_write_is_noticed_after_it(lines, monkeypatch):
-    file, real = lines(), os.write
-
-    def write(handle, content):
-        with file.path.open("ab") as other:
-            other.write(b"foreign\n")
-        return real(handle, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.write", write)
-        with pytest.raises(StoreError, match="extended"):
-            file.add(b"two\nthree\n")
-    file.close()
-
-
-def test_a_file_has_one_writer_and_is_a_file(lines, tmp_path):
-    file = lines()
-    with pytest.raises(StoreError, match="in use by another process"):
-        lines()
-    (tmp_path / "link").hardlink_to(tmp_path / "lines")
-    with pytest.raises(StoreError, match="in use by another process"):
-        LineFile(tmp_path / "link")
-    file.close()
-    with pytest.raises(StoreError, match="not a regular file"):
-        LineFile("/dev/null")
-
-
-def test_the_folder_of_a_new_file_is_flushed(tmp_path, monkeypatch):
-    synced = []
-    monkeypatch.setattr("fairtransport.stream._line_file.sync_folder", synced.append)
-    file = LineFile(tmp_path / "lines")
-    file.add(b"one\n")
-    file.close()
-    LineFile(tmp_path / "lines").close()
-    assert synced == [tmp_path]

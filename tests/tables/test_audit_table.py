@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
@@ -138,21 +136,6 @@ def test_other_ranges(to_table):
     exact = ft.audit(columns["points"], sensitive_features=columns["g"], range=(300, 850), **QUICK)
     assert found.metrics == pytest.approx(exact.metrics, abs=1e-12)
     assert found.thresholds[0].threshold == 575
-
-
-def test_it_says_what_it_did(to_table):
-    columns = {"s": [0.1, 0.9, None, 0.4], "g": ["a", "b", "b", "a"]}
-    found = ft.audit_table(to_table(columns), score="s", sensitive_features="g", **QUICK)
-    assert "Set aside: 1 rows, no score" in str(found)
-    assert "16384 bins" in str(found)
-    assert found.settings.columns == ("g",)
-    json.dumps(found.to_dict())
-
-
-def test_a_group_of_one_row_is_unsure(to_table):
-    columns = {"s": [*np.linspace(0, 1, 60), 0.5], "g": ["a"] * 60 + ["b"]}
-    found = ft.audit_table(to_table(columns), score="s", sensitive_features="g", **QUICK)
-    assert found.not_judged == ("b",)
 
 
 @pytest.mark.parametrize(

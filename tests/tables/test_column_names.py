@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import duckdb
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,7 +15,6 @@ from fairtransport.tables import Columns, count_table, open_files, open_table
 from .nasty_names import DECOYS, NASTY
 
 ROLES = ("score", "sensitive_features", "label", "strata", "weight")
-QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 N = 60
 
 
@@ -90,15 +88,6 @@ def test_counts_are_those_of_the_named_columns(request, to_table, shift, step):
     assert n_refused <= 3
 
 
-def test_audits_are_those_of_the_named_columns(to_table):
-    tame = dict(zip(ROLES, ROLES, strict=True))
-    beside = ft.audit_table(pa.table(tame_columns()), **tame, n_bins=64, **QUICK)
-    for start in (0, 5, 20):
-        names = dict(zip(ROLES, NASTY[start:], strict=False))
-        found = ft.audit_table(to_table(renamed(names)), **names, n_bins=64, **QUICK)
-        assert found.metrics == beside.metrics
-
-
 @pytest.mark.parametrize("step", [20, pytest.param(3, marks=pytest.mark.trust)])
 def test_repairs_are_those_of_the_named_columns(request, to_table, step):
     columns, step = tame_columns(), coarser(request, step)
@@ -134,13 +123,6 @@ def test_the_new_column_may_have_any_name(to_table):
 
 
 # ------------------------------------------------------------------------------------------------ what engines add
-
-
-def test_a_struct_is_not_looked_into(to_table):
-    names = in_role("h.i", "score")
-    columns = renamed(names)
-    columns["h"] = pa.array([{"i": 0.5}] * N)
-    assert summarized(count_table(to_table(columns), **names, n_bins=64)) == expected()
 
 
 def test_a_table_of_the_user_is_not_taken_for_the_lookup_table():
@@ -282,16 +264,6 @@ def test_rows_of_files_keep_their_names(tmp_path, ending):
     assert [int(column[0].as_py()) for column in rows.columns] == list(range(len(names)))
 
 
-def test_an_empty_name_is_written_as_it_is(tmp_path):
-    from fairtransport.tables.files.writers import table_writer  # noqa: PLC0415
-
-    schema = pa.schema([("", pa.int64()), ("b", pa.int64())])
-    for ending, text in {"csv": '"",b\n1,2\n', "jsonl": '{"":1,"b":2}\n'}.items():
-        with table_writer(tmp_path / f"x.{ending}", schema) as put:
-            put(pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], schema=schema))
-        assert (tmp_path / f"x.{ending}").read_text() == text
-
-
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_empty_names_that_the_engine_cannot_address_are_refused(tmp_path, ending):
     path = write(tmp_path / f"x.{ending}", {"": [0.5], "C0": [0.5], "g": ["a"]})
@@ -315,24 +287,3 @@ def test_folders_are_named_literally(tmp_path, monkeypatch, ending, folder):
     with open_files([f"{folder}/x.{ending}"], threads=1) as table:
         assert table.run(count_table, used).histograms.groups.names == ("c", "d")
         assert [row.as_py() for row in next(iter(table.batches()))[0]["g"]] == ["c", "d"]
-
-
-def test_what_the_engine_cannot_open_is_said(tmp_path):
-    path = write(tmp_path / "a\\*.csv", {"s": [0.25], "g": ["c"]})
-    with pytest.raises(ValueError, match="has a backslash and one of"), open_files([path]) as table:
-        table.run(count_table, Columns.named(score="s", sensitive_features="g"))
-
-
-def test_no_expression_contains_a_name_of_the_user(monkeypatch):
-    """The cause, not only its instances: narwhals is asked for numbered columns and columns of our own."""
-    asked = []
-    col = nw.col
-    monkeypatch.setattr(nw, "col", lambda *names: asked.extend(names) or col(*names))
-    names = {role: f"user {role}" for role in ROLES}
-    table = pl.LazyFrame(renamed(names))
-    count_table(table, **names, n_bins=64)
-    repair = ft.TableRepair(score=names["score"], sensitive_features=names["sensitive_features"]).fit(table)
-    repair.transform(table).collect()
-    repair.check(table)
-    assert asked
-    assert not [name for name in asked if "user" in name]

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import narwhals as nw
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -120,14 +119,6 @@ def test_every_engine_computes_the_nodes_of_numpy(to_table, score_range):
     assert np.array_equal(found.by_group, direct.by_group)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.int8, np.uint16])
-def test_scores_of_other_number_types(to_table, kind):
-    columns = {"s": np.array([0, 1, 1, 0, 1], dtype=kind), "g": [1, 1, 2, 2, 2]}
-    found = count_table(to_table(columns), score="s", sensitive_features="g", n_bins=2).histograms
-    assert found.by_group.tolist() == [[1, 0, 1], [1, 0, 2]]
-    assert found.groups.names == ("1", "2")
-
-
 @pytest.mark.parametrize("kind", [pa.table, lambda columns: pl.LazyFrame(pl.DataFrame(pa.table(columns)))])
 def test_scores_that_are_decimals(kind):
     scores = pa.array([Decimal("0.25"), Decimal("0.50"), None], type=pa.decimal128(5, 2))
@@ -155,21 +146,6 @@ def test_one_label_alone_is_what_it_says(to_table, only):
     columns = {"s": [0.0, 1.0], "g": ["a", "b"], "y": [only, only]}
     found = count_table(to_table(columns), score="s", sensitive_features="g", label="y", n_bins=1).histograms
     assert found.masses.sum(axis=(1, 2)).tolist() == ([2, 0] if only == 0 else [0, 2])
-
-
-def test_columns_may_have_any_name(to_table):
-    columns = {"place": [0.0, 1.0], "rows": ["a", "b"], "weights": [1.0, 2.0], "g0": [0, 1], "a b'\"": ["x", "y"]}
-    counts = count_table(
-        to_table(columns),
-        score="place",
-        sensitive_features=["rows", "a b'\""],
-        weight="weights",
-        label="g0",
-        strata="rows",
-        n_bins=1,
-    )
-    assert counts.histograms.by_group.tolist() == [[1, 0], [0, 2]]
-    assert counts.histograms.groups.columns == ("rows", "a b'\"")
 
 
 def test_categories_are_groups_as_text_is():
@@ -284,12 +260,6 @@ def test_the_limit_is_exact(to_table):
     refused(table, ValueError, "sensitive_features has 12 groups in column 'g'; max", missing="group", max_groups=11)
 
 
-def test_identifiers_after_the_first_rows_are_refused_too(monkeypatch, to_table):
-    monkeypatch.setattr("fairtransport.tables.column_roles.PROBED", 5)
-    table = to_table({"s": np.full(40, 0.5), "g": np.maximum(np.arange(40) - 9, 0)})
-    refused(table, ValueError, "sensitive_features has 31 groups in column 'g'; max_groups is 10", max_groups=10)
-
-
 def test_an_empty_table(to_table):
     schema = {"s": pa.array([], pa.float64()), "g": pa.array([], pa.string())}
     refused(to_table(schema), ValueError, "The table has no rows")
@@ -343,17 +313,6 @@ def test_options_that_are_refused(options, error, message):
 def test_what_is_no_table(frame):
     with pytest.raises(TypeError, match=r"frame must be a table of .*; got a .* fairtransport.audit"):
         open_table(frame)
-
-
-def test_names_of_columns_that_are_twice_there_or_numbers():
-    twice = pd.DataFrame([[0.5, "a", "b"]], columns=["s", "g", "g"])
-    refused(twice, ValueError, "Two columns of the table have the same name")
-    refused(pd.DataFrame({0: [0.5], 1: ["a"]}), ValueError, "no column 's'; it has 0, 1.")
-
-
-def test_too_many_combinations(monkeypatch):
-    monkeypatch.setattr("fairtransport.tables._entries.MOST_ENTRIES", 3)
-    refused(pl.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "g": list("abab")}), ValueError, "more than 3 combinations")
 
 
 # ------------------------------------------------------------------------------------------------------ laziness

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dask
 import dask.dataframe as dd
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairtransport as ft
 from fairtransport.tables import count_table
-from fairtransport.tables._dask_partitions import count_first_partitions
-from fairtransport.tables.column_roles import open_table
 
 CANARY = "canary-value"
 # Dask reads Parquet with an argument that pandas 3.1 is going to drop.
@@ -149,29 +146,6 @@ def test_identifiers_are_looked_for_in_as_few_partitions_as_hold_enough_rows(mon
     ):
         count_table(table, score="s", sensitive_features="id", max_groups=100)
     assert seen == [10] * (1 + 4 + 16)
-
-
-def test_it_looks_into_more_partitions_until_there_are_enough_rows():
-    """Counts of 1, 4, 16 and all 30 partitions of 10 rows."""
-    table = open_table(dd.from_pandas(rows().reset_index(), npartitions=30))
-    key = table.keys["id"]
-
-    def ids(part):
-        return part.select(key).group_by(key).agg(nw.len().alias("rows"))
-
-    def count(found):
-        return [len(found.collect())]
-
-    for n_rows, expected in ((5, [10]), (10, [10]), (11, [10, 40]), (41, [10, 40, 160]), (999, [10, 40, 160, 300])):
-        found = count_first_partitions(table.frame, ids, count, keys=[key], n_rows=n_rows)
-        assert [counts[0] for counts in found] == expected
-
-
-def test_identifiers_behind_empty_partitions():
-    frame = rows(3000).reset_index()
-    table = dd.from_pandas(frame, npartitions=20)
-    with pytest.raises(ValueError, match="at least 400 groups in column 'id'"):
-        count_table(table[table["id"] >= 7 + 2 * 2000], score="s", sensitive_features="id")
 
 
 # --------------------------------------------------------------------------------------------------------- errors

@@ -75,28 +75,6 @@ def test_a_sheet_is_chosen_by_name_and_the_first_is_the_default(tmp_path):
         open_files([path], sheet="Notes")
 
 
-def test_several_workbooks_are_one_table(tmp_path):
-    paths = [write(tmp_path / f"{seed}.xlsx", people(seed=seed)) for seed in (1, 2)]
-    both = pl.concat([people(seed=1), people(seed=2)])
-    with open_files(paths) as table:
-        counts = table.run(count_table, Columns.named(score="score", sensitive_features="race"))
-    expected = count_table(both, score="score", sensitive_features="race").histograms
-    np.testing.assert_array_equal(counts.histograms.masses, expected.masses)
-
-
-def test_columns_of_the_same_name_are_chosen_by_position(tmp_path):
-    rows = [["score", "race", "race"], *([i / 100, "AB"[i % 2], "CDE"[i % 3]] for i in range(100))]
-    path = write(tmp_path / "twice.xlsx", rows)
-    columns = Columns.named(score="score", sensitive_features="race#3")
-    with open_files([path]) as table:
-        assert table.names == ("score", "race#2", "race#3")
-        assert table.run(count_table, columns).histograms.groups.labels == ("C", "D", "E")
-        with pytest.raises(
-            ValueError, match="2 columns named 'race'; choose one by its position: 'race#2' or 'race#3'"
-        ):
-            table.check(Columns.named(score="score", sensitive_features="race"))
-
-
 def test_files_that_are_no_workbooks_are_refused_without_their_contents(tmp_path):
     path = tmp_path / "scores.xlsx"
     path.write_text(f"score,race\n0.1,{CANARY}\n")
@@ -114,16 +92,3 @@ def test_a_workbook_that_expands_beyond_the_limit_is_refused(tmp_path, monkeypat
     path = write(tmp_path / "scores.xlsx", people(3000))
     with pytest.raises(ValueError, match=r"would expand to .* raise max_expansion="):
         open_files([path], max_expansion=1.5)
-
-
-def test_a_sheet_of_another_format_is_refused(tmp_path):
-    people().write_csv(tmp_path / "scores.csv")
-    with pytest.raises(ValueError, match="sheet names a sheet of an Excel file"):
-        open_files([tmp_path / "scores.csv"], sheet="Scores")
-
-
-def test_text_cells_with_spaces_only_are_missing(tmp_path):
-    rows = [["score", "race"], *([i / 10, ["A", " ", "B"][i % 3]] for i in range(9))]
-    with open_files([write(tmp_path / "scores.xlsx", rows)]) as table:
-        counts = table.run(count_table, Columns.named(score="score", sensitive_features="race"))
-    assert counts.set_aside == {"no group": 3}

@@ -6,48 +6,6 @@ import narwhals as nw
 import pytest
 
 import fairtransport as ft
-from fairtransport.tables._group_join import common_kind
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "common"),
-    [
-        (nw.String(), ["a"], nw.String()),
-        (nw.Categorical(), ["a"], nw.String()),
-        (nw.Enum(["a", "b"]), ["a"], nw.String()),
-        (nw.Object(), ["a", 1], nw.Object()),
-        (nw.Boolean(), [True], nw.Boolean()),
-        (nw.Boolean(), [0, 1], nw.Int64()),
-        (nw.Int8(), [True], nw.Int64()),
-        (nw.Int8(), [0, 256], nw.Int64()),  # as Int8, the two would be one
-        (nw.Int8(), [0.5, 1.0], nw.Float64()),  # and so would 0.5 and 0
-        (nw.UInt64(), [1, 2], nw.UInt64()),
-        (nw.UInt64(), [-1, 2], nw.Float64()),
-        (nw.Int64(), [1, 1 << 63], nw.Float64()),
-        (nw.Int128(), [1, 2], nw.Float64()),
-        (nw.Float32(), [1, 2], nw.Float64()),
-        (nw.Decimal(10, 2), [1, 2], nw.Float64()),
-    ],
-)
-def test_the_type_in_which_they_are_compared(kind, values, common):
-    assert common_kind("g", kind, values) == common
-
-
-@pytest.mark.parametrize(
-    ("kind", "values", "said"),
-    [
-        (nw.Int64(), ["a", "b"], "Int64; the repair was fitted to groups that are text"),
-        (nw.String(), [1, 2], "String; .* whole numbers"),
-        (nw.String(), [True], "String; .* booleans"),
-        (nw.String(), ["a", 1.5], "String; .* numbers and text"),
-        (nw.Date(), ["2024-01-01"], "Date; .* text"),
-        (nw.Enum(["canary"]), [1], "Enum; .* whole numbers"),
-    ],
-)
-def test_types_that_do_not_compare(kind, values, said):
-    with pytest.raises(TypeError, match=f"Column 'g' contains {said}") as caught:
-        common_kind("g", kind, values)
-    assert "canary" not in str(caught.value)
 
 
 def test_a_column_of_another_type_is_refused_before_the_engine_quotes_a_group(to_table):

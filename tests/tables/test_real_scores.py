@@ -8,7 +8,6 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.auditing.errors.regression import REGRESSION_FIGURES
-from fairtransport.tables import count_table
 
 QUICK = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 
@@ -111,16 +110,6 @@ def test_equalized_odds_and_pooled_groups():
     for one in found.regression.groups:
         other = exact.regression.groups[names.index(one.name)]
         assert one.figures["mae"].value == pytest.approx(other.figures["mae"].value)
-
-
-def test_counts_keep_the_unit_interval_unless_told():
-    table = pl.DataFrame({"s": [0.5, 2.0], "g": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
-        count_table(table, score="s", sensitive_features="g")
-    counts = count_table(table, score="s", sensitive_features="g", any_range=True)
-    assert counts.histograms.grid.nodes.tolist() == [0.5, 2.0]
-    inside = count_table(table.with_columns(s=pl.Series([0.5, 1.0])), score="s", sensitive_features="g", any_range=True)
-    assert not inside.histograms.grid.positions
 
 
 def test_series_of_audits_and_comparisons():

@@ -66,8 +66,3 @@ def test_the_audit_of_a_table_is_that_of_its_rows():
         ft.audit_table(frame, score="s", sensitive_features="sex", criterion="equalized_odds")
     with pytest.raises(ValueError, match="by compares all people"):
         ft.audit_by(frame, by="few", score="s", sensitive_features="sex", label="y", criterion="equalized_odds")
-
-
-def test_the_score_may_be_a_stratum():
-    counts = count_table(table(), score="s", sensitive_features="sex", strata="s", cut_strata=True)
-    assert len(counts.strata) == len(counts.cuts["s"]) + 1

@@ -13,7 +13,6 @@ import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import conditional_disparity, separation_disparity
 from fairtransport.tabular import TableModel
-from fairtransport.tabular._strata_columns import find_numeric, read_strata
 from fairtransport.tabular.held_out_evaluation import measure_models
 
 PLAIN = LogisticRegression(max_iter=1000)
@@ -91,22 +90,6 @@ def test_strata_reach_the_estimator_as_numbers_and_text():
     assert shown.figures["cot"]["conditional_disparity"] == pytest.approx(expected, rel=0.05)
     with pytest.raises(ValueError, match=r"no column 'hours', which the model was trained with"):
         measure_models({"cot": model}, new.drop("hours"))
-
-
-def test_columns_of_strata_are_read_as_the_encoder_reads_them():
-    columns = {
-        "numbers": np.array(["1,5", "2", " ", "4"]),
-        "codes": np.array([7, 8, 7, 9]),
-        "zip": np.array(["0123", "0456", "0123", "0456"]),
-        "same": np.ones(4),
-        "words": np.array(["a ", "a", None, "b"], dtype=object),
-    }
-    numeric = find_numeric(columns, list(columns), categorical=("codes",), decimal=",")
-    assert numeric == ["numbers", "same"]
-    read = read_strata(columns, list(columns), np.arange(4), numeric=numeric, decimal=",")
-    np.testing.assert_array_equal(read["numbers"], [1.5, 2.0, np.nan, 4.0])
-    assert read["words"].tolist() == ["a", "a", None, "b"]
-    assert read["codes"].tolist() == ["7", "8", "7", "9"]
 
 
 def test_a_conditional_repair_needs_group_and_stratum():

@@ -24,10 +24,6 @@ def fit(table):
     return TableModel(LogisticRegression(), label="hired", sensitive_features=["sex"]).fit(table)
 
 
-def _few_wrong(hired, rng):
-    return np.where(rng.random(hired.size) < 0.001, ~hired, hired).astype(float) + rng.normal(0, 0.05, hired.size)
-
-
 @pytest.mark.parametrize(
     "leak",
     [

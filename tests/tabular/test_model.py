@@ -11,7 +11,6 @@ from tests.worlds import raw_people
 import fairtransport as ft
 from fairtransport.tabular import TableEncoder, TableModel
 from fairtransport.tabular.held_out_evaluation import measure_models, split_table
-from fairtransport.tabular.label_columns import order_labels
 
 CANARY = "Zebulon"
 PLAIN = LogisticRegression(max_iter=1000)
@@ -102,19 +101,6 @@ def test_sensitive_columns_may_have_other_names(repaired):
         repaired.score_rows(renamed, sensitive_features=["gender"])
 
 
-def test_numbers_and_text_are_the_same_groups_and_labels():
-    frame = raw_people().with_columns(
-        sex=(pl.col("sex") == "M").cast(pl.Int64), hired=(pl.col("hired") == "yes").cast(pl.Float64)
-    )
-    typed = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame)
-    text = make(ft.QuantileRepairClassifier(PLAIN)).fit(frame.with_columns(sex=pl.col("sex").cast(pl.String)))
-    assert typed.classes_.tolist() == ["0", "1"]
-    new = frame[:50]
-    np.testing.assert_array_equal(
-        typed.score_rows(new.with_columns(pl.col("sex").cast(pl.String))).scores, text.score_rows(new).scores
-    )
-
-
 def test_the_positive_label_may_be_named():
     small = make(positive="no").fit(raw_people())
     large = make().fit(raw_people())
@@ -190,20 +176,6 @@ def test_wrong_tables_raise_without_anyones_value(blind, repaired):
     assert CANARY not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "positive", "expected"),
-    [
-        (["10", "9"], None, ["9", "10"]),
-        (["false", "true"], None, ["false", "true"]),
-        ([">50K", "<=50K"], None, ["<=50K", ">50K"]),
-        (["1", "2"], "1.0", ["2", "1"]),
-        (["True", "x"], "x", ["True", "x"]),
-    ],
-)
-def test_which_label_is_positive(words, positive, expected):
-    assert order_labels(words, np.array([0, 1]), "y", positive).tolist() == expected
-
-
 # ------------------------------------------------------------------------------------------------------- held-out rows
 
 
@@ -244,16 +216,6 @@ def test_measured_figures_are_those_of_the_metrics(blind):
         assert figures["strong_pairwise_disparity"] == pytest.approx(expected)
         assert figures["auc"] > 0.6
     assert 0 < shown.floor["strong_pairwise_disparity"] < 0.05
-
-
-def test_distances_are_those_of_groups_with_thirty_rows(blind):
-    new = raw_people(1000, seed=10)
-    few = new.with_columns(sex=pl.when(pl.int_range(1000) < 5).then(pl.lit("x")).otherwise(pl.col("sex")))
-    model = make().fit(pl.concat([raw_people(), few]))
-    shown, alone = (measure_models({"cot": model}, table) for table in (few, few[5:]))
-    assert (shown.rows, shown.groups, shown.small_groups) == (1000, 3, 1)
-    for name in ("strong_pairwise_disparity", "rank_disparity"):
-        assert shown.figures["cot"][name] == pytest.approx(alone.figures["cot"][name])
 
 
 def test_small_groups_are_counted_and_one_label_has_no_area(blind):

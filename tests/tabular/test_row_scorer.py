@@ -134,15 +134,6 @@ def test_rows_that_cannot_be_scored_are_set_aside_and_change_no_other(model, X, 
     assert "secret" not in str(result.reasons)
 
 
-def test_columns_have_kinds_and_categories():
-    columns = {column.name: column for column in RowScorer(FITTED["repair"][0]).columns}
-    assert [column.kind for column in columns.values()] == ["number", "number", "text", "number", "text"]
-    assert columns["job"].categories == ("clerk", "cook", "pilot")
-    assert columns["grade"].categories == (1, 2, 3)
-    assert columns["sex"].categories == ("F", "M")
-    assert columns["hours"].categories is None
-
-
 def test_a_model_fitted_without_names_takes_matrices_and_named_columns():
     model = LogisticRegression().fit(NUMBERS.to_numpy(), Y)
     expected = model.predict_proba(NUMBERS.to_numpy())[:, 1]

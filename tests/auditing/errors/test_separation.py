@@ -52,14 +52,6 @@ def test_for_two_groups_the_mean_is_the_distance_and_the_maximum_is_kolmogorov_a
     assert odds.mean.value >= max(part.differences.mean.value for part in parts)
 
 
-def test_no_threshold_has_a_larger_difference():
-    scores, labels, groups, _ = rows_at_random()
-    thresholds = np.linspace(0, 1, 9)
-    result = ft.audit(scores, labels, sensitive_features=groups, thresholds=thresholds, **QUICK)
-    largest = max(at.equalized_odds.value for at in result.error_rates)
-    assert largest <= result.separation.equalized_odds.maximum.value + 1e-12
-
-
 def test_groups_that_are_alike_within_labels_have_intervals_from_zero():
     rng = np.random.default_rng(0)
     groups, labels = rng.integers(0, 3, 3000), rng.integers(0, 2, 3000)
