@@ -1,14 +1,13 @@
 """Settings that all tests share, and the two clusters: started when the first test asks, stopped after the last."""
 
-import importlib.util
 import os
 import shutil
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests import worlds
 
 settings.register_profile("steady", deadline=None)  # this machine may be busy; a slow example is no fault
 settings.load_profile("steady")
@@ -39,12 +38,8 @@ def _close_figures():
 
 @pytest.fixture(scope="session")
 def raw_people():
-    """Return what makes a raw table of people, for tests in any folder."""
-    path = Path(__file__).parent / "tabular" / "raw_people.py"
-    spec = importlib.util.spec_from_file_location("raw_people", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.raw_people
+    """Return what makes a raw table of people."""
+    return worlds.raw_people
 
 
 @pytest.fixture(scope="session")

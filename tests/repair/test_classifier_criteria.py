@@ -1,21 +1,18 @@
 """Classifiers with a repair for a criterion: maps of out-of-fold scores, weights, strata and draws."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import wasserstein_distance
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from tests import worlds
 
 import fairtransport as ft
 
-
-def world(seed, n):
-    rng = np.random.default_rng(seed)
-    group = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 3)) + group[:, None] * [0.8, 0.0, 0.3]
-    y = (rng.random(n) < expit(X @ [1.2, 0.8, 0.0] - 1)).astype(int)
-    return X, y, np.array(["a", "b"])[group]
+world = partial(worlds.people, shift=(0.8, 0.0, 0.3), coef=(1.2, 0.8, 0.0))
 
 
 def distance(scores, y, group, label):
@@ -23,7 +20,7 @@ def distance(scores, y, group, label):
 
 
 def test_the_classifier_passes_its_labels_to_the_repair():
-    X, y, group = world(0, 3000)
+    X, y, group = world(3000, 0)
     base = LogisticRegression().fit(X, y)
     for options in ({"criterion": "equal_opportunity"}, {"criterion": "equalized_odds", "randomize": True}):
         model = ft.QuantileRepairClassifier(LogisticRegression(), **options)
@@ -43,8 +40,8 @@ def test_the_classifier_passes_its_labels_to_the_repair():
 
 def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
     """A tree that knows its training rows by heart scores their positives 1, in every group."""
-    X, y, group = world(1, 4000)
-    fresh, y_fresh, group_fresh = world(2, 4000)
+    X, y, group = world(4000, 1)
+    fresh, y_fresh, group_fresh = world(4000, 2)
     found = {}
     for cv in (None, 5):
         model = ft.QuantileRepairClassifier(
@@ -56,7 +53,7 @@ def test_maps_of_out_of_fold_scores_equalise_the_positives_of_fresh_rows():
 
 
 def test_strata_are_needed_to_predict():
-    X, y, group = world(3, 2000)
+    X, y, group = world(2000, 3)
     stratum = np.where(X[:, 1] > 0, "high", "low")
     model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group, strata=stratum)
     after = model.predict_proba(X, sensitive_features=group, strata=stratum)[:, 1]
@@ -69,7 +66,7 @@ def test_strata_are_needed_to_predict():
 
 
 def test_what_cannot_be_fitted_raises_before_the_classifier_is_fitted():
-    X, y, group = world(4, 200)
+    X, y, group = world(200, 4)
 
     class Unfitted(LogisticRegression):
         def fit(self, *arguments, **options):
@@ -89,7 +86,7 @@ def test_what_cannot_be_fitted_raises_before_the_classifier_is_fitted():
 
 def test_tables_are_repaired_by_label_and_within_strata():
     pl = pytest.importorskip("polars")
-    X, y, group = world(5, 3000)
+    X, y, group = world(3000, 5)
     scores = np.round(expit(X[:, 0]) * 1024) / 1024
     region = np.where(X[:, 1] > 0.5, "north", "south")
     table = pl.DataFrame({"s": scores, "sex": group, "region": region, "y": y})

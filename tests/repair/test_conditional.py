@@ -3,19 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
+from tests.worlds import scores_in_strata
 
 import fairtransport as ft
 from fairtransport.repair.summary import describe_repair
-
-
-def world(seed, n, n_strata=3):
-    """Groups that differ within each stratum, and in which strata they are."""
-    rng = np.random.default_rng(seed)
-    group = rng.integers(2, size=n)
-    stratum = rng.binomial(n_strata - 1, 0.3 + 0.4 * group)
-    scores = rng.beta(2 + stratum, 5 - group, size=n)
-    y = (rng.random(n) < scores).astype(int)
-    return scores, y, np.array(["a", "b"])[group], np.array(list("rstuvw"))[stratum]
 
 
 def within(scores, group, stratum, rows=slice(None)):
@@ -28,7 +19,7 @@ def within(scores, group, stratum, rows=slice(None)):
 
 
 def test_groups_are_equal_within_strata_and_strata_stay_apart():
-    scores, _, group, stratum = world(0, 6000)
+    scores, _, group, stratum = scores_in_strata(6000, 0)
     repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=stratum)
     after = repair.transform(scores, sensitive_features=group, strata=stratum)
     assert within(scores, group, stratum) > 0.05
@@ -36,13 +27,13 @@ def test_groups_are_equal_within_strata_and_strata_stay_apart():
     plain = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
     assert wasserstein_distance(after[group == "a"], after[group == "b"]) > 0.05  # what the strata explain
     assert np.mean((after - scores) ** 2) < np.mean((plain - scores) ** 2)
-    fresh, _, group, stratum = world(1, 6000)
+    fresh, _, group, stratum = scores_in_strata(6000, 1)
     after = repair.transform(fresh, sensitive_features=group, strata=stratum)
     assert within(after, group, stratum) < 0.03
 
 
 def test_each_stratum_has_the_repair_of_its_rows():
-    scores, y, group, stratum = world(2, 3000)
+    scores, y, group, stratum = scores_in_strata(3000, 2)
     for options in (
         {},
         {"target": "barycenter"},
@@ -61,7 +52,7 @@ def test_each_stratum_has_the_repair_of_its_rows():
 
 
 def test_amount_and_weights():
-    scores, _, group, stratum = world(3, 3000)
+    scores, _, group, stratum = scores_in_strata(3000, 3)
     repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=stratum)
     full = repair.transform(scores, sensitive_features=group, strata=stratum)
     repair.amount = 0.5
@@ -80,7 +71,7 @@ def test_amount_and_weights():
 
 
 def test_small_cells_are_shrunk_to_the_map_of_the_group():
-    scores, _, group, stratum = world(4, 3000)
+    scores, _, group, stratum = scores_in_strata(3000, 4)
     rare = np.flatnonzero((stratum == "t") & (group == "a"))
     kept = np.setdiff1d(np.arange(3000), rare[12:])
     data = {"sensitive_features": group[kept], "strata": stratum[kept]}
@@ -103,7 +94,7 @@ def test_small_cells_are_shrunk_to_the_map_of_the_group():
 
 
 def test_a_cell_without_rows_uses_the_map_of_the_group_and_a_stratum_with_one_group_is_unchanged():
-    scores, _, group, stratum = world(5, 3000)
+    scores, _, group, stratum = scores_in_strata(3000, 5)
     kept = np.flatnonzero(~((stratum == "t") & (group == "a")))
     repair = ft.QuantileRepair().fit(scores[kept], sensitive_features=group[kept], strata=stratum[kept])
     rows = (stratum == "t") & (group == "b")
@@ -116,7 +107,7 @@ def test_a_cell_without_rows_uses_the_map_of_the_group_and_a_stratum_with_one_gr
 
 
 def test_several_columns_and_numbers():
-    scores, _, group, stratum = world(6, 4000)
+    scores, _, group, stratum = scores_in_strata(4000, 6)
     hours = np.random.default_rng(0).normal(40, 10, size=4000)
     strata = {"education": stratum, "hours": hours}
     repair = ft.QuantileRepair().fit(scores, sensitive_features=group, strata=strata)
@@ -133,7 +124,7 @@ def test_several_columns_and_numbers():
 
 
 def test_strata_that_cannot_be_used_raise():
-    scores, _, group, stratum = world(7, 500)
+    scores, _, group, stratum = scores_in_strata(500, 7)
     repair = ft.QuantileRepair(min_group_size=1)
     with pytest.raises(ValueError, match="strata has 499"):
         repair.fit(scores, sensitive_features=group, strata=stratum[:-1])

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import strong_pairwise_disparity
@@ -195,19 +196,16 @@ def test_errors():
 # ------------------------------------------------------------------------------------------------ around a classifier
 
 
-def people(n=800, seed=0, shift=0.0):
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["a", "b"], n)
-    X = rng.normal(size=(n, 2)) + np.outer((group == "b") + shift * (group == "a"), [1.0, 0.0])
-    return X, np.where(X @ [1.0, 1.0] + rng.logistic(size=n) > 0.5, "yes", "no"), group
+def people(n=800, seed=0, first=0.0):
+    return worlds.people(n, seed, shift=(1.0, 0.0), first=first, coef=(1.0, 1.0), labels=("no", "yes"))
 
 
 def test_a_classifier_is_followed_without_labels(tmp_path):
     X, y, group = people()
     model = ft.QuantileRepairClassifier(LogisticRegression(), stream_half_life=300).fit(X, y, sensitive_features=group)
     weights = model.estimator_.coef_.copy()
-    new, _, of_new = people(2000, seed=1, shift=2.0)
-    kept, _, of_kept = people(3000, seed=2, shift=2.0)
+    new, _, of_new = people(2000, seed=1, first=2.0)
+    kept, _, of_kept = people(3000, seed=2, first=2.0)
 
     def gap():
         scores = model.predict_proba(kept, sensitive_features=of_kept)[:, 1]
@@ -258,13 +256,3 @@ def test_a_state_is_not_changed_by_its_update_and_partial_fit_is_that_update():
     np.testing.assert_array_equal(state.histograms.masses, masses)
     resumed = ft.QuantileRepair(stream_half_life=200).fit(scores[:400], sensitive_features=group[:400]).resume(later)
     assert_same_repair(resumed, repair.partial_fit(scores[400:], sensitive_features=group[400:]))
-
-
-def test_groups_added_to_a_state_start_like_the_target():
-    scores, group = scores_of(400)
-    state = ft.QuantileRepair().fit(scores, sensitive_features=group).online_state()
-    wider = state.add_groups(state.maps.groups.adopt(["c"]))
-    grid = state.histograms.grid
-    counts = np.bincount(grid.places(state.maps.target), minlength=grid.n_nodes)
-    np.testing.assert_allclose(wider.histograms.by_group[2], counts * (10 / counts.sum()))
-    assert wider.maps.own_map.tolist() == [True, True, False]

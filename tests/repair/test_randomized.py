@@ -140,15 +140,6 @@ def test_amount_averages_drawn_and_original_scores():
     assert np.array_equal(repair.transform(scores, sensitive_features=group), scores)
 
 
-def test_small_groups_share_a_map():
-    scores, y, group = binormal(5, 3000, (2.0, 1.0, 1.5), (0.3, 0.5, 0.4))
-    kept = np.setdiff1d(np.arange(3000), np.flatnonzero((group == "c") & (y == 1))[10:])
-    repair = ft.QuantileRepair(criterion="equalized_odds", randomize=True)
-    repair.fit(scores[kept], y[kept], sensitive_features=group[kept])
-    assert repair.small_groups_ == ("c",)
-    assert np.isfinite(repair.transform(scores, sensitive_features=group)).all()
-
-
 def test_a_model_that_predicts_nothing_in_one_group_predicts_nothing_in_any():
     scores, y, group = binormal(6, 20_000, (2.0, 0.0))
     repair = ft.QuantileRepair(criterion="equalized_odds", randomize=True).fit(scores, y, sensitive_features=group)

@@ -1,5 +1,7 @@
 """The regressor with a repair: any base model, out-of-fold maps, units of y, and what it refuses."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,22 +16,17 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import kolmogorov_smirnov_disparity
 
-
-def people(seed=0, n=1200):
-    rng = np.random.default_rng(seed)
-    group = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 3)) * (1 + 0.5 * group[:, None]) + group[:, None] * [1.0, 0.0, 0.0]
-    y = X @ [1.0, 1.0, 0.5] + rng.normal(size=n)
-    return X, y, np.array(["a", "b"])[group]
+people = partial(worlds.people, spread=0.5, real=True)
 
 
 def test_linear_predictions_are_the_aware_optimum_of_their_groups():
     """Predictions of two Gaussian groups: the repaired ones have the mean of the means and of the deviations."""
-    X, y, group = people(n=20_000)
+    X, y, group = people(20_000)
     model = ft.QuantileRepairRegressor(LinearRegression(), cv=None).fit(X, y, sensitive_features=group)
     raw, repaired = model.estimator_.predict(X), model.predict(X, sensitive_features=group)
     shares = np.array([np.mean(group == g) for g in "ab"])
@@ -51,8 +48,8 @@ def test_linear_predictions_are_the_aware_optimum_of_their_groups():
     ids=lambda one: type(one).__name__,
 )
 def test_new_rows_are_as_close_as_chance_allows(estimator):
-    X, y, group = people()
-    new, _, new_group = people(1)
+    X, y, group = people(1200)
+    new, _, new_group = people(1200, 1)
     model = ft.QuantileRepairRegressor(estimator).fit(X, y, sensitive_features=group)
     raw, repaired = model.estimator_.predict(new), model.predict(new, sensitive_features=new_group)
     before, after = (ks_2samp(*(x[new_group == g] for g in "ab")).statistic for x in (raw, repaired))
@@ -61,7 +58,7 @@ def test_new_rows_are_as_close_as_chance_allows(estimator):
 
 
 def test_maps_are_those_of_out_of_fold_predictions_whatever_the_order_of_rows():
-    X, y, group = people()
+    X, y, group = people(1200)
     order = np.argsort(y)  # sorted rows would make folds that extrapolate
     X, y, group = X[order], y[order], group[order]
     forest = RandomForestRegressor(20, random_state=0)
@@ -77,7 +74,7 @@ def test_maps_are_those_of_out_of_fold_predictions_whatever_the_order_of_rows():
 
 
 def test_the_model_follows_the_units_of_y():
-    X, y, group = people()
+    X, y, group = people(1200)
     before = ft.QuantileRepairRegressor(LinearRegression()).fit(X, y, sensitive_features=group)
     after = ft.QuantileRepairRegressor(LinearRegression()).fit(X, 1000 * y + 5, sensitive_features=group)
     far = np.concatenate((X, 100 * X[:10]))
@@ -87,7 +84,7 @@ def test_the_model_follows_the_units_of_y():
 
 
 def test_amount_may_be_set_after_fit_and_leads_from_the_model_to_parity():
-    X, y, group = people()
+    X, y, group = people(1200)
     model = ft.QuantileRepairRegressor(Ridge()).fit(X, y, sensitive_features=group)
     raw, full = model.estimator_.predict(X), model.predict(X, sensitive_features=group)
     for amount in (0.0, 0.3):
@@ -101,7 +98,7 @@ def test_amount_may_be_set_after_fit_and_leads_from_the_model_to_parity():
 
 
 def test_a_fitted_regressor_is_used_as_it_is():
-    X, y, group = people()
+    X, y, group = people(1200)
     fitted = Ridge().fit(X[:600], y[:600])
     with pytest.raises(ValueError, match="cv needs an estimator that is not fitted"):
         ft.QuantileRepairRegressor(fitted).fit(X[600:], y[600:], sensitive_features=group[600:])
@@ -114,7 +111,7 @@ def test_a_fitted_regressor_is_used_as_it_is():
 
 
 def test_weights_serve_the_regressor_and_the_repair():
-    X, y, group = people(n=300)
+    X, y, group = people(300)
     weights = np.random.default_rng(2).integers(0, 3, 300)
     copies = np.repeat(np.arange(300), weights)
     weighted = ft.QuantileRepairRegressor(make_pipeline(StandardScaler(), Ridge()), cv=None)
@@ -128,7 +125,7 @@ def test_weights_serve_the_regressor_and_the_repair():
 
 
 def test_criteria_and_strata():
-    X, y, group = people()
+    X, y, group = people(1200)
     region = np.random.default_rng(3).choice(["north", "south"], y.size)
     odds = ft.QuantileRepairRegressor(Ridge(), criterion="equalized_odds").fit(X, y, sensitive_features=group)
     assert odds.score(X, y, sensitive_features=group) > 0.5
@@ -142,7 +139,7 @@ def test_criteria_and_strata():
 
 
 def test_tables_keep_their_columns():
-    X, y, group = people(n=400)
+    X, y, group = people(400)
     table = pd.DataFrame(X, columns=["age", "hours", "debt"])
     model = ft.QuantileRepairRegressor(Ridge()).fit(table, y, sensitive_features=pd.Series(group, name="sex"))
     assert list(model.feature_names_in_) == ["age", "hours", "debt"]
@@ -152,7 +149,7 @@ def test_tables_keep_their_columns():
 
 
 def test_a_stream_moves_the_maps_and_not_the_model():
-    X, y, group = people(n=2000)
+    X, y, group = people(2000)
     model = ft.QuantileRepairRegressor(Ridge(), stream_half_life=300).fit(X, y, sensitive_features=group)
     drifted = X + (group == "b")[:, None] * [0.0, 2.0, 0.0]
     before = model.predict(drifted, sensitive_features=group)
@@ -177,7 +174,7 @@ def test_a_stream_moves_the_maps_and_not_the_model():
 
 
 def test_the_other_kind_of_model_is_named():
-    X, y, group = people(n=100)
+    X, y, group = people(100)
     for wrong in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
         with pytest.raises(TypeError, match=r"LogisticRegression is a classifier.*QuantileRepairClassifier"):
             ft.QuantileRepairRegressor(wrong).fit(X, y, sensitive_features=group)
@@ -200,13 +197,13 @@ def test_the_other_kind_of_model_is_named():
     ],
 )
 def test_y_that_cannot_be_used_raises(change, message):
-    X, y, group = people(n=100)
+    X, y, group = people(100)
     with pytest.raises(ValueError, match=message):
         ft.QuantileRepairRegressor(Ridge()).fit(X, change(y), sensitive_features=group)
 
 
 def test_other_input_that_cannot_be_used_raises():
-    X, y, group = people(n=200)
+    X, y, group = people(200)
     with pytest.raises(ValueError, match="which a regression does not have"):
         ft.QuantileRepairRegressor(Ridge(), criterion="equal_opportunity").fit(X, y, sensitive_features=group)
     with pytest.raises(ValueError, match="scores are equal, so there is nothing to repair"):

@@ -8,6 +8,7 @@ import onnxruntime
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.metrics import rank_disparity, strong_pairwise_disparity
@@ -16,14 +17,12 @@ from fairtransport.transport.targets import w1_barycenter, w2_barycenter
 
 SIZES = {"a": 400, "b": 300, "c": 20, "d": 15}
 
+AS_SMALL = {"a": "a", "b": "b", "c": "cd", "d": "cd"}  # small groups share the map of all small groups
+AS_ALL = {"a": "a", "c": "abcd", "d": "abcd"}
 
-def scored(sizes=None, seed=0):
-    """Scores of groups that differ; the small ones more than the large ones."""
-    sizes = sizes or SIZES
-    rng = np.random.default_rng(seed)
-    group = np.repeat(list(sizes), list(sizes.values()))
-    shift = {"a": 0.0, "b": 0.8, "c": 2.0, "d": -2.0, "e": 1.0}
-    return 1 / (1 + np.exp(-rng.normal(size=group.size) - np.vectorize(shift.get)(group))), group
+
+def scored(sizes=SIZES, seed=0):
+    return worlds.sized_groups(sizes, seed)[::2]
 
 
 def samples_of(scores, group):
@@ -37,53 +36,33 @@ def images(repair, name, scores):
 GRID = np.linspace(0, 1, 101)
 
 
-def test_small_groups_share_the_map_of_all_small_groups():
-    scores, group = scored()
+@pytest.mark.parametrize(
+    ("sizes", "options", "in_target", "maps"),
+    [
+        (SIZES, {}, {"a": 400, "b": 300, "c": 20, "d": 15}, AS_SMALL),
+        # Too few rows even together: the map of everyone.
+        (SIZES | {"c": 10, "d": 5}, {}, {"a": 400, "b": 300, "c": 10, "d": 5}, AS_ALL),
+        # Dropped groups have no part in the target; a pool enters it as one group.
+        (SIZES, {"small_groups": "drop"}, {"a": 400, "b": 300}, AS_ALL),
+        (SIZES, {"small_groups": "pool"}, {"a": 400, "b": 300, "cd": 35}, AS_SMALL),
+        # They do not distort a barycenter with equal weights.
+        (SIZES, {"target": "barycenter", "small_groups": "keep"}, {"a": 1, "b": 1}, {"a": "a"}),
+        (SIZES, {"target": "barycenter", "small_groups": "pool"}, {"a": 1, "b": 1, "cd": 1}, {"a": "a"}),
+        (SIZES, {"target": "barycenter", "small_groups": "drop"}, {"a": 1, "b": 1}, {"a": "a"}),
+    ],
+)
+def test_maps_of_small_groups(sizes, options, in_target, maps):
+    """Groups of at least 30 rows have their own map; what the others get, and what the target is made of."""
+    scores, group = scored(sizes)
     samples = samples_of(scores, group)
-    repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
-    target = w2_barycenter([samples[name] for name in "abcd"], list(SIZES.values()))
-    for name, source in (("a", "a"), ("b", "b"), ("c", "cd"), ("d", "cd")):
+    repair = ft.QuantileRepair(**options).fit(scores, sensitive_features=group)
+    parts = [samples[name] for name in in_target]
+    target = w1_barycenter(parts) if "target" in options else w2_barycenter(parts, list(in_target.values()))
+    for name, source in maps.items():
         np.testing.assert_allclose(images(repair, name, GRID), quantile_map(samples[source], target)(GRID), atol=1e-12)
     assert repair.small_groups_ == ("c", "d")
     assert repair.own_map_.tolist() == [True, True, False, False]
-    assert repair.group_sizes_.tolist() == list(SIZES.values())
-
-
-def test_too_few_rows_even_together_use_the_common_map():
-    scores, group = scored({"a": 400, "b": 300, "c": 10, "d": 5})
-    samples = samples_of(scores, group)
-    repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
-    target = w2_barycenter([samples[name] for name in "abcd"], [400, 300, 10, 5])
-    common = quantile_map(samples["abcd"], target)(GRID)
-    for name in "cd":
-        np.testing.assert_allclose(images(repair, name, GRID), common, atol=1e-12)
-
-
-def test_dropped_groups_use_the_common_map_and_have_no_part_in_the_target():
-    scores, group = scored()
-    samples = samples_of(scores, group)
-    repair = ft.QuantileRepair(small_groups="drop").fit(scores, sensitive_features=group)
-    target = w2_barycenter([samples["a"], samples["b"]], [400, 300])
-    np.testing.assert_allclose(images(repair, "c", GRID), quantile_map(samples["abcd"], target)(GRID), atol=1e-12)
-    np.testing.assert_allclose(images(repair, "a", GRID), quantile_map(samples["a"], target)(GRID), atol=1e-12)
-
-
-@pytest.mark.parametrize(("policy", "names"), [("keep", ["a", "b"]), ("pool", ["a", "b", "cd"]), ("drop", ["a", "b"])])
-def test_small_groups_do_not_distort_a_barycenter_with_equal_weights(policy, names):
-    scores, group = scored()
-    samples = samples_of(scores, group)
-    repair = ft.QuantileRepair("barycenter", small_groups=policy).fit(scores, sensitive_features=group)
-    target = w1_barycenter([samples[name] for name in names])
-    np.testing.assert_allclose(images(repair, "a", GRID), quantile_map(samples["a"], target)(GRID), atol=1e-12)
-
-
-def test_a_pool_enters_the_target_as_one_group():
-    scores, group = scored()
-    samples = samples_of(scores, group)
-    repair = ft.QuantileRepair(small_groups="pool").fit(scores, sensitive_features=group)
-    target = w2_barycenter([samples["a"], samples["b"], samples["cd"]], [400, 300, 35])
-    for name, source in (("b", "b"), ("d", "cd")):
-        np.testing.assert_allclose(images(repair, name, GRID), quantile_map(samples[source], target)(GRID), atol=1e-12)
+    assert repair.group_sizes_.tolist() == list(sizes.values())
 
 
 def test_a_limit_of_one_row_gives_every_group_its_own_map():
@@ -186,10 +165,8 @@ def test_a_stream_may_begin_with_few_rows():
 
 
 def test_a_classifier_says_which_groups_have_no_map_of_their_own():
-    rng = np.random.default_rng(0)
-    group = np.repeat(["a", "b", "c"], [300, 300, 7])
-    X = rng.normal(size=(607, 2)) + (group == "b")[:, None]
-    y = (X.sum(axis=1) + rng.logistic(size=607) > 0.5).astype(int)
+    X, y, group = worlds.people(607)
+    group[:7] = "c"
     model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
     assert model.small_groups_ == model.repair_.small_groups_ == ("c",)
     assert "1 of 3 groups has fewer than 30 rows and no map of its own" in model._repr_html_()
@@ -222,19 +199,12 @@ def test_groups_that_were_settled_before_are_repaired_as_such(policy, target):
 # ----------------------------------------------------------------------------------------------- amount, after fitting
 
 
-def fitted(amount=1.0):
-    rng = np.random.default_rng(1)
-    group = rng.choice(["a", "b"], 500)
-    X = rng.normal(size=(500, 2)) + (group == "b")[:, None]
-    y = (X.sum(axis=1) + rng.logistic(size=500) > 0.5).astype(int)
-    model = ft.QuantileRepairClassifier(LogisticRegression(), amount=amount).fit(X, y, sensitive_features=group)
-    return model, X, y, group
-
-
 @pytest.mark.parametrize("how", ["attribute", "set_params"])
 def test_an_amount_set_after_fit_takes_effect(how, tmp_path):
-    model, X, _, group = fitted()
-    half, *_ = fitted(0.5)
+    X, y, group = worlds.people(500)
+    model, half = (ft.QuantileRepairClassifier(LogisticRegression(), amount=amount) for amount in (1.0, 0.5))
+    for one in (model, half):
+        one.fit(X, y, sensitive_features=group)
     if how == "attribute":
         model.amount = 0.5
     else:
@@ -253,7 +223,8 @@ def test_an_amount_set_after_fit_takes_effect(how, tmp_path):
     ("wrong", "error"), [(1.5, ValueError), (-0.1, ValueError), (np.nan, ValueError), ("1", TypeError)]
 )
 def test_a_wrong_amount_is_refused_and_changes_nothing(wrong, error):
-    model, X, _, group = fitted()
+    X, y, group = worlds.people(500)
+    model = ft.QuantileRepairClassifier(LogisticRegression()).fit(X, y, sensitive_features=group)
     before = model.predict_proba(X, sensitive_features=group)
     with pytest.raises(error, match="amount"):
         model.set_params(amount=wrong)

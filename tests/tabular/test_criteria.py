@@ -7,14 +7,13 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import raw_people
 
 import fairtransport as ft
 from fairtransport.boosting import TransportBoostingClassifier
 from fairtransport.metrics import conditional_disparity, separation_disparity
 from fairtransport.tabular import TableModel
 from fairtransport.tabular.held_out_evaluation import measure_models
-
-from .raw_people import raw_people
 
 PLAIN = LogisticRegression(max_iter=1000)
 lightgbm = pytest.importorskip("lightgbm")

@@ -6,12 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.worlds import raw_people
 
 import fairtransport as ft
 from fairtransport.tabular import TableEncoder, TableModel
 from fairtransport.tabular.held_out_evaluation import measure_models, split_table
-
-from .raw_people import raw_people
 
 CANARY = "Zebulon"
 PLAIN = LogisticRegression(max_iter=1000)
