@@ -24,14 +24,6 @@ def entries(cls, section):
     return {part.split(" :")[0].strip(): part for part in parts}
 
 
-@pytest.mark.parametrize("section", ["Parameters", "Attributes"])
-@pytest.mark.parametrize("pair", PAIRS)
-def test_shared_entries_have_the_same_text(pair, section):
-    one, other = (entries(cls, section) for cls in pair)
-    assert set(other) < set(one)
-    assert other == {name: one[name] for name in other}
-
-
 @pytest.mark.parametrize("cls", [cls for pair in PAIRS for cls in pair])
 def test_every_parameter_is_described(cls):
     assert set(entries(cls, "Parameters")) == set(cls().get_params())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
+from tests.worlds import many_groups
 
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.criteria import MAX_PAIRED_GROUPS, pairs_of_groups
@@ -16,18 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 
 CLASSES = (ContinuousTransportClassifier, DiscreteTransportClassifier)
 SGD = pytest.param(SgdSettings(n_updates=300, random_state=0), marks=pytest.mark.trust, id="sgd")
-
-
-def table(n_groups, n_rows=2000, *, seed=0, n_tiny=0):
-    """Return features, labels and groups whose scores differ; the last ``n_tiny`` groups have three rows each."""
-    rng = np.random.default_rng(seed)
-    group = rng.integers(n_groups - n_tiny, size=n_rows)
-    group[: 3 * n_tiny] = np.repeat(np.arange(n_groups - n_tiny, n_groups), 3)
-    X = rng.normal(size=(n_rows, 6))
-    X[:, 0] += 0.8 * np.sin(group)
-    X[:, 1] += 0.5 * (group % 3)
-    y = X @ [1.0, 0.8, 0.3, 0.0, 0.0, -0.4] + rng.normal(size=n_rows) > 0.5
-    return X, y.astype(int), group
 
 
 def mean_rank_disparity(scores, group):
@@ -53,7 +42,7 @@ def n_compared(monkeypatch):
 @pytest.mark.parametrize("method", CLASSES)
 def test_the_number_of_pairs_is_linear(n_compared, method):
     for n_groups in (MAX_PAIRED_GROUPS + 1, 60, 120):
-        X, y, group = table(n_groups, 1500)
+        X, y, group = many_groups(n_groups, 1500)
         model = method(parity_weight=1.0, max_iter=20).fit(X, y, sensitive_features=group)
         assert 0 < max(n_compared) <= n_groups
         n_compared.clear()
@@ -62,16 +51,10 @@ def test_the_number_of_pairs_is_linear(n_compared, method):
         n_compared.clear()
 
 
-def test_the_stochastic_solver_has_one_problem_for_each_group():
-    X, y, group = table(60, 1500)
-    model = ContinuousTransportClassifier(solver=SgdSettings(n_updates=10, random_state=0), parity_weight=1.0)
-    assert model.fit(X, y, sensitive_features=group).duals_.group_weights.shape == (60, 50)
-
-
 @pytest.mark.parametrize("solver", ["lbfgs", SGD])
 @pytest.mark.parametrize("method", CLASSES)
 def test_two_hundred_groups_some_of_them_tiny(method, solver):
-    X, y, group = table(200, 4000, n_tiny=40)
+    X, y, group = many_groups(200, 4000, n_tiny=40)
     model = method(parity_weight=2.0, solver=solver).fit(X, y, sensitive_features=group)
     initial = model.initial_estimator_.predict_proba(X)[:, 1]
     scores = model.predict_proba(X)[:, 1]
@@ -83,7 +66,7 @@ def test_two_hundred_groups_some_of_them_tiny(method, solver):
 
 
 def test_what_groups_are_compared_with():
-    X, y, group = table(3)
+    X, y, group = many_groups(3)
     assert (
         DiscreteTransportClassifier(parity_weight=1.0).fit(X, y, sensitive_features=group).compared_with_
         == "each_other"
@@ -96,7 +79,7 @@ def test_what_groups_are_compared_with():
 @pytest.mark.parametrize("n_groups", [18, pytest.param(22, marks=pytest.mark.trust)])
 def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups):
     """So that the twenty-first group does not change the model: log-loss at equal disparity, over the whole curve."""
-    X, y, group = table(n_groups, 3000, seed=n_groups)
+    X, y, group = many_groups(n_groups, 3000, seed=n_groups)
     curves = []
     for most in (10**6, 0):
         monkeypatch.setattr("fairtransport.criteria._pairs.MAX_PAIRED_GROUPS", most)
@@ -118,7 +101,7 @@ def test_both_comparisons_have_the_same_trade_off(monkeypatch, method, n_groups)
 @pytest.mark.parametrize("method", CLASSES)
 def test_points_as_rows_are_the_sketches(method):
     """Everyone is a cell of points; the pairs of groups have the same value and gradient in both representations."""
-    X, y, group = table(6)
+    X, y, group = many_groups(6)
     model = method(parity_weight=1.0).fit(X, y, sensitive_features=group)
     state = model.online_state()
     memory, theta = state.memory, state.theta
@@ -137,7 +120,7 @@ def test_points_as_rows_are_the_sketches(method):
 
 @pytest.mark.parametrize("method", CLASSES)
 def test_a_stream_of_many_groups_comes_closer_to_parity(method):
-    X, y, group = table(30, 3000)
+    X, y, group = many_groups(30, 3000)
     model = method(parity_weight=1.0).fit(X, y, sensitive_features=group)
     before = mean_rank_disparity(model.predict_proba(X)[:, 1], group)
     for start in range(0, 3000, 300):
@@ -147,7 +130,7 @@ def test_a_stream_of_many_groups_comes_closer_to_parity(method):
 
 @pytest.mark.parametrize("method", CLASSES)
 def test_the_twenty_first_group_of_a_stream_does_not_change_the_weight_of_parity(method):
-    X, y, group = table(MAX_PAIRED_GROUPS)
+    X, y, group = many_groups(MAX_PAIRED_GROUPS)
     model = method(parity_weight=1.0, new_groups="adopt").fit(X, y, sensitive_features=group)
 
     def penalty_value():

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_html_repr
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
@@ -45,14 +42,6 @@ def test_fitted_classifiers_say_so(estimator):
             assert f"{name.replace('_', ' ')} {before:.3f} to {after:.3f}" in estimator._repr_html_()
         assert f"{estimator.information_kept_:.0%} of the information kept" in estimator._repr_html_()
         assert estimator.outcome_ in estimator._repr_html_()
-
-
-def test_repair_of_scores_and_pipelines():
-    repair = ft.QuantileRepair().fit(np.linspace(0, 1, 400), sensitive_features=GROUPS)
-    assert "Fitted to 2 groups" in repair._repr_html_()
-    pipeline = make_pipeline(StandardScaler(), ft.ContinuousTransportClassifier(parity_weight=1.0))
-    pipeline.fit(X, Y, continuoustransportclassifier__sensitive_features=GROUPS)
-    assert "ContinuousTransportClassifier" in estimator_html_repr(pipeline)
 
 
 def test_text_where_diagrams_are_switched_off():

@@ -1,7 +1,6 @@
 """``partial_fit`` of COT and DOT: what an operator was promised about streams."""
 
 import copy
-import functools
 import pickle
 
 import numpy as np
@@ -9,33 +8,23 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from tests import worlds
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import strong_pairwise_disparity
 
 RNG = np.random.default_rng
+KINDS = {"COT": ft.ContinuousTransportClassifier, "DOT": ft.DiscreteTransportClassifier}
 
 
-def people(n=600, seed=0, shift=0.0, groups=("a", "b"), p=None):
+def people(n=600, seed=0, shift=0.0, groups=("a", "b")):
     """Scores of the later groups are higher, and of the first by ``shift`` more than in training."""
-    rng = RNG(seed)
-    group = rng.choice(groups, n, p=p)
-    X = rng.normal(size=(n, 3)) + np.outer((group != groups[0]) + shift * (group == groups[0]), [1.0, 0.0, 0.0])
-    X = np.column_stack((X, group == groups[0]))
-    y = (X @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int)
-    return X, y, group
-
-
-@functools.cache
-def _fitted(kind, options):
-    X, y, group = people()
-    made = {"COT": ft.ContinuousTransportClassifier, "DOT": ft.DiscreteTransportClassifier}[kind]
-    return made(**dict(options)).fit(X, y, sensitive_features=group)
+    return worlds.people(n, seed, groups=groups, first=shift, aware=True)
 
 
 def fitted(kind="COT", **options):
-    return copy.deepcopy(_fitted(kind, tuple(options.items())))
+    return worlds.fitted(KINDS[kind](**options), aware=True)
 
 
 def disparity(model, X, group):
@@ -233,17 +222,6 @@ def test_starts_of_a_stream():
         assert disparity(model, X, group) < before / 3
 
 
-def test_models_without_a_memory_begin_one():
-    """Such as files written before there were streams."""
-    X, _, group = people(600, seed=1, shift=1.5)
-    for kind in ("COT", "DOT"):
-        model = fitted(kind)
-        del model.adjusting_
-        before = disparity(model, X, group)
-        stream(model, X, group, [60] * 10)
-        assert disparity(model, X, group) < before / 2
-
-
 def test_errors():
     X, y, group = people(50)
     for estimator in (None, LogisticRegression()):
@@ -265,9 +243,6 @@ def test_errors():
         model.partial_fit(X, sensitive_features=group[:-1])
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full_like(X, np.nan), sensitive_features=group)
-    for wrong in ({"half_life": 0.0}, {"new_groups": "perhaps"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            fitted().set_params(**wrong).partial_fit(X, sensitive_features=group)
 
 
 def test_values_beyond_reason_leave_the_model_alone():

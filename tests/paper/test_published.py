@@ -31,11 +31,6 @@ def test_sums_of_the_printed_columns():
     }
 
 
-def test_the_published_figures_are_read_only():
-    with pytest.raises(TypeError):
-        PUBLISHED["Adult"]["LR"]["SDD"] = 0.0  # type: ignore[index]
-
-
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
