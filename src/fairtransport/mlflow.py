@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["load_model", "log_model", "save_model"]
 
 _FLAVOR = "fairtransport"  # its name in an MLmodel file
 _FILE = "model.ft"

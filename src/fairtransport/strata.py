@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "MIN_STRATUM_ROWS",
-    "MOST_VALUES",
-    "STRATUM_WEIGHTS",
-    "Strata",
-    "count_ranges",
-    "cross_strata",
-    "make_strata",
-    "stratum_weights",
-]
 
 #: Smallest mean number of rows in a stratum and group, for columns that are cut at quantiles.
 MIN_STRATUM_ROWS = 30
