@@ -214,4 +214,6 @@ FAIR_CHECKS: dict[str, Callable[[Any, float, int], str]] = {
 }
 
 
+__all__ = ["FAIR_CHECKS", "check_fair_estimator"]
+
 redact_public_errors(globals())

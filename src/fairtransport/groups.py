@@ -770,4 +770,14 @@ def _rows_of(codes: NDArray[Any], n_groups: int) -> list[NDArray[np.int64]]:
     return np.split(order, np.cumsum(count_codes(codes, n_groups + 1))[:-1])[:-1]
 
 
+__all__ = [
+    "MIN_GROUP_SIZE",
+    "SMALL_GROUPS",
+    "SMALL_GROUP_POLICIES",
+    "UNKNOWN_GROUPS",
+    "GroupLabel",
+    "Groups",
+    "make_groups",
+]
+
 redact_public_errors(globals())

@@ -222,4 +222,6 @@ def _without_deprecations() -> Iterator[None]:
         yield
 
 
+__all__ = ["load_model", "log_model", "save_model"]
+
 redact_public_errors(globals())

@@ -366,4 +366,15 @@ def _range_names(points: NDArray[np.float64]) -> list[str]:
     return [f"below {bounds[0]}", *(f"{low} to {high}" for low, high in pairwise(bounds)), f"{bounds[-1]} or more"]
 
 
+__all__ = [
+    "MIN_STRATUM_ROWS",
+    "MOST_VALUES",
+    "STRATUM_WEIGHTS",
+    "Strata",
+    "count_ranges",
+    "cross_strata",
+    "make_strata",
+    "stratum_weights",
+]
+
 redact_public_errors(globals())

@@ -650,4 +650,14 @@ def duals_by_group(penalty: ContinuousPenalty, comparisons: Comparisons, groups:
     return Duals(penalty.problem.features, group_weights, target_weights, groups, penalty.center, penalty.unit)
 
 
+__all__ = [
+    "ChanceTerm",
+    "ContinuousPenalty",
+    "DiscretePenalty",
+    "HistogramTerms",
+    "PenaltyTerms",
+    "SampleTerms",
+    "TransportPenalty",
+]
+
 redact_public_errors(globals())
