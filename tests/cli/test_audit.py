@@ -104,12 +104,6 @@ def test_json_and_page_are_written_to_files(run, here):
     assert json.loads(Path("a.json").read_text())["rows"] == 600
 
 
-def test_without_the_extra_pages_are_refused_before_reading(run, here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    line = one_line(call(run, "--html", "a.html", files=["none.csv"]))
-    assert line == 'error: Reports need jinja2: pip install "fairtransport[report]"'
-
-
 def test_options_reach_the_audit(run, here):
     frame = rows().with_columns(pl.col("s") * 550 + 300, y=pl.col("y").replace_strict({0: "yes", 1: "no"}))
     frame.write_csv("points.csv", separator=";")
@@ -173,19 +167,7 @@ def test_every_exceeded_limit_is_reported(run, here):
     json.loads(result.stdout)
 
 
-def test_a_ratio_without_selected_rows_exceeds_no_limit(run, here):
-    assert call(run, "--threshold", 1, "--fail-below", "ratio=.8").exit_code == 0
-
-
 # --------------------------------------------------------------------------------------------------------- bad input
-
-
-def test_missing_scores_and_groups_are_counted(run, here):
-    Path("x.csv").write_text("s,race\n" + "0.1,a\n0.4,b\n" * 40 + ",a\nnan,b\n0.5,\n")
-    result = call(run, files=["x.csv"])
-    assert "Set aside: 2 rows, no score\nSet aside: 1 rows, no group\n" in result.stdout
-    kept = call(run, "--missing", "group", files=["x.csv"])
-    assert "in 3 groups" in kept.stdout
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])

@@ -101,28 +101,6 @@ def test_held_out_figures_are_those_of_fresh_rows(run, here):
     assert np.mean(in_sample) < np.mean(fresh) - 3 * error
 
 
-def test_small_groups_that_cannot_be_split_leave_the_in_sample_figure_labelled(run, here):
-    frame = rows(60).with_columns(race=pl.Series(["B"] + ["W"] * 59))
-    frame.write_parquet("one.parquet")
-    result = call(run, files=["one.parquet"])
-    assert result.exit_code == 0, result.output
-    assert "in-sample" in result.stdout
-    assert "In-sample: after repair, of the rows that it was fitted to." in result.stdout
-
-
-@pytest.mark.trust
-def test_the_positive_label_may_come_first_or_be_named(run, here):
-    frame = rows().with_columns(y=pl.col("y").replace_strict({0: "neg", 1: "pos"}))
-    frame = frame.sort("y", descending=True)
-    frame.write_csv("words.csv")
-    shown = []
-    for arguments in ([], ["--positive", "pos"], ["--positive", "neg"]):
-        result = call(run, "--label", "y", "--force", *arguments, files=["words.csv"])
-        shown.append(float(next(line.split()[1] for line in result.stdout.splitlines() if line.startswith("Error"))))
-    assert shown[0] == shown[1]
-    assert shown[0] + shown[2] == pytest.approx(1, abs=2e-3)
-
-
 def test_options_reach_the_repair(run, here):
     frame = rows().with_columns(pl.col("s") * 550 + 300)
     frame.write_parquet("points.parquet")
@@ -154,18 +132,6 @@ def test_learned_on_one_file_and_applied_to_another(run, here, name):
         assert f"Without a repaired score: 1 row, {reason}." in said
 
 
-def test_rows_without_score_or_group_are_reported(run, here):
-    frame = rows().with_columns(
-        s=pl.when(pl.col("id") < 3).then(None).otherwise(pl.col("s")),
-        race=pl.when(pl.col("id") == 5).then(None).otherwise(pl.col("race")),
-    )
-    frame.write_csv("x.csv")
-    result = call(run, files=["x.csv"])
-    assert "Without a repaired score: 3 rows, no score." in result.stdout
-    assert "Without a repaired score: 1 row, no group." in result.stdout
-    assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 4
-
-
 def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     result = call(run, "--sql", "repair.sql", "--lookup", "lookup.parquet", "--bins", 500)
     assert result.stdout.endswith("Written: out.parquet\nSQL: repair.sql\nLookup table: lookup.parquet\n")
@@ -180,15 +146,6 @@ def test_sql_and_lookup_table_repair_as_the_file_does(run, here):
     lookup = pl.read_parquet("lookup.parquet")
     assert lookup.columns == ["race", "bin", "start", "base", "slope"]
     assert lookup.height == 3 * 501
-
-
-def test_several_files_keep_their_order(run, here):
-    for number in range(3):
-        rows(200, number).with_columns(id=pl.lit(number)).write_csv(f"part{number}.csv.gz", compression="gzip")
-    assert call(run, files=["part2.csv.gz", "part0.csv.gz", "part1.csv.gz"]).exit_code == 0
-    repaired = pl.read_parquet("out.parquet")
-    assert repaired["id"].to_list() == ["2"] * 200 + ["0"] * 200 + ["1"] * 200
-    assert repaired["s"].to_list() == pl.concat([rows(200, number)["s"] for number in (2, 0, 1)]).to_list()
 
 
 # --------------------------------------------------------------------------------------------------------- bad input
@@ -257,15 +214,6 @@ def test_labels_are_used_to_fit_and_figures_are_those_of_the_criterion(here, run
         assert after == pytest.approx(distances(out, "s_repaired", label=label), abs=1e-3)
     assert figures["after"]["strong_pairwise_disparity_label_1"]["value"] < distances(out, "s", label=1) / 2
     assert "Pairs, positive label" in result.output
-
-
-def test_a_repair_fitted_with_labels_is_applied_without_them(here, run):
-    rows(400, seed=1).drop("y").write_parquet("new.parquet")
-    options = ("--fit-on", "scores.parquet", "--criterion", "equal_opportunity", "--label", "y", "--sql", "repair.sql")
-    result = call(run, *options, files=("new.parquet",))
-    assert result.exit_code == 0, result.output
-    assert pl.read_parquet("out.parquet")["s_repaired"].null_count() == 0
-    assert Path("repair.sql").stat().st_size > 1000
 
 
 @pytest.mark.trust

@@ -69,24 +69,6 @@ def test_rows_keep_their_order_and_columns_and_get_scores(run, here, raw_people,
     np.testing.assert_array_equal(written["score"].cast(float), expected(model, raw_people(200, seed=1)))
 
 
-@pytest.mark.parametrize("ending", ["parquet", "feather", "jsonl", "csv.gz", "tsv"])
-def test_every_format_goes_in_and_out(run, here, raw_people, ending):
-    assert call(run, out=f"scored.{ending}").exit_code == 0
-    result = call(run, files=[f"scored.{ending}"], out="again.parquet", *("--column", "second"))  # noqa: B026
-    assert result.exit_code == 0, result.output
-    again = pl.read_parquet("again.parquet")
-    np.testing.assert_allclose(again["second"], expected("blind", raw_people(200, seed=1)), atol=1e-12)
-    np.testing.assert_allclose(again["score"].cast(float), again["second"], atol=1e-12)
-
-
-def test_decisions(run, here):
-    result = call(run, "--threshold", 0.4, "--decision", "hire", "--column", "p")
-    written = pl.read_csv("scored.csv")
-    assert written["hire"].to_list() == (written["p"] > 0.4).cast(int).to_list()
-    assert 0 < written["hire"].sum() < 200
-    assert f"200 of 200 rows have a score. {written['hire'].sum()} have a positive decision." in result.stdout
-
-
 def test_many_pieces_are_one_table(run, here, raw_people, monkeypatch):
     monkeypatch.setattr("fairtransport.tables.files._file_table._BATCH", 64)
     whole = raw_people(5000, seed=2)
@@ -207,3 +189,11 @@ def test_wrong_standard_input(here, content, match):
     result = CliRunner().invoke(app, ["score", "blind.ft", "-", "--out", "scored.csv"], input=content)
     assert one_line(result).startswith(match)
     assert not Path("scored.csv").exists()
+
+
+def test_decisions(run, here):
+    result = call(run, "--threshold", 0.4, "--decision", "hire", "--column", "p")
+    written = pl.read_csv("scored.csv")
+    assert written["hire"].to_list() == (written["p"] > 0.4).cast(int).to_list()
+    assert 0 < written["hire"].sum() < 200
+    assert f"200 of 200 rows have a score. {written['hire'].sum()} have a positive decision." in result.stdout

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fairtransport._text import one_line
+from fairtransport.cli import _options as shared  # noqa: TC001 - typer reads it
 from fairtransport.cli._errors import describe, print_stderr
 from fairtransport.cli._limits import EXCEEDED
 from fairtransport.cli._output import check_paths, standard_output
@@ -27,7 +28,6 @@ from fairtransport.cli._output import check_paths, standard_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fairtransport.cli import _options as shared
     from fairtransport.stream import AdjustmentReport, ContinualAdjuster
     from fairtransport.stream.input import InputSchema, Source
     from fairtransport.stream.kafka import KafkaSettings, TopicOutput, TopicSource

@@ -96,21 +96,6 @@ def test_few_rows_have_no_certain_error_and_equal_labels_no_r2():
     assert ft.Audit.from_json(audit.to_json()).to_json() == audit.to_json()
 
 
-def test_predictions_within_the_unit_interval_are_still_predictions():
-    rng = np.random.default_rng(2)
-    y = rng.random(200)
-    scores = np.clip(y + rng.normal(0, 0.1, 200), 0, 1)
-    audit, scaled = (
-        ft.audit(scale * scores, scale * y, sensitive_features=np.arange(200) % 2, **FEW) for scale in (1, 1000)
-    )
-    assert not audit.settings.bounded
-    assert audit.settings.task == "regression"
-    assert audit.verdict.sentence == scaled.verdict.sentence
-    given = ft.audit(scores, y, sensitive_features=np.arange(200) % 2, range=(0, 1), **FEW)
-    assert given.settings.bounded
-    assert given.regression is not None
-
-
 def test_equalized_odds_compares_people_with_similar_labels(table):
     scores, y, group = table
     audit = ft.audit(scores, y, sensitive_features=group, criterion="equalized_odds", **FEW)
