@@ -55,24 +55,7 @@ def labels_of(criterion: str) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The validated rows of an audit.
-
-    Parameters
-    ----------
-    grid : Grid
-    scores : array of shape (n,)
-    positive : array of bool of shape (n,), or None
-        Which rows have the positive label; None without labels of classes.
-    labels : array of shape (n,), or None
-        Real-valued labels.
-    weights : array of shape (n,), or None
-    groups : Groups
-    strata : Strata or None
-    rank_scale : RankScale, optional
-        Of scores without known bounds.
-    ranks : array of shape (n,), optional
-        Of these scores, among all rows.
-    """
+    """The validated rows of an audit."""
 
     grid: Grid
     scores: NDArray[np.float64]

@@ -145,15 +145,7 @@ def _weights(values: Any, size: int) -> NDArray[np.float64]:
 
 
 class Disparities(NamedTuple):
-    """Sums of Wasserstein-1 distances, as shares of the range.
-
-    Attributes
-    ----------
-    to_barycenter, to_everyone : float
-        Distances of the groups to their barycenter, the pointwise median of quantile functions, and to all rows.
-    pairwise : float
-        Distances between all pairs of groups.
-    """
+    """Sums of Wasserstein-1 distances, as shares of the range."""
 
     to_barycenter: float
     to_everyone: float
@@ -170,19 +162,7 @@ def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64] | fl
 def measure_disparities(
     cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64] | float
 ) -> Disparities:
-    """Return the disparities from one sort of the distribution functions at each node.
-
-    Parameters
-    ----------
-    cdf : ndarray of shape (n_groups, n_nodes)
-    cdf_of_everyone : ndarray of shape (n_nodes,)
-    widths : ndarray of shape (n_nodes - 1,), or float
-        Widths of the bins, as shares of the range.
-
-    Returns
-    -------
-    Disparities
-    """
+    """Return the disparities from one sort of the distribution functions at each node."""
     steps = np.sort(cdf[:, :-1], axis=0)
     n_groups, half = len(steps), len(steps) // 2
     spread = ((steps[::-1][:half] - steps[:half]) * widths).sum(axis=1)
@@ -196,22 +176,7 @@ def measure_disparities(
 def error_bounds(
     grid: Grid, by_group: NDArray[np.float64], everyone: NDArray[np.float64], *, weighted: bool
 ) -> dict[str, float]:
-    """Return the bounds of `GroupHistograms.bounds`.
-
-    Parameters
-    ----------
-    grid : Grid
-    by_group : ndarray of shape (n_groups, n_nodes)
-        Weight of each group at each node.
-    everyone : ndarray of shape (n_nodes,)
-        Weight of all rows.
-    weighted : bool
-        Whether weights other than 1 occur.
-
-    Returns
-    -------
-    dict of str to float
-    """
+    """Return the bounds of `GroupHistograms.bounds`."""
     n_groups, step = len(by_group), grid.resolution
     if not grid.positions:
         return {

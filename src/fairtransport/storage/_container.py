@@ -83,19 +83,7 @@ def write_zip(parts: Mapping[str, bytes], *, comment: bytes) -> bytes:
 
 
 def read_zip(content: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[dict[str, memoryview], bytes]:
-    """Return the parts and the comment of a zip from an untrusted source.
-
-    Parameters
-    ----------
-    content : bytes
-    max_bytes : int
-        Largest size. Parts are not compressed and not copied.
-
-    Raises
-    ------
-    ModelFileError
-        If `write_zip` would not write exactly these bytes for these parts and this comment.
-    """
+    """Return the parts and the comment of a zip from an untrusted source."""
     if len(content) > max_bytes:
         raise ModelFileError(
             f"The file has {len(content)} bytes, more than max_bytes={max_bytes}. If you trust it, raise max_bytes=."

@@ -54,19 +54,7 @@ def join_groups(
     *,
     on: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Left join of a table with a small one; each row matches at most one row of it.
-
-    Parameters
-    ----------
-    table : LazyFrame
-        With the columns of the groups under the names of ``keys``; these are dropped after the join.
-    keys : dict
-        Names of the columns of the groups, in both tables, and the type to compare them in.
-    lookup : dict of columns
-        The small table: the keys, the columns ``on``, and the columns to add.
-    on : list of str
-        Further columns to join on.
-    """
+    """Left join of a table with a small one; each row matches at most one row of it."""
     small = small_table(table, lookup)
     for key, kind in keys.items():
         if kind != nw.Object:
@@ -79,22 +67,6 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
 
     Casts to it are injective and cannot fail: no two groups become one, and no engine quotes a value that it could not
     cast.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : DType
-        Type of the column.
-    values : sequence
-        The known groups: text, numbers and booleans.
-
-    Examples
-    --------
-    >>> common_kind("sex", nw.Categorical(), ["F", "M"])
-    String
-    >>> common_kind("sex", nw.Int8(), [0, 1])
-    Int64
     """
     kinds = {type(value) for value in values}
     if kind == nw.Object:  # pandas and Dask: values of any type, which compare as they are
@@ -253,16 +225,7 @@ _INT64 = 1 << 63
 
 @dataclass(frozen=True)
 class Dialect:
-    """Standard SQL, as DuckDB reads it.
-
-    Attributes
-    ----------
-    name : str
-    mark : str
-        Quotation mark of identifiers, doubled within them.
-    most : int or None
-        Largest length of an identifier; longer ones would be truncated or refused.
-    """
+    """Standard SQL, as DuckDB reads it."""
 
     name: str
     mark: str = '"'

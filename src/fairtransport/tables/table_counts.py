@@ -48,22 +48,7 @@ PRODUCTS = tuple((one, other) for one in range(_N_TERMS) for other in range(one,
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    r"""Sums over the rows of each group and decile.
-
-    Parameters
-    ----------
-    centre, scale : float
-        Of labels y and scores s, :math:`r = (y - s) / scale` and :math:`d = (y - centre) / scale`.
-    edges : array of shape (n_deciles - 1,)
-        Scores up to the first edge are in the first decile.
-    groups : Groups
-        The groups of the entries.
-    deciles : array of int of shape (n_entries,)
-    sums : array of shape (n_entries, 6)
-        Sums of the weights times 1, r, \|r\|, :math:`r^2`, d and :math:`d^2`.
-    products : array of shape (n_entries, 21)
-        Sums of the squared weights times the products of every two of these terms, as in `PRODUCTS`.
-    """
+    """Sums over the rows of each group and decile."""
 
     centre: float
     scale: float
@@ -85,22 +70,7 @@ def decile_edges(histograms: GroupHistograms) -> NDArray[np.float64]:
 def collect_residuals(
     table: nw.LazyFrame[Any], columns: Columns, edges: NDArray[np.float64]
 ) -> tuple[nw.DataFrame[Any], float, float]:
-    """Sum the terms on the engine.
-
-    Parameters
-    ----------
-    table : LazyFrame
-    columns : Columns
-        Names of the columns in ``table``; rows without score, label or weight are left out.
-    edges : array
-        As in `ResidualSums`.
-
-    Returns
-    -------
-    tuple of DataFrame and two floats
-        One row for each combination of the groups' columns (g0, g1, ...) and decile, with the columns s0 to s5 and p0
-        to p20; and the centre and scale of the labels.
-    """
+    """Sum the terms on the engine."""
     named = {f"g{number}": nw.col(name) for number, name in enumerate(columns.sensitive_features)}
     chosen = {
         **named,

@@ -30,32 +30,14 @@ _FONT_SIZE = 9.0
 
 @dataclass(frozen=True)
 class Entry:
-    """A label with the line of a group, or with the area of the target.
-
-    Attributes
-    ----------
-    label : str
-    style : GroupStyle or Theme
-    """
+    """A label with the line of a group, or with the area of the target."""
 
     label: str
     style: GroupStyle | Theme
 
 
 def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
-    """List the groups with a style of their own, the others as one, and the target.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-    theme : Theme
-        Colours of the target.
-
-    Returns
-    -------
-    list of Entry
-    """
+    """List the groups with a style of their own, the others as one, and the target."""
     styles = group_styles(groups)
     named = zip(groups.names, groups.counts.tolist(), styles, strict=True)
     entries = [Entry(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named if style.named]
@@ -66,24 +48,7 @@ def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
 
 
 def legend_columns(labels: Sequence[str], width: float) -> int:
-    """Return the largest number of columns, at most five, that fit side by side.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels, which fill one column after the other.
-    width : float
-        Available width, in inches.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> legend_columns(["Female", "Male", "Target"], 6.0), legend_columns(["A long name"] * 4, 3.2)
-    (3, 2)
-    """
+    """Return the largest number of columns, at most five, that fit side by side."""
     sizes = np.array([len(label) + 0.25 * sum(map(str.isupper, label)) for label in labels])
     for columns in range(min(5, sizes.size), 1, -1):
         chars = sum(float(column.max()) for column in np.array_split(sizes, columns))
@@ -93,17 +58,7 @@ def legend_columns(labels: Sequence[str], width: float) -> int:
 
 
 def add_legend(figure: Any, entries: Sequence[Entry], columns: int) -> None:
-    """Place the legend above the panels.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Figure with the panels.
-    entries : sequence of Entry
-        Entries of the legend.
-    columns : int
-        Number of columns.
-    """
+    """Place the legend above the panels."""
     legend = figure.legend(
         [_handle(entry.style) for entry in entries],
         [""] * len(entries),

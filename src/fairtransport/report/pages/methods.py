@@ -123,17 +123,7 @@ _FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS 
 
 
 def to_csv(comparison: Comparison) -> str:
-    """Return a comparison as CSV: one line for each method, and the noise floor last.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    str
-        With a header; numbers have all digits.
-    """
+    """Return a comparison as CSV: one line for each method, and the noise floor last."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["method", "title", *METRICS, "seconds", "note"])
@@ -148,38 +138,13 @@ def to_csv(comparison: Comparison) -> str:
 
 
 def safe_cell(text: object) -> str:
-    """Return text that no spreadsheet interprets as a formula.
-
-    Parameters
-    ----------
-    text : object
-
-    Returns
-    -------
-    str
-        One line, after an apostrophe if it begins with ``=``, ``+``, ``-``, ``@`` or one of their full-width forms.
-
-    Examples
-    --------
-    >>> safe_cell("=1+1"), safe_cell("COT")
-    ("'=1+1", 'COT')
-    """
+    """Return text that no spreadsheet interprets as a formula."""
     line = one_line(text)
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Collect the results of a comparison, without any rows.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    dict
-        ``dataset``, ``verdict``, ``groups`` (name and rows), ``methods``, ``noise_floor`` and ``settings``.
-    """
+    """Collect the results of a comparison, without any rows."""
     groups = zip(comparison.groups.names, comparison.groups.counts.tolist(), strict=True)
     return {
         "dataset": comparison.dataset,
@@ -201,16 +166,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def to_json(comparison: Comparison) -> str:
-    """Return the results of `to_dict` as JSON.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    str
-    """
+    """Return the results of `to_dict` as JSON."""
     return json.dumps(to_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -270,38 +226,14 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
 
 
 def render_comparison_page(context: dict[str, Any]) -> str:
-    """Fill the template.
-
-    Parameters
-    ----------
-    context : dict
-        Result of `collect_comparison_page`.
-
-    Returns
-    -------
-    str
-        HTML with figures and styles inside.
-    """
+    """Fill the template."""
     environment = template_environment("fairtransport.report.pages")
     page: str = environment.get_template("methods/page.html").render(context, colours=color_scheme())
     return page
 
 
 def collect_comparison_page(comparison: Comparison, *, written: datetime | None = None) -> dict[str, Any]:
-    """Collect what the page shows.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    written : datetime, default=None
-        Date to print; if None, the current one.
-
-    Returns
-    -------
-    dict
-        Values of the template.
-    """
+    """Collect what the page shows."""
     methods, groups = len(comparison.outcomes), len(comparison.groups)
     plural = "methods" if methods > 1 else "method"
     return {

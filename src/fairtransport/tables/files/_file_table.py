@@ -49,24 +49,7 @@ if TYPE_CHECKING:
 
 
 class Batches:
-    """Iterable of batches of rows, in their order.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-    names : sequence of str
-        Names of the columns.
-    used : sequence of str
-        Columns that are also returned separately, with numbers as floats.
-    guard : DecompressionGuard or None
-    redacted_errors : callable
-        Returns a context manager in which errors of the engine are raised without the values that they quote.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Schema of the rows.
-    """
+    """Iterable of batches of rows, in their order."""
 
     def __init__(
         self,
@@ -110,22 +93,7 @@ _JSON_LINE = re.compile(r"(?:at byte \d+ )?in line (\d+):")
 def redacted_error(
     error: Exception, files: Sequence[FoundFile], names_of: Callable[[FoundFile], Sequence[str]]
 ) -> Exception:
-    """Return an error without quoted values, to raise in place of one of the engine.
-
-    Parameters
-    ----------
-    error : Exception
-        Raised by DuckDB or pyarrow.
-    files : sequence of FoundFile
-        The files that were read.
-    names_of : callable
-        Returns the names of the columns of a CSV file, in order.
-
-    Returns
-    -------
-    Exception
-        ValueError or OSError.
-    """
+    """Return an error without quoted values, to raise in place of one of the engine."""
     text = str(error)
     duckdb: Any = load_extra("duckdb")
     if isinstance(error, (duckdb.OutOfMemoryException, MemoryError)) or "Out of Memory" in text[:60]:

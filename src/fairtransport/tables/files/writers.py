@@ -63,19 +63,7 @@ def table_writer(path: str | os.PathLike[str], schema: Any) -> Iterator[Callable
 
 @contextlib.contextmanager
 def stream_writer(file: BinaryIO, known: str, schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Write a table in batches to an open file, such as standard output, as csv or jsonl.
-
-    Parameters
-    ----------
-    file : binary file
-    known : {"csv", "jsonl"}
-    schema : pyarrow.Schema
-
-    Yields
-    ------
-    callable
-        Writes the next `pyarrow.RecordBatch`.
-    """
+    """Write a table in batches to an open file, such as standard output, as csv or jsonl."""
     check_choice(known, _TEXT, name="format")
     with contextlib.ExitStack() as stack, _redacted_errors("standard output", known):
         yield _WRITERS[known](stack, file, schema, Path(f"-.{known}"))
