@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fairtransport._warnings import FairnessWarning
     from fairtransport.auditing import Audit, AuditComparison, AuditSeries, audit, audit_by, audit_table, compare
     from fairtransport.causal import CounterfactualTransport, audit_counterfactual
-    from fairtransport.groups import Groups, make_groups
+    from fairtransport.groups import GroupPolicy, Groups, make_groups
     from fairtransport.linear import (
         ContinuousTransportClassifier,
         ContinuousTransportRegressor,
@@ -48,6 +48,7 @@ __all__ = [
     "DiscreteTransportRegressor",
     "FairnessWarning",
     "Frontier",
+    "GroupPolicy",
     "Groups",
     "QuantileRepair",
     "QuantileRepairClassifier",
@@ -85,6 +86,7 @@ _HOMES = {
     "DiscreteTransportRegressor": "linear",
     "FairnessWarning": "_warnings",
     "Frontier": "selection",
+    "GroupPolicy": "groups",
     "Groups": "groups",
     "QuantileRepair": "repair",
     "QuantileRepairClassifier": "repair",

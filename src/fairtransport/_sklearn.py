@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fairtransport._columns import say_columns
 from fairtransport._validation import check_choice, check_count, check_real
-from fairtransport.groups import Groups
+from fairtransport.groups import GroupPolicy, Groups, check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -441,6 +441,20 @@ NEW_GROUPS = ("error", "adopt")
 
 #: Weight, in rows, of the prior of a new group.
 NEW_GROUP_ROWS = 10.0
+
+
+def policy_of(estimator: Any) -> GroupPolicy:
+    """Return how an estimator, or the last step of a pipeline, makes groups of sensitive columns."""
+    last = last_step(estimator)[1]
+    if hasattr(last, "grouping"):
+        return GroupPolicy(
+            last.grouping == "crossed",
+            last.missing,
+            last.small_groups,
+            last.min_group_size,
+            getattr(last, "new_groups", "error"),
+        )
+    return check_policy(getattr(last, "groups", None))
 
 
 def check_stream_parameters(half_life: Any, new_groups: Any, *, name: str = "half_life") -> None:

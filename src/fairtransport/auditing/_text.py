@@ -628,7 +628,7 @@ def _markdown_lines(audit: AuditData, verdict: Verdict, title: str | None) -> It
     yield ""
     yield (
         f"Intervals have {audit.settings.confidence:.0%} confidence. Groups with fewer than "
-        f"{audit.settings.min_judged_rows} rows are shown and not judged. {DISCLAIMER}"
+        f"{audit.settings.small_groups.min_size} rows are shown and not judged. {DISCLAIMER}"
     )
 
 

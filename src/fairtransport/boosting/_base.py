@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn import RowScoring, fitted_summary_html
+from fairtransport._sklearn import RowScoring, fitted_summary_html, policy_of
 from fairtransport._validation import check_choice, check_count, check_flag, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.boosting._libraries import default_estimator, library_of, sized_settings
@@ -174,8 +174,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         encoding = self._read_y(y, sample_weight, settings.loss)
         rows = check_training_data(
             X, encoding.read(y, owner), sensitive_features, sample_weight, owner=owner, strata=strata,
-            repair=self.repair_amount > 0.0, grouping=self.grouping, missing=self.missing,
-            small_groups=self.small_groups, min_group_size=self.min_group_size,
+            repair=self.repair_amount > 0.0, policy=policy_of(self),
         )  # fmt: skip
         library.check_features(X)
         library.check_settings(settings.estimator)
@@ -257,8 +256,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
             _REPAIR_TARGET,
             float(self.repair_amount),
             range=self._range,
-            small_groups=self.small_groups,
-            min_group_size=self.min_group_size,
+            groups=policy_of(self),
         )
         return repair.fit(predictions, sensitive_features=rows.groups, sample_weight=rows.weights)
 

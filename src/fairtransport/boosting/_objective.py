@@ -16,7 +16,7 @@ from fairtransport.boosting._training_data import ComparedRows, GroupedRows, che
 from fairtransport.criteria import CRITERIA, EACH_OTHER, STRATUM_WEIGHTS, needs_labels, weigh_by_reliability
 from fairtransport.criteria.binned import BinnedPenalty
 from fairtransport.criteria.penalty import SCALES, UNIT_DEVIATION, ContinuousPenalty, DiscretePenalty, TransportPenalty
-from fairtransport.groups import make_groups
+from fairtransport.groups import GroupPolicy, make_groups
 from fairtransport.strata import make_strata
 from fairtransport.transport.dual import DualProblem
 from fairtransport.transport.fourier import quadrature_features
@@ -521,8 +521,8 @@ class TransportObjective:
         self.target = target
         if sensitive_features is None:
             raise ValueError("TransportObjective needs sensitive_features: the columns that define groups.")
-        self.groups = make_groups(sensitive_features, grouping=grouping, missing=missing)
-        self.groups.require(min_size=1, at_least=2)
+        self.groups = make_groups(sensitive_features, GroupPolicy(grouping == "crossed", missing))
+        self.groups.require()
         self.criterion = check_choice(criterion, CRITERIA, name="criterion")
         if needs_labels(criterion) and not self.loss.is_logistic:
             raise ValueError(

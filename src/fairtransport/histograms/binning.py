@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._validation import check_length, check_weights
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, rows_of_groups
 from fairtransport.histograms._grid import DEFAULT_BINS, Grid
 from fairtransport.histograms._group_histograms import GroupHistograms
 
@@ -26,9 +26,7 @@ def count_scores(
     sample_weight: ArrayLike | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "error",
-    max_groups: int = 1000,
+    groups: GroupPolicy | None = None,
 ) -> GroupHistograms:
     """Count each group's scores at the nodes of a grid.
 
@@ -46,8 +44,8 @@ def count_scores(
         Lowest and highest possible score; [0, 1] when omitted.
     n_bins : int, default 16384
         Number of bins. The error of a distance is at most 1 / n_bins of the range; see `Grid`.
-    grouping, missing, max_groups
-        As in `fairtransport.make_groups`.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups.
 
     Returns
     -------
@@ -60,12 +58,12 @@ def count_scores(
     (array([1., 2.]), True)
     """
     grid = Grid.over(range, n_bins)
+    made, (scores, y_true, sample_weight) = rows_of_groups(
+        sensitive_features, groups, scores, y_true, sample_weight, at_least=1
+    )
     values = grid.check(scores)
-    groups = sensitive_features
-    if not isinstance(groups, Groups):
-        groups = make_groups(groups, grouping=grouping, missing=missing, max_groups=max_groups)
-    if groups.n_rows != values.size:
-        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
+    if made.n_rows != values.size:
+        raise ValueError(f"scores has {values.size} rows, but sensitive_features has {made.n_rows}.")
     weights = check_weights(sample_weight, size=values.size)
     labels = None
     if y_true is not None:
@@ -76,7 +74,7 @@ def count_scores(
             raise ValueError(f"y_true has {n_others} of {labels.size} labels that are neither 0 nor 1.")
     return count_entries(
         grid,
-        groups,
+        made,
         nodes=grid.place_checked(values),
         masses=np.ones(values.size) if weights is None else weights,
         squares=None if weights is None else weights**2,
@@ -111,6 +109,7 @@ def count_entries(
 
     Examples
     --------
+    >>> from fairtransport import make_groups
     >>> entries = make_groups(["a", "a", "b"])
     >>> count_entries(Grid(n_bins=1), entries, nodes=[0, 1, 1], masses=[5, 2, 3]).by_group.tolist()
     [[5.0, 2.0], [0.0, 3.0]]

@@ -13,7 +13,7 @@ from fairtransport._sklearn import check_stream_parameters
 from fairtransport._validation import check_choice, check_count, check_flag, check_real, check_weights
 from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, compares_each_other, pairs_of_groups, resolve_criterion
 from fairtransport.criteria.penalty import SCALES, ContinuousPenalty, DiscretePenalty, Duals, duals_by_group
-from fairtransport.groups import Groups, make_groups
+from fairtransport.groups import GroupPolicy, Groups, read_groups
 from fairtransport.linear.sgd_problem import SgdSettings, as_copies, sgd_settings
 from fairtransport.strata import make_strata
 from fairtransport.transport.dual import DualProblem
@@ -122,14 +122,14 @@ def make_training_groups(
     """Return the groups of the rows, with small groups kept, pooled or dropped."""
     if sensitive_features is None:
         raise ValueError("fit needs sensitive_features: the column or columns that define groups.")
-    groups = make_groups(sensitive_features, grouping=options.grouping, missing=options.missing)
+    groups = read_groups(sensitive_features, GroupPolicy(options.grouping == "crossed", options.missing))
     if groups.n_rows != n_rows:
         raise ValueError(f"sensitive_features has {groups.n_rows} rows, but X has {n_rows}.")
     sizes = None if weights is None else [np.count_nonzero(weights[rows]) for rows in groups.rows]
     groups = groups.settle(options.small_groups, options.min_group_size, sizes)
-    groups.require(min_size=1, at_least=2)
+    groups.require()
     if options.group_specific and groups.overlapping:
-        raise ValueError("group_specific=True needs groups that do not overlap: use grouping='crossed'.")
+        raise ValueError("group_specific=True needs groups that do not overlap: use crossed=True.")
     return groups
 
 

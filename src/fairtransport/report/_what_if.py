@@ -70,7 +70,7 @@ class ReducedHistograms:
 
 
 def reduce_histograms(
-    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
+    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_size: int = MIN_GROUP_SIZE
 ) -> ReducedHistograms:
     """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair."""
     by_class = histograms.by_class
@@ -83,7 +83,7 @@ def reduce_histograms(
     occupied = [np.flatnonzero(masses.sum(axis=0)) for masses in merged.swapaxes(0, 1)]
     images = None
     if repair_target is not None and not histograms.groups.overlapping:
-        options = MapOptions(_resolve_target(repair_target, histograms), min_group_size=min_group_size)
+        options = MapOptions(_resolve_target(repair_target, histograms), min_size=min_size)
         images = _repaired_scores(histograms, starts, occupied, options)
     groups = tuple(
         NodeMasses(indices, merged[:, group, indices], None if images is None else images[group])
@@ -208,14 +208,14 @@ class WhatIf:
     Notes
     -----
     A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
-    repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_group_size``. Confidence intervals use
+    repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_size``. Confidence intervals use
     the effective number of rows of each group.
 
     Examples
     --------
     >>> import fairtransport as ft
     >>> scores, labels, group = [0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, min_group_size=1)
+    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, groups=ft.GroupPolicy(min_size=1))
     >>> what_if = WhatIf.of(audit)
     >>> as_is, repaired = what_if.at(0.7), what_if.at(0.7, amount=1.0)
     >>> [rate.value for rate in as_is.rates], [rate.value for rate in repaired.rates]
@@ -244,9 +244,9 @@ class WhatIf:
         -------
         WhatIf
         """
-        size = audit.settings.small_groups.min_group_size
+        size = audit.settings.small_groups.min_size
         shown = shown_audit(audit, *others)
-        return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
+        return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
         """Return the result of a threshold and an amount of repair.

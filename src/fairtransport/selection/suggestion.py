@@ -108,6 +108,6 @@ def _cautions(n_rows: int | None, n_groups: int) -> tuple[str, ...]:
         return ()
     text = (
         f"{n_rows:,} rows in {n_groups} groups are fewer than {_FEW_ROWS_OF_A_GROUP} for each: compare every disparity "
-        "with its noise floor, and pool small groups (small_groups='pool')."
+        "with its noise floor, and pool small groups (small='pool')."
     )
     return (text,)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
+from fairtransport._columns import say_columns
 from fairtransport._labels import TASKS, positive_label
-from fairtransport._validation import check_choice, check_count
-from fairtransport.groups import make_groups
+from fairtransport._validation import check_choice
+from fairtransport.groups import GroupPolicy, check_policy, make_groups, missing_values_error
 from fairtransport.histograms import DEFAULT_BINS, Grid, count_entries
 from fairtransport.strata import Strata
 from fairtransport.tables._engines import collect, sum_partitions
@@ -159,9 +160,7 @@ def count_table(
     weight: str | None = None,
     range: Sequence[float] | None = None,  # noqa: A002 - the name that numpy.histogram has
     n_bins: int = DEFAULT_BINS,
-    grouping: str = "crossed",
-    missing: str = "set_aside",
-    max_groups: int = 200,
+    groups: GroupPolicy | None = None,
     pos_label: Any = None,
     any_range: bool = False,
     nodes: Sequence[float] = (),
@@ -192,14 +191,10 @@ def count_table(
         Lowest and highest possible score; [0, 1] when omitted, unless ``any_range``.
     n_bins : int, default 16384
         Resolution: the error of a distance is at most 1 / n_bins of the range, and 0 for scores on the grid.
-    grouping : {"crossed", "each"}, default "crossed"
-        As in `fairtransport.make_groups`.
-    missing : {"set_aside", "group"}, default "set_aside"
-        Whether rows with a missing sensitive value are set aside or form a group.
-    max_groups : int, default 200
-        More groups, or strata, are refused, since a column with so many values is probably an identifier. The first
-        131,072 rows are checked before the others; on Dask, those of the first partition, and of more where it is
-        smaller.
+    groups : GroupPolicy, optional
+        How sensitive columns become groups; small ones are kept here. More groups, or strata, than its ``max_groups``
+        are refused, since a column with so many values is probably an identifier. The first 131,072 rows are checked
+        before the others; on Dask, those of the first partition, and of more where it is smaller.
     pos_label : label, optional
         The positive label, where it is not the larger one.
     any_range : bool, default False
@@ -214,7 +209,8 @@ def count_table(
     Returns
     -------
     TableCounts
-        Rows without score (null or NaN), weight, group or label are set aside and counted.
+        Rows without score (null or NaN), weight or label are set aside and counted; so are rows without a group where
+        ``missing="set_aside"``.
 
     Notes
     -----
@@ -239,9 +235,7 @@ def count_table(
     columns = Columns.named(
         score=score, sensitive_features=sensitive_features, label=label, strata=strata, weight=weight
     )
-    check_choice(grouping, ("crossed", "each"), name="grouping")
-    check_choice(missing, ("set_aside", "group"), name="missing")
-    check_count(max_groups, name="max_groups")
+    policy = check_policy(groups)
     if task is not None:
         check_choice(task, TASKS, name="task")
     table = open_table(frame)
@@ -256,10 +250,10 @@ def count_table(
         columns = replace(columns, label=None, strata=(*strata_of_labels, *columns.strata))
     cuts: dict[str, NDArray[np.float64]] = {}
     if cut_strata and columns.strata:
-        cuts = find_cuts(table, columns, crossed=grouping == "crossed")
-    max_strata = max(max_groups, MOST_STRATA) if cut_strata else max_groups
+        cuts = find_cuts(table, columns, crossed=policy.crossed)
+    max_strata = max(policy.max_groups, MOST_STRATA) if cut_strata else policy.max_groups
     uncut = replace(columns, strata=tuple(name for name in columns.strata if name not in cuts))
-    refuse_identifiers(table, uncut, max_groups=max_groups, max_strata=max_strata, crossed=grouping == "crossed")
+    refuse_identifiers(table, uncut, max_groups=policy.max_groups, max_strata=max_strata, crossed=policy.crossed)
     renamed = columns.renamed(table.keys)
     renamed = replace(
         renamed,
@@ -270,17 +264,17 @@ def count_table(
     outcome = table.keys[label] if is_regression else None
     entries, grid = count_rows(_with_ranges(table, cuts), renamed, known, outcome=outcome, n_bins=n_bins, nodes=nodes)
     check_entries(entries, named, grid)
-    kept, set_aside = set_rows_aside(entries, with_groups=missing == "set_aside")
-    groups = _groups(
-        kept.keys("g", columns.sensitive_features), "sensitive_features", grouping=grouping, max_groups=max_groups
-    )
+    kept, set_aside = set_rows_aside(entries, with_groups=policy.missing != "group")
+    if policy.missing == "error" and set_aside.get("no group"):
+        raise missing_values_error(f"{set_aside['no group']} rows of {say_columns(columns.sensitive_features)}")
+    made = _groups(kept.keys("g", columns.sensitive_features), "sensitive_features", policy)
     positive = None if columns.label is None else _positive(kept, columns.label, pos_label)
 
     def count(at: Any = slice(None)) -> GroupHistograms:
         weights, squares = (None if values is None else values[at] for values in (kept.weights, kept.squares))
         return count_entries(
             grid,
-            groups.select(np.arange(groups.n_rows)[at]),
+            made.select(np.arange(made.n_rows)[at]),
             nodes=kept.nodes[at],
             masses=kept.rows[at] if weights is None else weights,
             squares=squares,
@@ -290,7 +284,7 @@ def count_table(
 
     by_stratum: Mapping[str, GroupHistograms] = {}
     if columns.strata:
-        cells = _groups(kept.keys("b", columns.strata), "strata", grouping="crossed", max_groups=max_strata)
+        cells = _groups(kept.keys("b", columns.strata), "strata", GroupPolicy(max_groups=max_strata))
         layers = Strata(cells, tuple(cuts.get(name) for name in columns.strata))
         by_stratum = _Strata(layers, count)
     points = {name: tuple(each.tolist()) for name, each in cuts.items()}
@@ -298,7 +292,7 @@ def count_table(
     residuals = None
     if is_regression:
         roles = named.renamed(table.keys)
-        residuals = _residuals(table, roles, named, histograms, grouping=grouping, missing=missing)
+        residuals = _residuals(table, roles, named, histograms, policy)
     return TableCounts(histograms, by_stratum, set_aside, weight, named.strata, points, residuals)
 
 
@@ -307,18 +301,16 @@ def _residuals(
     roles: Columns,
     columns: Columns,
     histograms: GroupHistograms,
-    *,
-    grouping: str,
-    missing: str,
+    policy: GroupPolicy,
 ) -> ResidualSums:
     """Return the sums of residuals of the rows that are counted."""
     edges = decile_edges(histograms)
     frame, centre, scale = collect_residuals(table.frame, roles, edges)
     entries = Entries(frame, *(np.zeros(len(frame), dtype=np.int64),) * 2, None, None)
-    if missing == "set_aside":
+    if policy.missing != "group":
         frame = entries.select(~entries.without("g")).frame
     keys = {name: frame[f"g{number}"].to_native() for number, name in enumerate(columns.sensitive_features)}
-    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
+    groups = make_groups(keys, GroupPolicy(policy.crossed, "group", max_groups=MOST_ENTRIES))
 
     def read(prefix: str, number: int) -> NDArray[np.float64]:
         return np.stack([to_array(frame[f"{prefix}{index}"]) for index in np.arange(number)], axis=1).astype(np.float64)
@@ -358,15 +350,15 @@ def _with_ranges(table: NumberedTable, cuts: Mapping[str, NDArray[np.float64]]) 
     return table.frame.with_columns(**ranges) if ranges else table.frame
 
 
-def _groups(keys: dict[str, Any], role: str, *, grouping: str, max_groups: int) -> Groups:
-    groups = make_groups(keys, grouping=grouping, missing="group", max_groups=MOST_ENTRIES)
-    check_group_count(len(groups), role, list(keys), max_groups)
+def _groups(keys: dict[str, Any], role: str, policy: GroupPolicy) -> Groups:
+    groups = make_groups(keys, GroupPolicy(policy.crossed, "group", max_groups=MOST_ENTRIES))
+    check_group_count(len(groups), role, list(keys), policy.max_groups)
     return groups
 
 
 def _positive(entries: Entries, name: str, pos_label: Any) -> NDArray[np.bool_]:
     """Return which entries have the positive label."""
-    by_label = make_groups({name: entries.frame["label"].to_native()}, max_groups=MOST_ENTRIES)
+    by_label = make_groups({name: entries.frame["label"].to_native()}, GroupPolicy(max_groups=MOST_ENTRIES))
     labels = list(by_label.labels)
     positive = positive_label(labels, pos_label, source=f"Column {name!r}")
     return by_label.codes == (labels.index(positive) if positive in labels else -1)

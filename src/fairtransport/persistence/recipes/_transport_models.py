@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from fairtransport.criteria.penalty import Duals
-from fairtransport.groups import Groups
+from fairtransport.groups import GroupPolicy, Groups
 from fairtransport.linear.online import OnlineMemory
 from fairtransport.linear.sgd_problem import SgdSettings
 from fairtransport.linear.sketches import POINTS, Sketches
 from fairtransport.persistence._values import ValueType, attributes_of
 from fairtransport.persistence.recipes._registry import (
     FEATURE_NAMES,
-    GROUP_PARAMS,
+    OLD_GROUP_PARAMS,
     Check,
     Recipe,
     any_of,
@@ -151,7 +151,7 @@ _CLASSIFIER_ATTRIBUTES = {**_ATTRIBUTES, "classes_": label_array(1)}
 _REGRESSOR_ATTRIBUTES = {**_ATTRIBUTES, "y_mean_": is_finite, "y_std_": is_finite}
 _AMOUNT = number_in(0.0, 1e300)
 _PARAMS = {
-    **GROUP_PARAMS,
+    **OLD_GROUP_PARAMS,
     "amount": number_in(0.0, 1.0),
     "criterion": is_word,
     "estimator": any_of(is_none, is_estimator),
@@ -256,6 +256,12 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 VALUE_TYPES = (
     ValueType(
         "groups", Groups, lambda groups: {"spec": groups.to_spec()}, lambda parts: Groups.from_spec(parts["spec"])
+    ),
+    ValueType(
+        "group_policy",
+        GroupPolicy,
+        attributes_of(*(one.name for one in fields(GroupPolicy))),
+        lambda parts: GroupPolicy(**parts),
     ),
     ValueType(
         "strata", Strata, lambda strata: {"spec": strata.to_spec()}, lambda parts: Strata.from_spec(parts["spec"])
