@@ -157,10 +157,8 @@ def test_ctrl_c_of_a_real_process(here):
     n = 1_000_000
     pl.DataFrame({"s": rng.random(n), "race": rng.choice(["a", "b"], n)}).write_parquet("big.parquet")
     before = sorted(path.name for path in here.iterdir())
-    command = [
-        sys.executable,
-        *["-m", "fairtransport.cli", "repair", "big.parquet", "--score", "s", "--sensitive", "race"],
-    ]
+    repair = ["repair", "big.parquet", "--score", "s", "--sensitive", "race"]
+    command = [sys.executable, "-m", "fairtransport.cli", *repair]
     process = subprocess.Popen(
         [*command, "--out", "out.csv"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -213,19 +211,8 @@ def test_repair_within_strata_and_its_sql(here, run):
     table = rows(3000, seed=3)
     table = table.with_columns(s=(pl.col("s") + 0.1 * pl.col("sex")).clip(0, 1))
     table.write_parquet("scores.parquet")
-    options = [
-        "--strata",
-        "sex",
-        "--bins",
-        "1024",
-        "--sql",
-        "repair.sql",
-        "--dialect",
-        "duckdb",
-        "--json",
-        "figures.json",
-    ]
-    result = call(run, *options)
+    options = ("--bins", "1024", "--sql", "repair.sql", "--dialect", "duckdb", "--json", "figures.json")
+    result = call(run, "--strata", "sex", *options)
     assert result.exit_code == 0, result.output
     out = pl.read_parquet("out.parquet")
     for sex in (0, 1):
