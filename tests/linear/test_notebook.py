@@ -24,6 +24,7 @@ COLUMN = "<script>alert(1)</script>"
         ft.DiscreteTransportClassifier(),
         ft.DiscreteTransportClassifier(solver=SgdSettings(n_updates=300, random_state=0), parity_weight=1.0),
         ft.QuantileRepairClassifier(LogisticRegression()),
+        ft.BlindRepairClassifier(LogisticRegression(), LogisticRegression(), cv=2),
     ],
     ids=lambda one: type(one).__name__,
 )
