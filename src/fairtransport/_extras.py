@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_report", "load_extra", "make_frame", "render"]
 
 # Which extra each library comes with, and the beginning of the sentence that says so.
 _EXTRAS = {

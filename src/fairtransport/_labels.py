@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MOST_CLASS_NUMBERS", "TASKS", "infer_task", "is_positive", "positive_label", "task_of_numbers"]
 
 #: What the labels of a table are: two classes, or real numbers.
 TASKS = ("classification", "regression")

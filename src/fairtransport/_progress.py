@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Progress", "progress"]
-
 
 class Progress(Protocol):
     """Receiver of the progress of a long computation."""

@@ -5,19 +5,6 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 
-__all__ = [
-    "count_word",
-    "isolated",
-    "number_text",
-    "one_line",
-    "percent",
-    "plain",
-    "score_text",
-    "shorten",
-    "three_digits",
-    "wrap",
-]
-
 _NUMBERS = (
     "no",
     "one",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 
-__all__ = ["FairnessWarning", "warn_caller"]
-
 
 class FairnessWarning(UserWarning):
     """A model was fitted, and what became of it is not what its user is likely to want."""

@@ -8,9 +8,9 @@ from sklearn.base import clone
 
 from fairtransport.boosting import TransportObjective
 from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 8}
 KINDS = ["continuous", "discrete"]

@@ -28,6 +28,7 @@ COLUMN = "<script>alert(1)</script>"
     ],
     ids=lambda one: type(one).__name__,
 )
+@pytest.mark.filterwarnings("ignore:The features tell")  # a column is the group
 def test_fitted_classifiers_say_so(estimator):
     before = estimator._repr_html_()
     assert "Fitted to" not in before

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import ablation
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.paper.finding import VERDICTS
+from fairtransport.paper.finding import VERDICTS, run_parts
 
 
 def made_up(quick, change=None):

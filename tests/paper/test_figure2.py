@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure2
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.paper.finding import VERDICTS
+from fairtransport.paper.finding import VERDICTS, run_parts
 
 WASS1 = {"COT": {5: 0.05, 10: 0.03, 20: 0.03}, "DOT": {5: 0.25, 10: 0.14, 20: 0.08}}
 ERROR = {"COT": 0.18, "DOT": 0.20}

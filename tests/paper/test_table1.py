@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import table1
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.paper._methods import fit_method, measure, prepare
-from fairtransport.paper._published import METRICS
-from fairtransport.paper.finding import VERDICTS
+from fairtransport.paper._methods import METRICS, fit_method, measure, prepare
+from fairtransport.paper.finding import VERDICTS, run_parts
 from fairtransport.paper.splits import german_splits
 from fairtransport.paper.table1 import DATASETS, TABLE_METHODS, Table1, Table1Row, run_table1
 

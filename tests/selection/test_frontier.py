@@ -26,8 +26,7 @@ from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier, QuantileRepairClassifier
-from fairtransport._sklearn.folds import make_folds
-from fairtransport._sklearn.group_awareness import describe_group_features
+from fairtransport._sklearn import describe_group_features, make_folds
 from fairtransport.datasets import load_adult
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings

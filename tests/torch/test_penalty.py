@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from fairtransport.criteria import demographic_parity
+from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
 from fairtransport.groups import make_groups
 from fairtransport.metrics import strong_pairwise_disparity
-from fairtransport.penalties import ContinuousPenalty, DiscretePenalty
 from fairtransport.torch import TransportPenalty
 from fairtransport.transport.dual import DualProblem, DualState, ascend, evaluate
 from fairtransport.transport.fourier import FourierFeatures

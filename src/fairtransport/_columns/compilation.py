@@ -18,8 +18,6 @@ from typing import Any
 from numba import njit
 from numba.core import caching
 
-__all__ = ["cached_njit"]
-
 _TEMPORARY = (
     "Compiled code is cached among the temporary files, because neither the package nor the home folder is writable."
 )

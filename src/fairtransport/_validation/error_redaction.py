@@ -19,8 +19,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["redact_errors", "redact_public_errors", "redacted"]
-
 T = TypeVar("T")
 
 _RAISE = dis.opmap["RAISE_VARARGS"]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
 
-__all__ = ["audit_counts", "audit_table"]
-
 
 def audit_table(
     frame: Any,

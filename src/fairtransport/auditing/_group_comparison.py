@@ -9,42 +9,89 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtransport.auditing._coarse_histograms import variance_precision
-from fairtransport.auditing._disparity_norms import METRICS, RANK_METRICS
+from fairtransport.auditing._confidence_intervals import METRICS, PAIRS_TEST, RANK_METRICS, compare_pairs, noise_floors
 from fairtransport.auditing._disparity_readings import (
     disparity_readings,
     make_rank_stratum,
     make_stratum,
     pair_estimate,
+    score_readings,
+    summarise_pair,
 )
-from fairtransport.auditing._dkw_bounds import distribution_free_margins
-from fairtransport.auditing._multiple_tests import selection_factor
-from fairtransport.auditing._pair_summary import summarise_pair
-from fairtransport.auditing._pair_tests import compare_pairs
-from fairtransport.auditing._permutation_test import PAIRS_TEST, noise_floors
-from fairtransport.auditing._score_distances import score_readings
-from fairtransport.auditing.proportions import Estimate
+from fairtransport.auditing._evidence import variance_precision
+from fairtransport.auditing.proportions import Estimate, selection_factor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from fairtransport.auditing._confidence_intervals import Stratum
+    from fairtransport.auditing._confidence_intervals import DisparityNorm, PairTests, Stratum
     from fairtransport.auditing._evidence import Evidence
-    from fairtransport.auditing._pair_tests import PairTests
     from fairtransport.auditing.options import Options
     from fairtransport.auditing.records import PairSummary, Reading
     from fairtransport.histograms import GroupHistograms
     from fairtransport.metrics import NoiseFloor
 
-__all__ = [
-    "ComparedPart",
-    "GroupComparison",
-    "compare_groups",
-    "compare_parts",
-    "rank_part",
-]
+# Distribution-free bounds on disparities: Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
+
+
+def distribution_free_margins(
+    norms: Sequence[DisparityNorm],
+    sizes: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    confidence: float,
+) -> dict[str, float]:
+    r"""Bound the difference between each disparity and its true value, for any distributions.
+
+    Parameters
+    ----------
+    norms : sequence of DisparityNorm
+    sizes : array of shape (n_groups,)
+        Effective sample sizes. With rows of unequal weight the bound is approximate.
+    weights : array of shape (n_groups,)
+        Total weights, for the distribution of all rows.
+    confidence : float
+        Simultaneous confidence level for all groups.
+
+    Returns
+    -------
+    dict of str to float
+
+    Notes
+    -----
+    With confidence :math:`1 - \alpha`, all of G empirical distribution functions are uniformly within
+
+    .. math:: \varepsilon_a = \min\!\left(1, \sqrt{\frac{\log(2 G / \alpha)}{2 n_a}}\right)
+
+    of the true ones, so the error of a distance on [0, 1] is at most the sum of two such bounds. The distance to the
+    Wasserstein-1 barycenter is the smallest sum of distances to any distribution, so its margin is the sum over groups.
+
+    Examples
+    --------
+    >>> from fairtransport.auditing._confidence_intervals import DisparityNorm
+    >>> pairs = DisparityNorm("spdd", "pairs")
+    >>> margins = distribution_free_margins([pairs], np.array([1e4, 1e4]), np.array([1.0, 1.0]), 0.95)
+    >>> round(margins["spdd"], 4)
+    0.0296
+    """
+    n_groups = sizes.size
+    radius = np.minimum(1.0, np.sqrt(np.log(2 * n_groups / (1 - confidence)) / (2 * np.maximum(sizes, 1e-9))))
+    total, pooled = float(radius.sum()), float(weights @ radius / weights.sum())
+    margins = {}
+    for norm in norms:
+        if norm.kind == "pairs":
+            margin = (n_groups - 1) * total
+        elif norm.kind in {"everyone", "mean"}:
+            margin = total + n_groups * pooled
+        elif norm.kind == "largest":
+            margin = float(np.sort(radius)[-2:].sum())
+        elif norm.kind == "group":
+            margin = total + (n_groups - 2) * float(radius[norm.group])
+        else:
+            margin = total
+        margins[norm.name] = margin
+    return margins
 
 
 class ComparedPart(NamedTuple):

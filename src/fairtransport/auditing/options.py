@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid, GroupHistograms
 
-__all__ = ["FAVOURABLE", "MATERIALITY", "TOP_SHARES", "Options", "check_options", "place_thresholds", "requested_nodes"]
 
 #: Differences below this share of the range of scores are small, unless users say otherwise.
 MATERIALITY = 0.02

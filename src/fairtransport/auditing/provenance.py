@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Provenance", "SourceFile", "describe_files", "software_versions"]
 
 _CHUNK = 1 << 20
 _LIBRARIES = ("fairtransport", "numpy", "scipy", "scikit-learn", "numba")

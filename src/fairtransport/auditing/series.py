@@ -16,8 +16,8 @@ from fairtransport._columns import say_columns
 from fairtransport._extras import make_frame, render
 from fairtransport._text import one_line, shorten, wrap
 from fairtransport.auditing._audit_table import audit_counts
-from fairtransport.auditing._json_file import plain_values
-from fairtransport.auditing._multiple_tests import holm
+from fairtransport.auditing.proportions import holm
+from fairtransport.auditing.result import plain_values
 from fairtransport.tables import count_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fairtransport.auditing.result import Audit
     from fairtransport.tables import TableCounts
 
-__all__ = ["AuditSeries", "SeriesPoint", "audit_by", "audit_counts_by", "by_in_errors"]
 
 _ESTABLISHED = frozenset({"matters", "different", "small"})
 _CONTROL = 3.0  # standard errors from the centre line to the control limits

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from fairtransport._sklearn.estimator_calls import take_rows
-from fairtransport.boosting._binned_rows import hard_probabilities
+from fairtransport._sklearn import take_rows
+from fairtransport.boosting._training_data import hard_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.boosting._compared_rows import ComparedRows
     from fairtransport.boosting._library import Library
-    from fairtransport.boosting._training_data import TrainingData
+    from fairtransport.boosting._training_data import ComparedRows, TrainingData
     from fairtransport.groups import Groups
 
-__all__ = ["check_group_probabilities", "check_probabilities_within", "estimate_group_probabilities"]
 
 _FOLDS = 3
 _ROUNDS, _LEARNING_RATE = 60, 0.1

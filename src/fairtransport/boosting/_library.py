@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["BinnedTable", "BoosterRun", "DetachableCallback", "Library", "TrainingRun"]
-
 
 class DetachableCallback:
     """A callable that copies share, until its function is detached.

@@ -10,18 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.estimator_calls import fit_model, last_step, take_rows
-from fairtransport._sklearn.group_awareness import needs_groups
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fit_model, last_step, needs_groups, take_rows
 from fairtransport._validation import check_length, check_real, check_weights
-from fairtransport.causal.node_columns import NodeColumn, Table
+from fairtransport.causal.conditional_distributions import NodeColumn, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fairtransport.causal._transport import CounterfactualTransport
 
-__all__ = ["CounterfactuallyFairClassifier", "CounterfactuallyFairRegressor"]
 
 #: Weight of a counterfactual row relative to a row: the penalty compares both; the effect on the loss is negligible.
 _LIGHT = 1e-6

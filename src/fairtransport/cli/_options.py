@@ -17,34 +17,6 @@ if TYPE_CHECKING:
 
     from fairtransport.tables import Columns, FileTable
 
-__all__ = [
-    "Bins",
-    "Features",
-    "Files",
-    "Force",
-    "JsonPath",
-    "Label",
-    "MaxGroups",
-    "MinGroupSize",
-    "Missing",
-    "OptionalLabel",
-    "OptionalSensitive",
-    "Positive",
-    "Reading",
-    "Score",
-    "ScoreRange",
-    "Seed",
-    "Sensitive",
-    "SmallGroups",
-    "Task",
-    "UnknownGroup",
-    "Weight",
-    "check_policies",
-    "command_line",
-    "name_columns",
-    "parse_range",
-    "with_reading_options",
-]
 
 _label = typer.Option(
     "--label", metavar="COLUMN", help="Column with the labels: two classes, such as 0 and 1, or numbers (see --task)."

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DEFAULT_BINS", "MOST_BINS", "SLACK", "Grid"]
 
 DEFAULT_BINS = 1 << 14
 MOST_BINS = 1 << 20

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.histograms._arrays import HistogramParts, read_arrays, write_arrays
-from fairtransport.histograms._disparities import distances_between, error_bounds, measure_disparities
+from fairtransport.groups import Groups
 from fairtransport.histograms._grid import Grid
 from fairtransport.histograms.resampling import resample_masses
+from fairtransport.storage.schema import from_json
 from fairtransport.transport.line import Sample, wasserstein
 from fairtransport.transport.targets import resolve_target
 
@@ -23,9 +24,211 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.groups import Groups
+# Histograms as arrays, for files and checkpoints.
 
-__all__ = ["GroupHistograms"]
+# Entries of histograms that are stored sparse, so that reading a small file needs little memory; larger ones are stored
+# in full.
+_MAX_SPARSE = 1 << 21
+_MAX_GROUPS_PER_CELL = 8
+
+
+class HistogramParts(NamedTuple):
+    """The fields of `GroupHistograms`."""
+
+    grid: Grid
+    groups: Groups
+    masses: NDArray[np.float64]
+    squares: NDArray[np.float64] | None
+    rows: NDArray[np.int64]
+    members: NDArray[np.bool_] | None
+
+
+def write_arrays(parts: HistogramParts) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `GroupHistograms.to_arrays`."""
+    grid, groups, masses, squares, rows, members = parts
+    n_classes, n_cells, n_nodes = masses.shape
+    is_sparse = n_classes * max(n_cells, len(groups)) * n_nodes <= _MAX_SPARSE
+    occupied = np.flatnonzero(masses) if is_sparse else None
+    stored = slice(None) if occupied is None else occupied
+    spec = {
+        "range": [grid.low, grid.high],
+        "n_bins": grid.n_bins,
+        "n_classes": n_classes,
+        "groups": groups.to_spec(),
+    }
+    arrays = {"spec": np.array(json.dumps(spec)), "masses": masses.ravel()[stored], "rows": rows}
+    if occupied is not None:
+        arrays["at"] = occupied
+    if grid.positions:
+        arrays["nodes"] = grid.nodes
+    if squares is not None:
+        arrays["squares"] = squares.ravel()[stored]
+    if members is not None:
+        arrays["members"] = members
+    return arrays
+
+
+def read_arrays(arrays: Mapping[str, Any]) -> HistogramParts:
+    """Return the histograms that `write_arrays` stored; raise ValueError for any other arrays."""
+    try:
+        spec = from_json(str(arrays["spec"]).encode(), name="spec")
+        grid = Grid.over(spec["range"], spec["n_bins"])
+        if "nodes" in arrays:
+            grid = _explicit(grid, arrays["nodes"])
+        groups, n_classes = Groups.from_spec(spec["groups"]), spec["n_classes"]
+        members = np.asarray(arrays["members"], dtype=np.bool_) if "members" in arrays else None
+        n_cells = len(groups) if members is None else members.shape[1]
+        size = n_classes * n_cells * grid.n_nodes
+        is_sparse = n_classes * max(n_cells, len(groups)) * grid.n_nodes <= _MAX_SPARSE
+        if n_classes not in (1, 2) or np.size(arrays["rows"]) != n_cells or is_sparse != ("at" in arrays):
+            raise ValueError  # noqa: TRY301 - before memory is allocated
+        if not is_sparse and len(groups) > _MAX_GROUPS_PER_CELL * n_cells:
+            raise ValueError  # noqa: TRY301 - likewise
+        rows = _whole_numbers(arrays["rows"])
+        occupied = _indices(arrays["at"], size) if is_sparse else None
+        filled = {
+            name: _filled(arrays[name], occupied, size).reshape(n_classes, n_cells, grid.n_nodes)
+            for name in ("masses", "squares")
+            if name == "masses" or name in arrays
+        }
+    except (KeyError, TypeError, IndexError, ValueError, RecursionError, OverflowError):
+        raise ValueError("These arrays were not written by GroupHistograms.to_arrays.") from None
+    return HistogramParts(grid, groups, filled["masses"], filled.get("squares"), rows, members)
+
+
+def _indices(values: Any, size: int) -> NDArray[np.int64]:
+    """Return distinct indices below a size."""
+    if np.size(values) > size:
+        raise ValueError
+    indices = _whole_numbers(values)
+    if np.any((indices < 0) | (indices >= size)) or np.unique(indices).size < indices.size:
+        raise ValueError
+    return indices
+
+
+def _filled(values: Any, indices: NDArray[np.int64] | None, size: int) -> NDArray[np.float64]:
+    """Return an array with values at these indices and zeros elsewhere; None stands for all indices."""
+    if indices is None:
+        if np.asarray(values).dtype != np.float64:
+            raise ValueError
+        return _weights(values, size)
+    filled = np.zeros(size)
+    filled[indices] = _weights(values, indices.size)
+    return filled
+
+
+def _explicit(grid: Grid, nodes: Any) -> Grid:
+    """Return a grid with these nodes, which must fit its range and its number of bins."""
+    positions = np.asarray(nodes, dtype=np.float64)
+    if positions.shape != (grid.n_nodes,):
+        raise ValueError
+    return Grid(grid.low, grid.high, grid.n_bins, tuple(positions.tolist()))
+
+
+def _whole_numbers(values: Any) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size) or np.any(numbers < 0):
+        raise ValueError
+    return numbers.astype(np.int64)
+
+
+def _weights(values: Any, size: int) -> NDArray[np.float64]:
+    if np.shape(values) != (size,):
+        raise ValueError
+    weights = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError
+    return weights
+
+
+# Disparities of distributions on the nodes of a grid, and how far they may be from those of the rows.
+
+
+class Disparities(NamedTuple):
+    """Sums of Wasserstein-1 distances, as shares of the range.
+
+    Attributes
+    ----------
+    to_barycenter, to_everyone : float
+        Distances of the groups to their barycenter, the pointwise median of quantile functions, and to all rows.
+    pairwise : float
+        Distances between all pairs of groups.
+    """
+
+    to_barycenter: float
+    to_everyone: float
+    pairwise: float
+
+
+def distances_between(cdf: NDArray[np.float64], widths: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Return the Wasserstein-1 distances between groups, from distribution functions of shape (n_groups, n_nodes)."""
+    steps = cdf[:, :-1]
+    distances = np.array([(np.abs(steps - one) * widths).sum(axis=1) for one in steps])
+    return (distances + distances.T) / 2
+
+
+def measure_disparities(
+    cdf: NDArray[np.float64], cdf_of_everyone: NDArray[np.float64], widths: NDArray[np.float64] | float
+) -> Disparities:
+    """Return the disparities from one sort of the distribution functions at each node.
+
+    Parameters
+    ----------
+    cdf : ndarray of shape (n_groups, n_nodes)
+    cdf_of_everyone : ndarray of shape (n_nodes,)
+    widths : ndarray of shape (n_nodes - 1,), or float
+        Widths of the bins, as shares of the range.
+
+    Returns
+    -------
+    Disparities
+    """
+    steps = np.sort(cdf[:, :-1], axis=0)
+    n_groups, half = len(steps), len(steps) // 2
+    spread = ((steps[::-1][:half] - steps[:half]) * widths).sum(axis=1)
+    return Disparities(
+        to_barycenter=float(spread.sum()),
+        to_everyone=float((np.abs(steps - cdf_of_everyone[:-1]) * widths).sum()),
+        pairwise=float((n_groups - 1 - 2 * np.arange(half)) @ spread),
+    )
+
+
+def error_bounds(
+    grid: Grid, by_group: NDArray[np.float64], everyone: NDArray[np.float64], *, weighted: bool
+) -> dict[str, float]:
+    """Return the bounds of `GroupHistograms.bounds`.
+
+    Parameters
+    ----------
+    grid : Grid
+    by_group : ndarray of shape (n_groups, n_nodes)
+        Weight of each group at each node.
+    everyone : ndarray of shape (n_nodes,)
+        Weight of all rows.
+    weighted : bool
+        Whether weights other than 1 occur.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    n_groups, step = len(by_group), grid.resolution
+    if not grid.positions:
+        return {
+            "wasserstein_disparity": n_groups * step,
+            "strong_demographic_disparity": n_groups * step,
+            "strong_pairwise_disparity": n_groups * (n_groups - 1) // 2 * step,
+        }
+    widths = np.append(0.0, grid.unit_widths)
+    if not weighted:
+        widths[everyone <= 1] = 0.0  # the only score in its bin is its node
+    shares = by_group / by_group.sum(axis=1)[:, None]
+    means, mean_of_everyone = shares @ widths, everyone @ widths / everyone.sum()
+    return {
+        "wasserstein_disparity": float(means.sum() + n_groups * means.max()),
+        "strong_demographic_disparity": float(means.sum() + n_groups * mean_of_everyone),
+        "strong_pairwise_disparity": float((n_groups - 1) * means.sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

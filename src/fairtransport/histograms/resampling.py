@@ -12,7 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_SHUFFLED", "resample_masses", "shuffle_cells"]
 
 #: NumPy's hypergeometric draws are limited to fewer rows than this.
 MOST_SHUFFLED = 10**9

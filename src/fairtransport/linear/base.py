@@ -10,18 +10,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairtransport._sklearn.fitted_summary import fitted_summary_html
-from fairtransport._sklearn.row_scoring import RowScoring
+from fairtransport._sklearn import RowScoring, fitted_summary_html
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport._warnings import warn_caller
 from fairtransport.criteria import MAX_PAIRED_GROUPS
 from fairtransport.groups import UNKNOWN_GROUPS, Groups
-from fairtransport.linear.online.memory import widened_weights
-from fairtransport.linear.training._data import TrainingData, validate_training_data
-from fairtransport.linear.training._lbfgs import train_lbfgs, train_lbfgs_path
-from fairtransport.linear.training._options import TrainingOptions
-from fairtransport.linear.training._result import FitResult, group_predictors
-from fairtransport.linear.training._sgd import prepare_trainer, train_sgd
+from fairtransport.linear._training import (
+    FitResult,
+    group_predictors,
+    prepare_trainer,
+    train_lbfgs,
+    train_lbfgs_path,
+    train_sgd,
+)
+from fairtransport.linear._training_data import TrainingData, TrainingOptions, validate_training_data
+from fairtransport.linear.online import widened_weights
 from fairtransport.strata import Strata
 
 if TYPE_CHECKING:
@@ -29,12 +32,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear._distances import TransportDistance
-    from fairtransport.linear.responses import Response
-    from fairtransport.linear.solvers._sgd import Trainer
-    from fairtransport.linear.training._initial_model import InitialModel
-
-__all__ = ["LinearTransportModel"]
+    from fairtransport.linear._problem import InitialModel
+    from fairtransport.linear._sgd_solver import Trainer
+    from fairtransport.linear._training_data import TransportDistance
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportModel(RowScoring, BaseEstimator, ABC):

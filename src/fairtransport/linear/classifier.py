@@ -9,21 +9,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from fairtransport._sklearn.labels import two_classes
-from fairtransport._sklearn.streaming import check_classes
+from fairtransport._sklearn import check_classes, two_classes
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
-from fairtransport.linear.responses import BinaryResponse
-from fairtransport.linear.training._options import SPREADS
-from fairtransport.linear.training.spread_map import spread_logits
-from fairtransport.transport.logistic import mixed_logits, sigmoid
+from fairtransport.linear._training_data import SPREADS
+from fairtransport.training.evaluation import spread_logits
+from fairtransport.training.responses import BinaryResponse
+from fairtransport.transport.regularizers import mixed_logits, sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear.responses import Response
-
-__all__ = ["LinearTransportClassifier"]
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportClassifier(ClassifierMixin, OnlineTransportModel):

@@ -9,19 +9,17 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from fairtransport._sklearn.labels import real_targets
+from fairtransport._sklearn import real_targets
 from fairtransport._validation import check_choice, check_length, check_real
 from fairtransport.linear._online_model import OnlineTransportModel
-from fairtransport.linear.responses import RealResponse
-from fairtransport.linear.training._options import SPREADS, TrainingOptions
-from fairtransport.linear.training.spread_map import spread_scores
+from fairtransport.linear._training_data import SPREADS, TrainingOptions
+from fairtransport.training.evaluation import spread_scores
+from fairtransport.training.responses import RealResponse
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fairtransport.linear.responses import Response
-
-__all__ = ["LinearTransportRegressor"]
+    from fairtransport.training.responses import Response
 
 
 class LinearTransportRegressor(RegressorMixin, OnlineTransportModel):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairtransport import __version__
 from fairtransport.linear import ContinuousTransportClassifier, SgdSettings
 from fairtransport.paper._methods import METHODS, fit_method, measure, prepare, shuffled_floor
-from fairtransport.paper._training_warnings import ignore_training_warnings
+from fairtransport.paper.finding import ignore_training_warnings
 from fairtransport.paper.splits import adult_split
 from fairtransport.repair import QuantileRepair
 from fairtransport.report import Comparison, MethodOutcome
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fairtransport.paper._methods import Problem
 
-__all__ = ["compare_on_adult"]
 
 # Name on the page -> method.
 _TRAINED = {"DPP": "DPP", "DOT": "DOT (anchor)", "COT": "COT (anchor)"}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fairtransport import __version__
 from fairtransport._extras import check_report
 from fairtransport._validation import check_choice
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.report.style.figure_files import figure_bytes, image_address
+from fairtransport.paper.finding import run_parts
+from fairtransport.report.style.figures import figure_bytes, image_address
 from fairtransport.report.style.web_pages import color_scheme, date_text, template_environment
 from fairtransport.storage import write_atomically
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairtransport.paper.finding import Finding, Item
-
-__all__ = ["ITEMS", "Reproduction", "reproduce"]
 
 ITEMS = ("table1", "figure1", "figure2", "figure3", "figure4", "ablation")
 """What can be reproduced, in the order of the page; each is a module of this package."""

@@ -5,17 +5,18 @@ Every preprocessor is fitted on training rows only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.utils import Bunch
 
 from fairtransport._validation import check_choice, check_count
-from fairtransport.datasets import load_adult, load_communities, load_german
+from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
 from fairtransport.groups import make_groups
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
 
     _Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-__all__ = ["Split", "adult_split", "communities_splits", "german_splits"]
 
 _ADULT_NUMERIC = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 _GERMAN_NUMERIC = (
@@ -249,3 +248,47 @@ def _split(
         {column: values[test] for column, values in sensitive.items()},
         grouping,
     )
+
+
+# Adult with other class rates of the two sexes.
+
+
+@lru_cache(maxsize=1)
+def adult_by_sex() -> Split:
+    """Return Adult with the features of Table 1 and two groups, women and men.
+
+    Returns
+    -------
+    Split
+    """
+    split = adult_split()
+    train, test = ({"sex": columns["sex"]} for columns in (split.sensitive_train, split.sensitive_test))
+    return replace(split, sensitive_train=train, sensitive_test=test)
+
+
+def rows_at_rates(
+    labels: NDArray[np.int64], sex: NDArray[np.object_], rates: Mapping[str, float], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw rows so that each sex has a given share in class 1.
+
+    Parameters
+    ----------
+    labels, sex : ndarray of shape (n,)
+        Of all rows.
+    rates : mapping
+        Sex -> share in class 1. One that is not named keeps all its rows.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray
+        Positions, ascending; see `fairtransport.datasets.shift_class_rate`.
+
+    Examples
+    --------
+    >>> labels, sex = np.array([0, 0, 0, 1, 1]), np.array(["F", "F", "F", "F", "M"], dtype=object)
+    >>> labels[rows_at_rates(labels, sex, {"F": 0.5}, np.random.default_rng(0))]
+    array([0, 1, 1])
+    """
+    table = Bunch(data=labels[:, None], target=labels, sensitive_features=sex[:, None], sensitive_names=["sex"])
+    return np.sort(shift_class_rate(table, rates, by="sex", random_state=rng).indices)

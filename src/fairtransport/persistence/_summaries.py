@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairtransport.repair.extrapolation import move_scores
+from fairtransport.repair.group_maps import move_scores
 from fairtransport.transport.line import QuantileMap
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from fairtransport.histograms import Grid
 
-__all__ = ["MAX_POINTS", "NO_CHANGE", "Change", "summarise_map", "summarise_quantiles"]
 
 MAX_POINTS = 1 << 14
 

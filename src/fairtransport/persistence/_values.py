@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Reader", "ValueType", "Writer", "add_value_type", "attributes_of"]
-
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _BUILTIN = {"bool": bool, "float": float, "int": int, "object": object, "str": str}
 _NUMPY = (

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport._labels import is_positive
-from fairtransport._sklearn.streaming import NEW_GROUP_ROWS, encode_batch_groups
+from fairtransport._sklearn import NEW_GROUP_ROWS, encode_batch_groups
 from fairtransport._validation import check_length, check_vector, check_weights
 from fairtransport.criteria import needs_labels
 from fairtransport.histograms import Grid, GroupHistograms, count_scores
-from fairtransport.repair._criterion_checks import check_label_counts, require_labels
+from fairtransport.repair.group_checks import check_label_counts, require_labels
 from fairtransport.repair.group_maps import GroupMaps, positives_of
 from fairtransport.transport.line import Sample
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.repair.group_maps import MapOptions
 
-__all__ = ["OnlineRepairState"]
 
 _BINS = 1024
 _LEARNED_BINS = 4096  # of a range three times as wide as nearly all scores

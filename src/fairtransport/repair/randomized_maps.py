@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["MIN_CLASS_ROWS", "RandomizedMaps", "row_draws"]
 
 #: Least number of training rows in a class of original scores.
 MIN_CLASS_ROWS = 10

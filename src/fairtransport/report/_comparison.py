@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
 
-__all__ = ["METRICS", "Comparison", "MethodOutcome"]
 
 METRICS = {
     "error_rate": "Err-.5",

@@ -6,16 +6,18 @@ tests compare the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtransport._validation import check_real
-from fairtransport.auditing.decisions import RATES, Decisions
 from fairtransport.auditing.proportions import Estimate, Tally, complement, extremes_confidence, ratio, share
-from fairtransport.report._reduced_histograms import NodeMasses, ReducedHistograms, reduce_histograms
-from fairtransport.report._shown_scores import shown_audit
+from fairtransport.auditing.records import RATES, Decisions
+from fairtransport.groups import MIN_GROUP_SIZE
+from fairtransport.histograms import Grid, display_range, regrid
+from fairtransport.repair.group_maps import GroupMaps, MapOptions
+from fairtransport.transport.targets import TARGET_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,205 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairtransport.auditing import Audit
+    from fairtransport.histograms import GroupHistograms
 
-__all__ = ["ERROR_RATES", "Outcome", "WhatIf"]
+# Histograms on as many nodes as a page needs, and the scores that repair would give them.
+
+MAX_BINS = 1 << 14
+_MAX_NUMBERS = 1 << 17  # groups times labels times bins: a few megabytes at most
+_MIN_BINS = 64
+_IMAGE_DIGITS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMasses:
+    """Nodes at which a group has rows.
+
+    Parameters
+    ----------
+    indices : array of int of shape (n,)
+        Indices of the nodes, ascending.
+    masses : array of shape (n_classes, n)
+        Weight at each node, by label.
+    images : array of shape (n,), or None
+        Scores of the nodes after full repair, on [0, 1]; None if the groups cannot be repaired.
+    """
+
+    indices: NDArray[np.int64]
+    masses: NDArray[np.float64]
+    images: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedHistograms:
+    """Histograms of an audit, reduced to the bins of a page.
+
+    Parameters
+    ----------
+    n_bins, full_bins : int
+        Number of bins of the page and of the full histograms. Node k of the page is node ``k * full_bins // n_bins``
+        of the full histograms, so that distribution functions stay exact at the remaining nodes.
+    groups : tuple of NodeMasses
+        One for each group.
+    everyone : NodeMasses
+        All rows, without images; a row in several groups counts once.
+    """
+
+    n_bins: int
+    full_bins: int
+    groups: tuple[NodeMasses, ...]
+    everyone: NodeMasses
+
+    @property
+    def nodes(self) -> NDArray[np.float64]:
+        """Positions of the nodes on [0, 1]."""
+        return _node_indices(self.full_bins, self.n_bins) / self.full_bins
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the masses are separated by label."""
+        return self.everyone.masses.shape[0] == 2
+
+    @property
+    def can_repair(self) -> bool:
+        """Whether the scores after repair are known."""
+        return self.groups[0].images is not None
+
+
+def reduce_histograms(
+    histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
+) -> ReducedHistograms:
+    """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+        Histogram of the scores of each group; no group is empty.
+    repair_target : str, label, array or None, default="barycenter_w2"
+        Target as in `fairtransport.QuantileRepair`, with scores in units of the grid; None for no repair.
+    min_group_size : int, default=30
+        As in `fairtransport.QuantileRepair`: groups with fewer rows have no map of their own.
+
+    Returns
+    -------
+    ReducedHistograms
+        Without images if groups overlap, all scores are equal, or ``repair_target`` is None.
+
+    Examples
+    --------
+    >>> from fairtransport.histograms import count_scores
+    >>> histograms = count_scores([0.25, 0.5, 0.5, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
+    >>> group = reduce_histograms(histograms, min_group_size=1).groups[0]
+    >>> group.indices.tolist(), group.masses.tolist(), group.images.tolist()
+    ([1, 2], [[1.0, 1.0]], [0.375, 0.75])
+    """
+    by_class = histograms.by_class
+    n_classes, n_groups, _ = by_class.shape
+    full_bins = histograms.grid.n_bins
+    n_bins = choose_bins(full_bins, n_classes * n_groups)
+    starts = np.append(0, _node_indices(full_bins, n_bins)[:-1] + 1)  # node k holds the scores above node k - 1
+    merged = np.add.reduceat(by_class, starts, axis=2)
+    everyone = np.add.reduceat(histograms.masses.sum(axis=1), starts, axis=1)
+    occupied = [np.flatnonzero(masses.sum(axis=0)) for masses in merged.swapaxes(0, 1)]
+    images = None
+    if repair_target is not None and not histograms.groups.overlapping:
+        options = MapOptions(_resolve_target(repair_target, histograms), min_group_size=min_group_size)
+        images = _repaired_scores(histograms, starts, occupied, options)
+    groups = tuple(
+        NodeMasses(indices, merged[:, group, indices], None if images is None else images[group])
+        for group, indices in enumerate(occupied)
+    )
+    indices = np.flatnonzero(everyone.sum(axis=0))
+    return ReducedHistograms(n_bins, full_bins, groups, NodeMasses(indices, everyone[:, indices]))
+
+
+def choose_bins(full_bins: int, n_curves: int) -> int:
+    """Return the number of bins of a page: a divisor of ``full_bins`` if that costs less than half of them.
+
+    Examples
+    --------
+    >>> choose_bins(16384, 8), choose_bins(16384, 120), choose_bins(16381, 120)
+    (16384, 1024, 1092)
+    """
+    most = min(full_bins, MAX_BINS, max(_MIN_BINS, _MAX_NUMBERS // n_curves))
+    divisors = (number for number in range(most, most // 2, -1) if full_bins % number == 0)
+    return next(divisors, most)
+
+
+def _node_indices(full_bins: int, n_bins: int) -> NDArray[np.int64]:
+    """Return the nodes of the full histograms that remain."""
+    return np.arange(n_bins + 1, dtype=np.int64) * full_bins // n_bins
+
+
+def _resolve_target(target: Any, histograms: GroupHistograms) -> Any:
+    """Return the target with a group as its label, and scores on [0, 1]."""
+    if isinstance(target, str) and target in TARGET_WORDS:
+        return target
+    if isinstance(target, tuple) or np.ndim(target) == 0:
+        return histograms.groups.labels[histograms.groups.index_of(target)]
+    return histograms.unit_target(np.asarray(target, dtype=np.float64))
+
+
+def _repaired_scores(
+    histograms: GroupHistograms, starts: NDArray[np.int64], occupied: list[NDArray[np.int64]], options: MapOptions
+) -> list[NDArray[np.float64]] | None:
+    """Fit the maps to all bins; return the mean repaired score of the rows at each node of the page."""
+    if np.count_nonzero(histograms.everyone) < 2:
+        return None
+    unit = replace(histograms, grid=Grid(n_bins=histograms.grid.n_bins))
+    maps = GroupMaps.from_histograms(unit, options).maps
+    images = []
+    for transport_map, masses, indices in zip(maps, histograms.by_group, occupied, strict=True):
+        total = np.add.reduceat(masses * transport_map(unit.grid.nodes), starts)[indices]
+        images.append((total / np.add.reduceat(masses, starts)[indices]).clip(0.0, 1.0).round(_IMAGE_DIGITS))
+    return images
+
+
+# Audits as figures and pages show them: scores without known bounds on equally spaced nodes over most of them.
+
+_N_BINS = 1 << 12
+
+
+def shown_histograms(histograms: GroupHistograms, *others: GroupHistograms) -> GroupHistograms:
+    """Return histograms on equally spaced nodes; those of scores without known bounds over `display_range`.
+
+    Parameters
+    ----------
+    histograms : GroupHistograms
+    *others : GroupHistograms
+        Histograms that are shown beside them, on the same nodes.
+
+    Returns
+    -------
+    GroupHistograms
+        Whole numbers lie on nodes, where their range is short enough. Scores beyond the range are counted at its ends.
+    """
+    grid = histograms.grid
+    if not grid.positions:
+        return histograms
+    ranges = [display_range(each) for each in (histograms, *others)]
+    low, high = min(each[0] for each in ranges), max(each[1] for each in ranges)
+    n_bins = _N_BINS
+    occupied = np.concatenate([each.grid.nodes[np.flatnonzero(each.everyone)] for each in (histograms, *others)])
+    if np.array_equal(occupied, np.rint(occupied)) and high - low <= _N_BINS:
+        low, high = float(np.floor(low)), float(np.ceil(high))
+        n_bins = int(high - low) * max(1, _N_BINS // int(high - low))
+    return regrid(histograms, Grid(low, high, n_bins))
+
+
+def shown_audit(audit: Audit, *others: Audit) -> Audit:
+    """Return an audit whose histograms have equally spaced nodes, as those of other audits; figures are unchanged."""
+    if audit.settings.bounded:
+        return audit
+    histograms = shown_histograms(audit.histograms, *(other.histograms for other in others))
+    settings = replace(audit.settings, range=(histograms.grid.low, histograms.grid.high))
+    return replace(audit, histograms=histograms, settings=settings)
+
+
+def score_title(audit: Audit) -> str:
+    """Return the label of an axis of scores: ``"Score"``, or ``"Prediction"`` of a regression."""
+    return "Prediction" if audit.settings.task == "regression" else "Score"
+
 
 #: The rates that need labels, in the order of the page's columns.
 ERROR_RATES = tuple(rate for rate in RATES if rate not in {"selection_rate", "error_rate"})

@@ -19,7 +19,6 @@ from fairtransport._validation import check_flag
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Control", "run_in_threads"]
 
 T = TypeVar("T")
 

@@ -13,15 +13,13 @@ import numpy as np
 from starlette.responses import Response
 
 from fairtransport._extras import load_extra
-from fairtransport.serving._errors import RequestError
-from fairtransport.serving.bodies import FORMATS
+from fairtransport.serving.bodies import FORMATS, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["Answer", "answer_format", "make_response", "merge"]
 
 _MEDIA_TYPES = {"json": "application/json", "jsonl": "application/x-ndjson", "csv": "text/csv"}
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "LATENCY_BOUNDS",
-    "REASONS",
-    "REPLACED",
-    "SCORE_BINS",
-    "STATUSES",
-    "RequestCounts",
-    "ScoreCounts",
-    "SharedCounts",
-    "reason_kind",
-]
 
 #: Upper bounds, in seconds, of the histogram of latencies; the last one is infinite.
 LATENCY_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["create_file", "remove_leftovers", "replacing", "sync_folder", "write_atomically"]
 
 _LEFTOVER_AGE = 3600.0  # seconds; longer than any write
 _NO_FOLDER_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}  # from file systems that cannot do it

@@ -14,22 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
 from fairtransport.storage._atomic import create_file
-from fairtransport.storage._limits import ModelFileError
+from fairtransport.storage.schema import ModelFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "DIGITS",
-    "LABEL",
-    "SIGNATURE",
-    "SignatureError",
-    "check_signature",
-    "load_private_key",
-    "load_public_keys",
-    "make_keys",
-    "signature_of",
-]
 
 LABEL = b" ed25519:"
 DIGITS = 128

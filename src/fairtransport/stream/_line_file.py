@@ -11,8 +11,6 @@ from pathlib import Path
 from fairtransport.storage import sync_folder
 from fairtransport.stream._errors import StoreError
 
-__all__ = ["LineFile", "lock_file"]
-
 _HINT = "the last checkpoint is intact. Free disk space, then resume"
 _BLOCK = 1 << 20
 _IN_USE = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fairtransport.tables import FileTable
     from fairtransport.tabular._row_scorer import RowScorer
 
-__all__ = ["FileScores", "collect_file", "score_file"]
-
 
 def collect_file(table: FileTable, *, on_progress: Callable[[float], None] | None = None) -> Any:
     """Read all rows of files into memory.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import r2_score, roc_auc_score
 
-from fairtransport._sklearn.estimator_calls import take_rows
+from fairtransport._sklearn import take_rows
 from fairtransport._validation import check_real
 from fairtransport.groups import MIN_GROUP_SIZE, make_groups
 from fairtransport.metrics import (
@@ -23,7 +23,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
 )
 from fairtransport.strata import make_strata
-from fairtransport.tabular.value_parsing import encode_text, read_table
+from fairtransport.tabular.column_plans import encode_text, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from fairtransport.groups import Groups
     from fairtransport.tabular._model import TableModel
-    from fairtransport.tabular._table_rows import TableRows
+    from fairtransport.tabular.rows import TableRows
 
-__all__ = ["HeldOut", "measure_models", "split_table"]
 
 TOO_SMALL = "of groups too small to be compared"
 _SHUFFLES, _FEW_SHUFFLES, _MANY_GROUPS = 100, 20, 12

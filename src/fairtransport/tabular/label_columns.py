@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from fairtransport._labels import positive_label, task_of_numbers
-from fairtransport.tabular.value_parsing import encode_text, normalize_text, number_parser, parse_numbers
+from fairtransport.tabular.column_plans import encode_text, normalize_text, number_parser, parse_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["ClassLabels", "LabelReader", "NumberLabels", "infer_task", "order_labels"]
 
 
 class LabelReader(Protocol):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from fairtransport.torch._layers import Layers
 
-__all__ = ["CheckedRows", "InvalidRows", "check_rows"]
 
 _POLL_INTERVAL = 8  # calls: each transfer of the counts costs time on the host
 

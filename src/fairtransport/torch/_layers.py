@@ -13,8 +13,6 @@ from fairtransport.criteria import CRITERIA, STRATUM_WEIGHTS, needs_labels
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Layers"]
-
 
 @dataclass(frozen=True)
 class Layers:

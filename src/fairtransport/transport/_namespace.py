@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "as_index", "namespace", "take_along"]
-
 
 def namespace(*arrays: Any) -> Any:
     """Return torch when a tensor is among the arrays, NumPy otherwise.

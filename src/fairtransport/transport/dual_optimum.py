@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = ["DUAL_RIDGE", "DualOptimum", "maximize_dual"]
 
 #: Ridge of the coefficients: smooths the distance below about this value.
 DUAL_RIDGE = 0.03

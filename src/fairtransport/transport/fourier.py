@@ -14,7 +14,6 @@ from fairtransport.transport._namespace import as_array, namespace
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["FeatureTable", "FourierFeatures", "draw_features", "quadrature_features"]
 
 _EXACT = 1e-8  # of a cosine, on [0, 1]
 

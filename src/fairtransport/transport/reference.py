@@ -1,7 +1,7 @@
 r"""The stochastic algorithm of the paper in plain NumPy, to be read beside its formulas.
 
 A run is a state and a step: `init` gives the first state, `step` is one pass through the loop of the algorithm box, and
-`run` repeats it. The compiled kernels (`fairtransport.transport.kernels.updates`) are tested against this module.
+`run` repeats it. The compiled kernels (`fairtransport.transport.kernels.sgd`) are tested against this module.
 
 Continuous optimal transport (COT) minimises, over the parameters :math:`\theta` of a logistic model,
 
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtransport.transport.dual import DualState
-from fairtransport.transport.links import AFFINE, LOGISTIC, score_and_slope
+from fairtransport.transport.regularizers import AFFINE, LOGISTIC, score_and_slope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,17 +36,6 @@ if TYPE_CHECKING:
 
     from fairtransport.transport.dual import DualProblem
 
-__all__ = [
-    "LEAST_DECAY",
-    "Problem",
-    "State",
-    "continuous_step",
-    "discrete_gradient",
-    "draw_indices",
-    "init",
-    "run",
-    "step",
-]
 
 #: The parameters' step does not fall below this share of the first one, however long a run goes on.
 LEAST_DECAY = 0.05
@@ -213,7 +202,7 @@ def run(
     The scores of two groups, whose feature differs in mean, approach a common target.
 
     >>> from fairtransport.transport import wasserstein
-    >>> from fairtransport.transport.logistic import sigmoid
+    >>> from fairtransport.transport.regularizers import sigmoid
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate((rng.normal(-1.0, 1.0, (500, 1)), rng.normal(1.0, 1.0, (500, 1))))
     >>> X = np.column_stack((X, np.repeat([-1.0, 1.0], 500)))

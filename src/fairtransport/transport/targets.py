@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
     Combine = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = [
-    "TARGET_SIZE",
-    "TARGET_WORDS",
-    "pointwise_mean",
-    "pointwise_median",
-    "pooled",
-    "resolve_target",
-    "w1_barycenter",
-    "w2_barycenter",
-]
 
 TARGET_WORDS = ("barycenter", "barycenter_w2", "pooled")
 

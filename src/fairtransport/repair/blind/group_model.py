@@ -6,25 +6,46 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logit, softmax
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import Pipeline
-
-from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "Calibration",
-    "GroupModelReport",
-    "calibrate",
-    "default_group_estimator",
-    "describe_probabilities",
-    "linear_scale",
-    "without_information",
-]
+# Histogram gradient boosting of scikit-learn that takes sparse matrices, too, such as encoders return.
+
+
+class DenseBoostingClassifier(HistGradientBoostingClassifier):
+    """Histogram gradient boosting of classes, of dense and sparse features."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model; see scikit-learn."""
+        return super().fit(_dense(X), y, sample_weight=sample_weight)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the classes."""
+        return np.asarray(super().predict_proba(_dense(X)))
+
+
+class DenseBoostingRegressor(HistGradientBoostingRegressor):
+    """Histogram gradient boosting of numbers, of dense and sparse features."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model; see scikit-learn."""
+        return super().fit(_dense(X), y, sample_weight=sample_weight)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions."""
+        return np.asarray(super().predict(_dense(X)))
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
 
 _FLOOR = 1e-6  # least probability of a class before calibration
 _EDGE = 0.01  # beyond it, log-odds of predictions are constant

@@ -9,12 +9,11 @@ from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
 from fairtransport._extras import load_extra
-from fairtransport.report.style.colors import THEMES
+from fairtransport.report.style.figures import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["base_style", "color_scheme", "date_text", "join_scripts", "software_versions", "template_environment"]
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 _ACCENTS = {

@@ -11,9 +11,8 @@ from fairtransport._columns import default_names
 from fairtransport.repair import QuantileRepair
 from fairtransport.stream.scorers import scorer_for
 from fairtransport.tabular import RowScorer, TableModel
-from fairtransport.tabular.feature_reading import FeatureReader
-from fairtransport.tabular.input_columns import InputColumn, feature_columns, feature_names
-from fairtransport.tabular.value_parsing import normalize_text
+from fairtransport.tabular.column_plans import normalize_text
+from fairtransport.tabular.input_columns import FeatureReader, InputColumn, feature_columns, feature_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from fairtransport.groups import Groups
     from fairtransport.histograms import Grid
     from fairtransport.stream.scorers import Scorer
-
-__all__ = ["InputSchema", "input_schema_for"]
 
 
 @dataclass(frozen=True)

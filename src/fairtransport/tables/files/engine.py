@@ -18,9 +18,8 @@ from fairtransport._progress import progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fairtransport.tables.files._decompression_limit import DecompressionGuard
+    from fairtransport.tables.files._formats import DecompressionGuard
 
-__all__ = ["DEFAULT_MEMORY", "QUIET", "Engine"]
 
 #: Memory limit of the engine, which writes to a temporary folder beyond it.
 DEFAULT_MEMORY = "2GiB"

@@ -14,7 +14,6 @@ from fairtransport._validation import check_choice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FORMATS", "FoundFile", "find_files", "split_suffixes"]
 
 #: Formats by extension.
 FORMATS = {

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-__all__ = ["check_output", "stream_writer", "table_writer"]
-
 
 def check_output(path: str | os.PathLike[str]) -> str:
     """Return the format of a file to write, by its extension: csv, parquet, feather or jsonl; others raise.

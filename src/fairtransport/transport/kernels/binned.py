@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CellDerivatives", "count_masses", "count_shared", "logit_derivatives", "logit_derivatives_shared"]
-
 
 class CellDerivatives(NamedTuple):
     """Derivatives of a penalty with respect to a score in each cell, for a row of weight 1.

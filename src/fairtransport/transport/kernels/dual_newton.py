@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairtransport._columns.compilation import cached_njit
-from fairtransport.transport.kernels._options import FAST_MATH
+from fairtransport.transport.kernels.options import FAST_MATH
 from fairtransport.transport.regularizers import EXPONENT_LIMIT, L2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FREE", "OPPOSITE", "SAME", "Newton", "Pairs", "Samples", "newton_pairs"]
 
 #: How h depends on f: not at all, as h = -f, or as h = f.
 FREE, OPPOSITE, SAME = 0, -1, 1
