@@ -61,22 +61,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def progress(title: str, total: int, *, show: bool = True, after: float = 0.0) -> Iterator[Progress]:
-    """Show a bar with the time left while the block runs.
-
-    Parameters
-    ----------
-    title : str
-    total : int
-        Number of units of work.
-    show : bool, default=True
-        False shows nothing.
-    after : float, default=0.0
-        Show the bar only if the block runs longer than this, in seconds.
-
-    Yields
-    ------
-    Progress
-    """
+    """Show a bar with the time left while the block runs."""
     if not show:
         yield _Silent()
         return

@@ -32,29 +32,7 @@ if TYPE_CHECKING:
 
 
 def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels as a vector, and the two classes in ascending order; the second is positive.
-
-    Parameters
-    ----------
-    y : array-like
-        Numbers or text.
-    owner : str
-        Name of the estimator, for errors.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,)
-    classes : ndarray of shape (2,)
-
-    Raises
-    ------
-    ValueError
-        When labels are missing, of several types, continuous, or not of exactly two classes.
-
-    See Also
-    --------
-    fairtransport._labels.positive_label : The same rule for labels of which only one may occur.
-    """
+    """Return the labels as a vector, and the two classes in ascending order; the second is positive."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     labels = column_or_1d(y, warn=True)
@@ -77,26 +55,7 @@ def two_classes(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def real_targets(y: Any, owner: str, *, constant: bool = False) -> NDArray[np.float64]:
-    """Return the values that a regressor is to predict.
-
-    Parameters
-    ----------
-    y : array-like
-        Finite numbers, of at least two values.
-    owner : str
-        Name of the estimator, for errors.
-    constant : bool, default=False
-        Whether one value is enough, as in a batch of a stream.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        When values are missing, infinite, text, or all the same.
-    """
+    """Return the values that a regressor is to predict."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     values = column_or_1d(y, warn=True)
@@ -231,18 +190,6 @@ def fitted_summary_html(groups: Groups | None, describe: Callable[[], Sequence[s
     """Return an HTML paragraph that summarises a fitted estimator.
 
     Estimators append it to the diagram in ``_html_repr``, which scikit-learn's ``ReprHTMLMixin`` displays.
-
-    Parameters
-    ----------
-    groups : Groups or None
-        The groups that the estimator was fitted to; None before ``fit``.
-    describe : callable
-        Returns further statements about the fit; called on fitted estimators only.
-
-    Returns
-    -------
-    str
-        Empty before ``fit``.
     """
     if groups is None:
         return ""
@@ -280,27 +227,6 @@ def make_folds(
     remedy: str = "",
 ) -> list[Fold]:
     """Split the rows such that every group is in the training and in the held-out rows of every fold.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (training rows, held-out rows)
-        A splitter is passed the combination of group and label as ``y``, so that scikit-learn's stratified
-        splitters stratify by both.
-    X : table or matrix
-        Passed to a splitter.
-    positive : array of bool
-        True for rows of class 1.
-    groups : Groups
-    rng : Generator
-        Shuffles the rows if ``cv`` is a number.
-    weights : array, optional
-        Rows of weight 0 are ignored.
-    remedy : str
-        What else a caller can do about a group with fewer rows than folds, as the end of the message.
-
-    Returns
-    -------
-    list of Fold
 
     Notes
     -----
@@ -391,19 +317,6 @@ GROUPS_UNUSED = "groups are used in training only"
 def needs_groups(model: Any, X: Any = None, *, sensitive_features: Any = None) -> bool:
     """Return whether a fitted model needs the group of a row to score it.
 
-    Parameters
-    ----------
-    model : classifier or regressor
-        Fitted; a pipeline is as its last step.
-    X, sensitive_features : optional
-        Rows and their groups. A model of another library that takes ``sensitive_features`` at prediction is scored
-        with and without them.
-
-    Returns
-    -------
-    bool
-        For a model of another library that takes groups, True when no rows are given.
-
     Notes
     -----
     The estimators of this package need groups where they end in a quantile repair (``repair_``) or have weights for
@@ -437,15 +350,6 @@ def score_with_groups(model: Any, X: Any, sensitive_features: Any, strata: Any =
 
 def describe_group_features(X: Any, groups: Groups) -> str | None:
     """Return how the features identify groups, in words; None where they seem not to.
-
-    Parameters
-    ----------
-    X : table or matrix
-    groups : Groups
-
-    Returns
-    -------
-    str or None
 
     Notes
     -----
@@ -524,21 +428,7 @@ class RowScoring:
         return needs_groups(self)
 
     def score_rows(self, table: Any, *, unknown_group: str = "error") -> Any:
-        """Return a score for each row of a table whose columns are found by name.
-
-        Parameters
-        ----------
-        table : table
-            Of pandas, polars or pyarrow, or a dict of columns; cells may be text, as in a CSV file.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            Where the group is needed: whether rows of a group that was not seen in ``fit``, and rows without a group,
-            are left without a score, scored as everyone pooled, or scored as members of the largest group.
-
-        Returns
-        -------
-        fairtransport.tabular.RowScores
-            With NaN, and a reason, for each row that cannot be scored.
-        """
+        """Return a score for each row of a table whose columns are found by name."""
         # By name: models lie below tables, and users should not have to know that.
         scorer = import_module("fairtransport.tabular").RowScorer(self, unknown_group=unknown_group)
         return scorer.score_rows(table)

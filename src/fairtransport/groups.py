@@ -38,21 +38,7 @@ if TYPE_CHECKING:
 def code_groups(
     columns: Mapping[str, Any], *, grouping: str, missing: str, max_groups: float
 ) -> tuple[tuple[GroupLabel, ...], tuple[NDArray[Any], ...]]:
-    """Return the labels of the groups and the memberships of the rows; see `Groups` for both.
-
-    Parameters
-    ----------
-    columns : mapping of str to column
-    grouping, missing : str
-        As in `make_groups`.
-    max_groups : float
-        Largest number of groups.
-
-    Returns
-    -------
-    labels : tuple
-    memberships : tuple of arrays of unsigned integers
-    """
+    """Return the labels of the groups and the memberships of the rows; see `Groups` for both."""
     coded = {name: code_column(column, name, max_groups) for name, column in columns.items()}
     gaps = {
         name: int(np.count_nonzero(codes == len(values) - 1))

@@ -62,30 +62,10 @@ def largest_roots(
 ) -> NDArray[np.float64]:
     """Return where convex functions take a value for the last time, on the positive half-line; 0 where they do not.
 
-    Parameters
-    ----------
-    measure : callable
-        Evaluates each function at its own point.
-    observed : float
-        The value to reach.
-    start : array of shape (n,)
-        Points to the right of the roots.
-    slope : float
-        A bound on the slopes of the functions.
-
-    Returns
-    -------
-    array of shape (n,)
-
     Notes
     -----
     A secant through two points to the right of the last root of a convex function crosses 0 between that root and those
     points, so the iterates decrease and never pass the root.
-
-    Examples
-    --------
-    >>> largest_roots(lambda at: np.abs(at - np.array([1.0, 3.0])), 2.0, np.array([9.0, 9.0]), 1.0)
-    array([3., 5.])
     """
     at, excess = start, measure(start) - observed
     slopes = np.full_like(at, slope)
@@ -115,19 +95,7 @@ _CACHE_ENTRIES = 1 << 16  # of the curves that are solved at a time
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Histograms whose disparities count with a weight: one stratum of several, or all rows with weight 1.
-
-    Parameters
-    ----------
-    histograms : CoarseHistograms
-    norms : tuple of DisparityNorm
-        The disparities to measure; the same names in all strata.
-    weight : float
-    noise_factor : float
-        Factor of the noise: above 1 for intervals that account for the selection of a pair.
-    groups : tuple of int
-        Index of each group in the audit, where strata have different groups; by default its index here.
-    """
+    """Histograms whose disparities count with a weight: one stratum of several, or all rows with weight 1."""
 
     histograms: CoarseHistograms
     norms: tuple[DisparityNorm, ...]
@@ -138,18 +106,7 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceDistribution:
-    """The true disparities that solve each replicate; their quantiles are confidence limits.
-
-    Parameters
-    ----------
-    values : array of shape (n_replicates,)
-        For the observed disparity.
-    lower : array of shape (n_replicates,)
-        The same for the lower limit, also with a sparse direction.
-    upper : array of shape (n_replicates,)
-        The same for the upper limit, halfway to a smooth direction, and for an observed disparity of at least the
-        median under the null hypothesis.
-    """
+    """The true disparities that solve each replicate; their quantiles are confidence limits."""
 
     values: NDArray[np.float64]
     lower: NDArray[np.float64]
@@ -166,14 +123,7 @@ class ConfidenceDistribution:
         return float((1 + np.count_nonzero(self.values == 0)) / (1 + self.values.size))
 
     def interval(self, confidence: float, p_value: float) -> tuple[float, float]:
-        """Return the confidence interval, which includes 0 if and only if a test of no difference does not reject.
-
-        Parameters
-        ----------
-        confidence : float
-        p_value : float
-            Of the test.
-        """
+        """Return the confidence interval, which includes 0 if and only if a test of no difference does not reject."""
         upper_tail = (1 - confidence) / 2
         high = float(np.quantile(self.upper, 1 - upper_tail, method="weibull"))
         if p_value > 1 - confidence:
@@ -191,17 +141,6 @@ class ConfidenceDistribution:
 def lower_tail(p_value: float, confidence: float) -> float:
     r"""Return the probability in the lower tail of an interval for a quantity that cannot be negative.
 
-    Parameters
-    ----------
-    p_value : float
-        Of the test that the quantity is 0.
-    confidence : float
-
-    Returns
-    -------
-    float
-        From :math:`1 - c` at that p-value to :math:`(1 - c) / 2` for small ones, with c the confidence level.
-
     Notes
     -----
     A central interval excludes 0 only if :math:`p \le (1 - c) / 2`. The unified intervals of Feldman and Cousins
@@ -211,11 +150,6 @@ def lower_tail(p_value: float, confidence: float) -> float:
     References
     ----------
     Feldman and Cousins (1998), "Unified approach to the classical statistical analysis of small signals".
-
-    Examples
-    --------
-    >>> round(lower_tail(0.05, 0.95), 4), round(lower_tail(0.02, 0.95), 4), round(lower_tail(1e-6, 0.95), 4)
-    (0.05, 0.0498, 0.025)
     """
     if p_value <= (1 - confidence) / _SMALL_P_VALUE:
         return (1 - confidence) / 2
@@ -264,22 +198,7 @@ class _Component:
 def confidence_distributions(
     strata: Sequence[Stratum], n_replicates: int, rng: np.random.Generator, *, significant: bool = True
 ) -> dict[str, ConfidenceDistribution]:
-    """Solve bootstrap replicates for the true disparities behind the observed ones.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-        Disparities are summed over strata, by weight.
-    n_replicates : int
-    rng : numpy.random.Generator
-    significant : bool, default True
-        Whether the lower limits are needed: whether the test of no difference rejects.
-
-    Returns
-    -------
-    dict of str to ConfidenceDistribution
-        By the names of the norms.
-    """
+    """Solve bootstrap replicates for the true disparities behind the observed ones."""
     size = sum(stratum.histograms.masses.size for stratum in strata)
     chunk = max(1, min(n_replicates, _MAX_CURVE_ENTRIES // size))
     chunks = [chunk] * (n_replicates // chunk) + [n_replicates % chunk] * (n_replicates % chunk > 0)
@@ -467,22 +386,7 @@ _MAX_COMPARED = 8
 
 @dataclass(frozen=True, eq=False)
 class DisparityNorm:
-    """A disparity as a sum of areas between curves.
-
-    Parameters
-    ----------
-    name : str
-        Name of the metric.
-    kind : {"pairs", "median", "everyone", "group", "fixed", "mean", "largest"}
-        What is compared: all pairs of groups, or each group with the pointwise median of the groups' curves (the
-        Wasserstein-1 barycenter), with all rows, with one group, with a fixed distribution, or with the mean of the
-        groups' quantile functions (the Wasserstein-2 barycenter). ``"largest"`` is the largest difference between two
-        curves, not an area (Kolmogorov-Smirnov).
-    group : int
-        Index of the group, for "group".
-    target : Sample, optional
-        The fixed distribution on [0, 1], for "fixed".
-    """
+    """A disparity as a sum of areas between curves."""
 
     name: str
     kind: Kind
@@ -533,19 +437,7 @@ def make_rank_norms() -> tuple[DisparityNorm, ...]:
 
 
 def make_norms(histograms: GroupHistograms, target: Any, *, scale: float = 1.0) -> tuple[DisparityNorm, ...]:
-    """Return the norms of the three disparities, the first with respect to a target as users specify it.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    target : str, label, array-like or Sample
-    scale : float, default 1
-        Length of the range, as in `coarsen`.
-
-    Returns
-    -------
-    tuple of DisparityNorm
-    """
+    """Return the norms of the three disparities, the first with respect to a target as users specify it."""
     first = METRICS[0]
     kinds: dict[str, Kind] = dict(zip(TARGET_WORDS, ("median", "mean", "everyone"), strict=True))
     if isinstance(target, str) and target in kinds:
@@ -595,18 +487,7 @@ _MIN_EXCEEDING = 10  # below this many replicates, a p-value is that of a fitted
 
 @dataclass(frozen=True, eq=False)
 class PairTests:
-    """The pairs of groups, tested one by one.
-
-    Parameters
-    ----------
-    pairs : array of shape (n_pairs, 2)
-        Indices of the groups.
-    distances : array of shape (n_pairs,)
-    noise : array of shape (n_pairs,)
-        The distances that chance alone exceeds in a share 1 - confidence of cases.
-    p_values : array of shape (n_pairs,)
-        Adjusted for the number of pairs (Holm), and never below the p-value of the test of all groups.
-    """
+    """The pairs of groups, tested one by one."""
 
     pairs: NDArray[np.intp]
     distances: NDArray[np.float64]
@@ -637,18 +518,7 @@ class PairTests:
 
 @dataclass(frozen=True, eq=False)
 class PairIndex:
-    """The pairs of groups that some stratum has rows of.
-
-    Parameters
-    ----------
-    pairs : array of shape (n_pairs, 2)
-        Indices of the groups in the audit.
-    positions : tuple of array
-        For each stratum, the place in ``pairs`` of each of its own pairs, which are in the order of
-        `numpy.triu_indices`.
-    weights : array of shape (n_pairs,)
-        Total weight of the strata that have rows of both groups.
-    """
+    """The pairs of groups that some stratum has rows of."""
 
     pairs: NDArray[np.intp]
     positions: tuple[NDArray[np.intp], ...]
@@ -703,19 +573,6 @@ def compare_pairs(
 ) -> PairTests:
     """Test the difference between every two groups, averaged over strata.
 
-    Parameters
-    ----------
-    strata : sequence of Stratum
-    p_value : float
-        Of the test of no difference between any groups.
-    confidence : float
-    n_replicates : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    PairTests
-
     Notes
     -----
     The test of all groups uses the largest of all distances, each relative to its noise, so the pair that attains it
@@ -740,18 +597,7 @@ def compare_pairs(
 
 
 def pair_distances(curves: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the areas between every two curves.
-
-    Parameters
-    ----------
-    curves : array of shape (n_groups, n_replicates, n_bins)
-    widths : array of shape (n_bins,)
-
-    Returns
-    -------
-    array of shape (n_pairs, n_replicates)
-        In the order of `numpy.triu_indices`. With many pairs, adjacent bins are merged first.
-    """
+    """Return the areas between every two curves."""
     n_groups = len(curves)
     n_pairs = n_groups * (n_groups - 1) // 2
     n_blocks = max(_MIN_BLOCKS, _MAX_ENTRIES // max(n_pairs, 1))
@@ -809,18 +655,6 @@ PAIRS_TEST = "largest_ratio"
 def noise_floors(stratum: Stratum, n_permutations: int, rng: np.random.Generator) -> dict[str, NoiseFloor]:
     """Measure every disparity after each permutation of group membership.
 
-    Parameters
-    ----------
-    stratum : Stratum
-    n_permutations : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict of str to NoiseFloor
-        By the names of the norms, and the statistic of the test of no difference by `PAIRS_TEST`. ``observed`` is
-        measured on the same coarse bins as the permutations.
-
     Notes
     -----
     Rows keep their scores and groups their sizes: counts are drawn without replacement, which has the distribution of
@@ -832,21 +666,7 @@ def noise_floors(stratum: Stratum, n_permutations: int, rng: np.random.Generator
 def joint_noise_floors(
     strata: Sequence[Stratum], n_permutations: int, rng: np.random.Generator
 ) -> tuple[dict[str, NoiseFloor], list[dict[str, NoiseFloor]]]:
-    """Measure every disparity after each permutation of group membership within strata.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-    n_permutations : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    total : dict of str to NoiseFloor
-        The sums over strata, by weight, and the statistic of the test of no difference in any stratum.
-    parts : list of dict
-        The same for each stratum alone, with weight 1.
-    """
+    """Measure every disparity after each permutation of group membership within strata."""
     index = index_pairs(strata)
     scales = index.scales(strata)
     names = [norm.name for norm in strata[0].norms]

@@ -39,20 +39,7 @@ _SMALLEST = 1e-9  # a lower limit that excludes 0
 
 
 def make_stratum(histograms: GroupHistograms, target: Any, *, n_strata: int = 1, scale: float = 1.0) -> Stratum:
-    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    target : str, label, array-like or Sample
-    n_strata : int, default 1
-    scale : float, default 1
-        Length of the range, in which distances are measured.
-
-    Returns
-    -------
-    Stratum
-    """
+    """Return coarse histograms with the disparities to measure; many groups or strata get fewer bins each."""
     coarse = coarsen(histograms, _max_nodes(histograms, n_strata), scale=scale)
     return Stratum(coarse, make_norms(histograms, target, scale=scale))
 
@@ -75,27 +62,7 @@ def disparity_readings(
     *,
     p_value: float,
 ) -> dict[str, Reading]:
-    """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value.
-
-    Parameters
-    ----------
-    strata : sequence of Stratum
-    values : sequence of dict
-        The disparities of each stratum, measured on its rows or full histograms.
-    floors : dict of str to NoiseFloor
-        Of the sums.
-    options : Options
-    rng : numpy.random.Generator
-    p_value : float
-        Of the test of no difference between groups. All disparities are 0 under the same hypothesis, so they have the
-        same p-value; only the distance to a fixed distribution has its own.
-
-    Returns
-    -------
-    dict of str to Reading
-        Without distribution-free margins (infinite). An interval includes 0 if and only if the p-value exceeds 1 -
-        confidence.
-    """
+    """Return the weighted sum over strata of each disparity, with interval, noise floor and p-value."""
     readings = {}
     kinds = {norm.name: norm.kind for norm in strata[0].norms}
     significant = p_value <= 1 - options.confidence or "fixed" in kinds.values()
@@ -130,27 +97,7 @@ def pair_estimate(
     noise_factor: float,
     weights: Sequence[float],
 ) -> Estimate:
-    """Return the bias-corrected distance between two groups, with its interval.
-
-    Parameters
-    ----------
-    histograms : sequence of GroupHistograms
-        Of the two groups, in each part of the rows.
-    options : Options
-    rng : numpy.random.Generator
-    distance : float
-        As observed.
-    p_value : float
-        The interval includes 0 if and only if it exceeds 1 - confidence.
-    noise_factor : float
-        Factor of the noise, for the selection of the pair.
-    weights : sequence of float
-        Of the parts.
-
-    Returns
-    -------
-    Estimate
-    """
+    """Return the bias-corrected distance between two groups, with its interval."""
     norm = DisparityNorm(METRICS[2], "pairs")
     max_nodes = int(np.clip(_MAX_ENTRIES // (2 * len(histograms)), _MIN_NODES, MAX_NODES))
     strata = [
@@ -194,21 +141,6 @@ def score_readings(
     whole: Evidence,
 ) -> dict[str, Reading]:
     """Return the disparities of scores without known bounds, in units of the score.
-
-    Parameters
-    ----------
-    parts : sequence of (Evidence, float)
-        Parts of the rows, with their weights.
-    options : Options
-    rng : numpy.random.Generator
-    p_value : float
-        Of no difference between the groups' ranks. Scores differ if and only if ranks do.
-    whole : Evidence
-        Of all rows, for the scale.
-
-    Returns
-    -------
-    dict of str to Reading
 
     Notes
     -----
@@ -277,31 +209,7 @@ def disparities_of(evidence: Evidence, target: Any) -> dict[str, float]:
 
 
 def summarise_pair(histograms: GroupHistograms, one: int, other: int, distance: float) -> PairSummary:
-    """Find the scores at which two groups differ most.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    one, other : int
-        Indices of the groups.
-    distance : float
-        Wasserstein-1 distance between them.
-
-    Returns
-    -------
-    PairSummary
-        Scores are accurate to one bin.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.0, 0.5, 0.0, 0.75], sensitive_features=["a", "a", "b", "b"])
-    >>> pair = summarise_pair(histograms, 0, 1, 0.125)
-    >>> pair.higher, pair.threshold, pair.shares_above
-    ('b', 0.5, (0.0, 0.5))
-    >>> pair.most_between[1] - pair.most_between[0]
-    0.125
-    """
+    """Find the scores at which two groups differ most."""
     cdf, grid = histograms.cdf, histograms.grid
     widths = grid.unit_widths if grid.positions else 1.0
     # The group with the higher distribution function has the lower scores.

@@ -155,28 +155,7 @@ def estimate_audit(
     small_groups: SmallGroups | None = None,
     residuals: ResidualMoments | None = None,
 ) -> Audit:
-    """Estimate all figures of an audit.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    rng : numpy.random.Generator
-    within : WithinStrata, optional
-        Groups compared within labels or strata; see `compare_within`.
-    strata : tuple of str, default ()
-        Names of the columns of the strata.
-    set_aside : dict of str to int, optional
-        Number of rows left out, by reason.
-    small_groups : SmallGroups, optional
-        How small groups were treated.
-    residuals : ResidualMoments, optional
-        Of real-valued labels.
-
-    Returns
-    -------
-    Audit
-    """
+    """Estimate all figures of an audit."""
     histograms = evidence.histograms
     judged = histograms.effective_sizes >= options.min_judged_rows
     reference = resolve_reference(options.reference, evidence, judged)
@@ -322,16 +301,7 @@ LABEL_NAMES = ("negative", "positive")
 
 
 class AlikeRows(NamedTuple):
-    """The rows with one label, of one stratum, or both.
-
-    Parameters
-    ----------
-    label : int or None
-        0 or 1; None where labels do not matter.
-    stratum : str or None
-        Name of the stratum; None without strata.
-    evidence : Evidence
-    """
+    """The rows with one label, of one stratum, or both."""
 
     label: int | None
     stratum: str | None
@@ -353,26 +323,6 @@ def compare_within(
     whole: Evidence | None = None,
 ) -> WithinStrata:
     """Compare groups among people who are alike, and average over labels and strata.
-
-    Parameters
-    ----------
-    rows : iterable of AlikeRows
-    group_labels : sequence
-        Labels of the groups of the audit, in its order.
-    options : Options
-    rng : numpy.random.Generator
-    whole : Evidence, optional
-        Of all rows, where scores have no known bounds.
-
-    Returns
-    -------
-    WithinStrata
-        Rows are resampled and groups permuted within each part.
-
-    Raises
-    ------
-    ValueError
-        Where no part has rows of two groups.
 
     Notes
     -----

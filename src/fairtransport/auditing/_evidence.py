@@ -186,23 +186,7 @@ class HistogramEvidence:
 
 @dataclass(frozen=True, eq=False)
 class RowEvidence:
-    """Evidence from rows.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        The binned scores.
-    scores : array of shape (n,)
-        Rescaled to [0, 1].
-    positive : array of bool of shape (n,), or None
-        Whether each row has label 1; None without labels.
-    weights : array of shape (n,), or None
-    groups : Groups
-    rank_scale : RankScale, optional
-        Where scores have no known bounds.
-    ranks : array of shape (n,), optional
-        Mid-ranks of the scores among all rows of the audit.
-    """
+    """Evidence from rows."""
 
     histograms: GroupHistograms
     scores: NDArray[np.float64]
@@ -319,16 +303,7 @@ class RowEvidence:
 
 @dataclass(frozen=True, eq=False)
 class RankScale:
-    r"""The mid-rank of each score among all rows, as a share of the rows.
-
-    Parameters
-    ----------
-    scores : array of shape (n_scores,)
-        The nodes at which there are rows, ascending.
-    places : array of int of shape (n_nodes,)
-        Index of the node of the ranks for each node of the scores.
-    grid : Grid
-        Nodes 0, the ranks, and 1.
+    """The mid-rank of each score among all rows, as a share of the rows.
 
     Notes
     -----
@@ -387,23 +362,7 @@ _MANY_DEGREES = 2000  # of freedom: no need for Student's t
 
 @dataclass(frozen=True, eq=False)
 class CoarseHistograms:
-    r"""Histograms of cells with a few bins of [0, 1], each of which ends at a node.
-
-    Parameters
-    ----------
-    nodes : array of shape (n_nodes,)
-        Upper ends of the bins, ascending, as shares of the range (times its length, if any). The first bin consists of
-        its node alone.
-    centres : array of shape (n_nodes,)
-        Mean score of all rows in each bin; the node itself where the bin is empty.
-    masses : array of shape (n_cells, n_nodes)
-        Sum of weights.
-    squares : array of shape (n_cells, n_nodes), or None
-        Sum of squared weights; None where every weight is 1.
-    members : array of bool of shape (n_groups, n_cells), or None
-        Which cells belong to each group; None where every group is one cell.
-    precision : VariancePrecision
-        Of the variance of each group's mean score.
+    """Histograms of cells with a few bins of [0, 1], each of which ends at a node.
 
     Notes
     -----
@@ -441,17 +400,7 @@ class CoarseHistograms:
         return self.squares is None and self.masses.sum() < MOST_SHUFFLED
 
     def curves(self, masses: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return the averaged distribution functions of the groups and of all rows.
-
-        Parameters
-        ----------
-        masses : array of shape (n_replicates, n_cells, n_nodes), optional
-            Replicates; by default the histograms themselves, as one replicate.
-
-        Returns
-        -------
-        array of shape (n_groups + 1, n_replicates, n_nodes)
-        """
+        """Return the averaged distribution functions of the groups and of all rows."""
         by_group = self._by_group(self.masses[None] if masses is None else masses)
         cumulative = np.cumsum(by_group, axis=-1)
         totals = cumulative[..., -1:].copy()
@@ -550,19 +499,6 @@ class CoarseHistograms:
 def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: float = 1.0) -> CoarseHistograms:
     """Merge the bins of histograms into at most ``max_nodes`` bins.
 
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    max_nodes : int
-        Half of the bins end at quantiles of all scores and half are equally spaced, so that neither peaks nor tails are
-        lost. Where no more nodes than this are occupied, each becomes a bin. The ends of the range are bins as well.
-    scale : float, default 1
-        Length of the range, in which distances are measured.
-
-    Returns
-    -------
-    CoarseHistograms
-
     Notes
     -----
     The bins depend on the scores of all rows, not on group membership, so a permutation test on them is exact.
@@ -595,15 +531,7 @@ def coarsen(histograms: GroupHistograms, max_nodes: int = MAX_NODES, *, scale: f
 
 
 class VariancePrecision(NamedTuple):
-    """How precisely the variance of each group's mean score is known.
-
-    Parameters
-    ----------
-    factors : array of shape (n_groups,)
-        Factors of the variances that remove their downward bias.
-    degrees_of_freedom : array of shape (n_groups,)
-        Few where rows are few, or where a few rows with large weights or extreme scores have most of the variance.
-    """
+    """How precisely the variance of each group's mean score is known."""
 
     factors: NDArray[np.float64]
     degrees_of_freedom: NDArray[np.float64]
@@ -611,14 +539,6 @@ class VariancePrecision(NamedTuple):
 
 def variance_precision(histograms: GroupHistograms) -> VariancePrecision:
     r"""Return how precisely the variance of each group's mean score is known.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-
-    Returns
-    -------
-    VariancePrecision
 
     Notes
     -----

@@ -43,14 +43,7 @@ _UNDEFINED = "\N{EN DASH}"
 
 
 def error_lines(audit: AuditData, max_groups: int) -> Iterator[str]:
-    """Yield the errors by group as lines of at most 80 characters; nothing without labels.
-
-    Parameters
-    ----------
-    audit : AuditData
-    max_groups : int
-        Number of groups to show.
-    """
+    """Yield the errors by group as lines of at most 80 characters; nothing without labels."""
     if audit.regression is not None:
         yield from _residual_lines(audit, audit.regression, max_groups)
     if not audit.error_rates or audit.calibration is None:

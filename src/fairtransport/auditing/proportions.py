@@ -29,23 +29,7 @@ _DENSITY = np.exp(-(_POINTS**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Return p-values adjusted by Holm's method; NaN are left out.
-
-    Parameters
-    ----------
-    p_values : array-like of shape (n_tests,)
-
-    Returns
-    -------
-    array of shape (n_tests,)
-        Rejecting those of at most alpha makes any false rejection in at most a share alpha of families of tests,
-        whatever the dependence between them.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
+    """Return p-values adjusted by Holm's method; NaN are left out."""
     values = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(values.shape, np.nan)
     tests = np.flatnonzero(~np.isnan(values))
@@ -56,13 +40,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def range_confidence(critical: float, n_groups: int) -> float:
-    """Return the probability that all pairs of normal means lie within ``critical`` standard errors of each other.
-
-    Examples
-    --------
-    >>> round(range_confidence(1.96, 2), 3), round(range_confidence(3.27, 12), 3)
-    (0.95, 0.95)
-    """
+    """Return the probability that all pairs of normal means lie within ``critical`` standard errors of each other."""
     within = _CDF - np.interp(_POINTS - critical * np.sqrt(2), _POINTS, _CDF, left=0.0)
     heights = _DENSITY * within ** (n_groups - 1)
     return float(n_groups * (heights[1:] + heights[:-1]).sum() / 2 * (_POINTS[1] - _POINTS[0]))
@@ -70,24 +48,7 @@ def range_confidence(critical: float, n_groups: int) -> float:
 
 @lru_cache(maxsize=256)
 def pair_critical_value(n_groups: int, confidence: float) -> float:
-    r"""Return the critical value of simultaneous intervals for the differences between all pairs of groups (Tukey).
-
-    Parameters
-    ----------
-    n_groups : int
-        At least two.
-    confidence : float
-
-    Returns
-    -------
-    float
-        The quantile of the studentised range, divided by :math:`\sqrt 2`; the normal quantile for two groups.
-
-    Examples
-    --------
-    >>> round(pair_critical_value(2, 0.95), 2), round(pair_critical_value(6, 0.95), 2)
-    (1.96, 2.85)
-    """
+    """Return the critical value of simultaneous intervals for the differences between all pairs of groups (Tukey)."""
     if n_groups == 2:
         return _NORMAL.inv_cdf((1 + confidence) / 2)
     low, high = 0.0, 12.0
@@ -98,26 +59,7 @@ def pair_critical_value(n_groups: int, confidence: float) -> float:
 
 
 def selection_factor(n_pairs: int, n_groups: int, confidence: float) -> float:
-    """Return the factor of standard errors for an interval of one of several pairs that was selected by its value.
-
-    Parameters
-    ----------
-    n_pairs : int
-        Number of pairs that might have been selected.
-    n_groups : int
-        Number of groups that the pairs are from.
-    confidence : float
-
-    Returns
-    -------
-    float
-        Sidak's or Tukey's critical value, whichever is smaller, relative to that of a single pair.
-
-    Examples
-    --------
-    >>> selection_factor(1, 6, 0.95), round(selection_factor(15, 6, 0.95), 2)
-    (1.0, 1.45)
-    """
+    """Return the factor of standard errors for an interval of one of several pairs that was selected by its value."""
     plain = _NORMAL.inv_cdf((1 + confidence) / 2)
     if n_pairs <= 1:
         return 1.0
@@ -126,13 +68,7 @@ def selection_factor(n_pairs: int, n_groups: int, confidence: float) -> float:
 
 
 def selected_confidence(n_pairs: int, n_groups: int, confidence: float) -> float:
-    """Return the confidence level of an ordinary interval that is as wide as `selection_factor` asks.
-
-    Examples
-    --------
-    >>> selected_confidence(1, 2, 0.95), round(selected_confidence(15, 6, 0.95), 4)
-    (0.95, 0.9956)
-    """
+    """Return the confidence level of an ordinary interval that is as wide as `selection_factor` asks."""
     if n_pairs <= 1:
         return confidence
     plain = _NORMAL.inv_cdf((1 + confidence) / 2)
@@ -184,7 +120,7 @@ class Tally:
 
 
 def share(tally: Tally, confidence: float) -> Estimate:
-    r"""Return the share of the weight inside, with Wilson's interval.
+    """Return the share of the weight inside, with Wilson's interval.
 
     Notes
     -----
@@ -192,12 +128,6 @@ def share(tally: Tally, confidence: float) -> Estimate:
     :math:`v = ((1-p)^2 Q_{in} + p^2 Q_{out}) / W^2`. Wilson's interval is computed for the sample size with that
     variance, p (1 - p) / v, which is the number of rows where weights are equal. Shares of 0 and 1 have no variance;
     their sample size is W^2 / Q.
-
-    Examples
-    --------
-    >>> estimate = share(Tally(8, 2, 8, 2), 0.95)
-    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
-    (0.8, 0.49, 0.943)
     """
     if not tally.total > 0:
         return Estimate(math.nan, 0.0, 1.0)
@@ -228,14 +158,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
-    """Return ``one`` divided by ``other``, for independent proportions, with the interval of Donner and Zou.
-
-    Examples
-    --------
-    >>> estimate = ratio(Estimate(0.3, 0.2, 0.4), Estimate(0.6, 0.5, 0.7))
-    >>> round(estimate.value, 3), round(estimate.low, 3), round(estimate.high, 3)
-    (0.5, 0.325, 0.704)
-    """
+    """Return ``one`` divided by ``other``, for independent proportions, with the interval of Donner and Zou."""
     if not other.value > 0:
         return Estimate(math.nan, 0.0, math.inf)
     value, product = one.value / other.value, one.value * other.value
@@ -268,32 +191,11 @@ def critical_values(n_groups: int, confidence: float) -> list[float]:
 def area_under_curve(
     negatives: Sample | None, positives: Sample | None, sizes: tuple[float, float], confidence: float
 ) -> Estimate | None:
-    r"""Return the area under the ROC curve with its confidence interval.
-
-    Parameters
-    ----------
-    negatives, positives : Sample or None
-        Distributions of the scores with label 0 and label 1.
-    sizes : pair of float
-        Their effective sample sizes.
-    confidence : float
-
-    Returns
-    -------
-    Estimate or None
-        The probability that a positive row scores above a negative one, ties counting half; None unless both classes
-        are present.
+    """Return the area under the ROC curve with its confidence interval.
 
     Notes
     -----
     The variance is DeLong's. The interval is Wilson's, for the sample size at which a proportion has that variance.
-
-    Examples
-    --------
-    >>> from fairtransport.transport.line import Sample
-    >>> negatives, positives = Sample.from_values([0.1, 0.4]), Sample.from_values([0.4, 0.9])
-    >>> area_under_curve(negatives, positives, (2, 2), 0.95).value
-    0.875
     """
     if negatives is None or positives is None:
         return None

@@ -198,18 +198,7 @@ class PairSummary:
 
 @dataclass(frozen=True)
 class SmallGroups:
-    """How an audit treated small groups.
-
-    Parameters
-    ----------
-    policy : {"keep", "pool", "drop"}
-    min_group_size : int
-        Groups with fewer rows are small.
-    pooled_groups, pooled_rows : int
-        Number of groups that were pooled, and of their rows.
-    dropped_groups, dropped_rows : int
-        Number of groups that were left out, and of their rows.
-    """
+    """How an audit treated small groups."""
 
     policy: str = "keep"
     min_group_size: int = MIN_GROUP_SIZE
@@ -219,13 +208,7 @@ class SmallGroups:
     dropped_rows: int = 0
 
     def sentences(self) -> Iterator[str]:
-        """Describe which groups were pooled or left out.
-
-        Examples
-        --------
-        >>> list(SmallGroups("pool", 30, pooled_groups=3, pooled_rows=45).sentences())
-        ['Pooled as (small groups): 45 rows of 3 groups with fewer than 30 rows each']
-        """
+        """Describe which groups were pooled or left out."""
         for verb, n_groups, n_rows in (
             (f"Pooled as {SMALL_GROUPS}", self.pooled_groups, self.pooled_rows),
             ("Left out", self.dropped_groups, self.dropped_rows),
@@ -564,13 +547,7 @@ def unit_points(audit: AuditData) -> Iterator[str]:
 
 
 def points_text(value: float) -> str:
-    """Format a share as percentage points: one decimal, or two significant digits for small positive values.
-
-    Examples
-    --------
-    >>> points_text(0.123), points_text(0.0), points_text(0.0004), points_text(1e-9)
-    ('12.3', '0.0', '0.04', '<0.01')
-    """
+    """Format a share as percentage points: one decimal, or two significant digits for small positive values."""
     points = min(100.0, 100 * value)
     if points <= 0 or points >= 0.05:
         return f"{points:.1f}"
@@ -608,21 +585,7 @@ RATES = tuple(_CELLS)
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The weight of the rows with each label and decision.
-
-    Parameters
-    ----------
-    weights, squares : array of shape (n_classes, 2)
-        Sum of the weights and of the squared weights, by label and by whether the score is above the threshold. One
-        class without labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> decisions = Decisions(*(np.array([[50.0, 10.0], [15.0, 25.0]]),) * 2)
-    >>> decisions.tally("false_positive_rate").value, decisions.tally("true_positive_rate").value
-    (0.16666666666666666, 0.625)
-    """
+    """The weight of the rows with each label and decision."""
 
     weights: NDArray[np.float64]
     squares: NDArray[np.float64]

@@ -63,17 +63,7 @@ def plain_values(value: Any) -> Any:
 
 
 def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the content of a JSON file of an audit, or of such text, after checking what it says it is.
-
-    Parameters
-    ----------
-    source : path or str
-        A file, or JSON text, which begins with a brace.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the content of a JSON file of an audit, or of such text, after checking what it says it is."""
     text, name = _text_of(source)
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
@@ -111,34 +101,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def decode_record(kind: Any, value: Any, namespace: Mapping[str, Any], path: str = "audit") -> Any:
-    """Return a value of JSON as an instance of a type: a dataclass, a tuple, a mapping, an array or a plain value.
-
-    Parameters
-    ----------
-    kind : type
-        Dataclasses are built field by field from the types that their fields declare.
-    value : object
-        A value that `plain_values` returned.
-    namespace : dict of str to type
-        The names that occur in declarations.
-    path : str
-        Where the value is, for error messages.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    ValueError
-        Where the value does not have the type; the message says where, and not what it is.
-
-    Examples
-    --------
-    >>> from fairtransport.auditing.proportions import Estimate
-    >>> decode_record(Estimate, {"value": 0.5, "low": None, "high": "Infinity"}, {})
-    Estimate(value=0.5, low=nan, high=inf)
-    """
+    """Return a value of JSON as an instance of a type: a dataclass, a tuple, a mapping, an array or a plain value."""
     origin = get_origin(kind)
     if origin in {Union, types.UnionType}:
         return _decode_union(get_args(kind), value, namespace, path)

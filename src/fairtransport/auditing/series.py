@@ -270,22 +270,7 @@ def by_in_errors() -> Iterator[None]:
 
 
 def audit_counts_by(counts: TableCounts, *, by: str, **options: Any) -> AuditSeries:
-    """Audit the histograms of each stratum: the second half of `audit_by`.
-
-    Parameters
-    ----------
-    counts : TableCounts
-        As `fairtransport.tables.count_table` returns them with ``strata``.
-    by : str
-        Name of the column.
-    **options
-        As in `fairtransport.auditing.audit_counts`. There are at least as many permutations as p-values need in order
-        to stay below 1 - confidence after their adjustment.
-
-    Returns
-    -------
-    AuditSeries
-    """
+    """Audit the histograms of each stratum: the second half of `audit_by`."""
     if len(counts.strata) < 2:
         raise ValueError(f"{say_columns([by]).capitalize()} has one value; at least 2 are needed to compare.")
     needed = math.ceil(2 * len(counts.strata) / (1 - options.get("confidence", 0.95)))

@@ -19,23 +19,7 @@ if TYPE_CHECKING:
 
 
 class VerdictFigures(NamedTuple):
-    """The figures that a verdict is formed on.
-
-    Parameters
-    ----------
-    reading : Reading
-        The sum of distances over pairs of groups; of ranks, where scores have no known bounds.
-    farthest : PairSummary
-    largest_distance : float
-    mean_difference : Estimate
-        The mean distance between two groups.
-    judged : tuple of int
-        Indices of the groups that are judged.
-    enough : bool
-        Whether there are two of them.
-    n_pairs : int
-        Number of pairs of groups.
-    """
+    """The figures that a verdict is formed on."""
 
     reading: Reading
     farthest: PairSummary
@@ -166,21 +150,7 @@ class Verdict:
 
 
 def form_verdict(audit: AuditData) -> Verdict:
-    """Form the verdict on an audit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fairtransport as ft
-    >>> rng = np.random.default_rng(0)
-    >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
-    >>> audit = ft.audit(scores, sensitive_features=np.repeat(["a", "b"], 500), random_state=0)
-    >>> audit.verdict.status, audit.verdict.higher
-    ('matters', 'b')
-    >>> print(plain(audit.verdict.sentence))
-    The two groups are scored differently, by enough to matter: b is scored higher than a, by 32.8 percentage points
-    averaged over all thresholds (95% interval 30... to 35..., p < 0.001).
-    """
+    """Form the verdict on an audit."""
     view, settings = verdict_figures(audit), audit.settings
     pair, reading = view.farthest, view.reading
     p_value = 1.0 if reading.p_value is None else reading.p_value

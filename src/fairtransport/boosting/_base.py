@@ -63,19 +63,7 @@ def describe_training(
     max_disparity: float | None,
     rows: str,
 ) -> Notice:
-    """Describe rounds, weight, what parity cost and what was not reached.
-
-    Parameters
-    ----------
-    training : Training
-    response : BoostedResponse
-    criterion, scale, max_disparity
-        The parameters.
-    seeks_parity : bool
-        Whether the weight was chosen such that groups differ no more than by chance, which rows may or may not show.
-    rows : str
-        The rows of the metrics.
-    """
+    """Describe rounds, weight, what parity cost and what was not reached."""
     ending = f"ran all {training.n_rounds} rounds"
     if training.is_stopped_early:
         ending = f"stopped after {training.n_rounds} rounds, the best on {rows}"
@@ -177,28 +165,7 @@ class TransportBoosting(RowScoring, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Train towards the criterion.
-
-        Parameters
-        ----------
-        X : table or matrix with n rows
-            Whatever ``estimator`` accepts.
-        y : array-like of shape (n,)
-            Two classes, of which the larger label is class 1, or the numbers to predict.
-        sensitive_features : column, table or Groups
-            One or more sensitive columns; several are crossed. They need not be among the features.
-        strata : column, table or Strata, optional
-            One or more columns within whose values groups are compared (conditional parity). Several are crossed, and
-            numbers are cut at quantiles; see `fairtransport.strata.make_strata`. They are not needed at prediction.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows, for the loss and for the groups' distributions.
-        eval_set : (X, y, sensitive_features) or (X, y, sensitive_features, strata), optional
-            Validation rows for ``history_`` and for early stopping; with strata if there are any.
-
-        Returns
-        -------
-        self
-        """
+        """Train towards the criterion."""
         self._check_parameters(strata)
         owner = type(self).__name__
         seeds = [int(seed) for seed in check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)]

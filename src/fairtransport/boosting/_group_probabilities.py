@@ -30,25 +30,7 @@ _LEAST, _SCALINGS = 1e-6, 30  # lowest probability before scaling, and rounds of
 def estimate_group_probabilities(
     library: Library, estimator: Any, rows: TrainingData, compared: ComparedRows, seed: int
 ) -> NDArray[np.float32]:
-    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum.
-
-    Parameters
-    ----------
-    library : Library
-    estimator : classifier or regressor
-        Its settings are used, with fewer rounds and smaller trees.
-    rows : TrainingData
-        If groups overlap, each sensitive column has its own models.
-    compared : ComparedRows
-        Where groups are compared. Each label has its own models, because the group may depend on the label given the
-        features. Strata have a factor for each group, such that the probabilities sum to its rows in the stratum.
-    seed : int
-        Of the split into three folds; each is predicted by a model that was trained on the others.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_groups)
-    """
+    """Estimate the probability of each group given a row's features and, where they matter, its label and stratum."""
     parts = compared.resolved.compared
     labels = sorted({part.label for part in parts if part.label is not None})
     if not labels:

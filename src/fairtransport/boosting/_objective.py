@@ -38,16 +38,7 @@ _REACH = 16.0  # standard deviations from the mean beyond which real-valued pred
 
 @dataclass(frozen=True, eq=False)
 class PredictionGrid:
-    """Equal cells between the lowest and the highest prediction, or of [0, 1] for probabilities.
-
-    Attributes
-    ----------
-    loss : Loss
-    scale : float
-        Divisor of the predictions.
-    low, high : float
-        Ends of the interval, after that division.
-    """
+    """Equal cells between the lowest and the highest prediction, or of [0, 1] for probabilities."""
 
     loss: Loss
     scale: float
@@ -86,15 +77,7 @@ _CURVATURE_FACTOR = math.exp(0.7)  # of losses with a logarithmic link, as in bo
 
 
 class Loss(ABC):
-    """The loss of a row with margin z, prediction p(z) and label or number y.
-
-    Attributes
-    ----------
-    is_logistic : bool
-        Whether predictions are probabilities of class 1.
-    link : {"identity", "log"}
-        What maps predictions to margins, for losses of real numbers.
-    """
+    """The loss of a row with margin z, prediction p(z) and label or number y."""
 
     is_logistic = False
     link = "identity"
@@ -237,13 +220,7 @@ class PoissonLoss(_LogLink):
 
 
 class TweedieLoss(_LogLink):
-    """Half of the Tweedie deviance.
-
-    Parameters
-    ----------
-    power : float
-        Variance is proportional to this power of the mean, between 1 and 2.
-    """
+    """Half of the Tweedie deviance."""
 
     def __init__(self, power: float) -> None:
         self.power = power
@@ -299,17 +276,7 @@ _PROBABILITY_DUALS, _REAL_DUALS = (3.2, 0.02), (0.1, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class PenaltyUnit:
-    """What a plain model says about the penalty.
-
-    Attributes
-    ----------
-    factor : float
-        Factor of the penalty at ``parity_weight`` 1; 0 where groups differ no more than by chance.
-    divisor : float
-        Divisor of the predictions before they are compared.
-    comparisons : Comparisons
-        The pairs that are compared, weighed by reliability.
-    """
+    """What a plain model says about the penalty."""
 
     factor: float
     divisor: float
@@ -382,15 +349,7 @@ _CURVATURE_SHARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveTerms:
-    """The objective and its derivatives at some margins.
-
-    Attributes
-    ----------
-    value : float
-        Sum over rows of log-loss plus penalty.
-    gradient, curvature : ndarray of shape (n_rows,)
-        First derivative with respect to each margin, and a positive approximation of the second.
-    """
+    """The objective and its derivatives at some margins."""
 
     value: float
     gradient: NDArray[np.float64]
@@ -791,15 +750,7 @@ class ClassLabels:
 
 @dataclass(frozen=True, eq=False)
 class TargetScale:
-    """The affine map of y to the numbers that trees are trained on.
-
-    Attributes
-    ----------
-    center, scale : float
-        Mean and standard deviation of y; 0 and the mean for losses with a logarithmic link.
-    log_link : bool
-        Whether the loss has a logarithmic link.
-    """
+    """The affine map of y to the numbers that trees are trained on."""
 
     center: float
     scale: float

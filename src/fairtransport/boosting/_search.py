@@ -37,20 +37,7 @@ _SLICES = 256
 
 
 class HeldOutObjective:
-    """The loss plus the weighted sum of exact Wasserstein-1 distances between the groups' held-out predictions.
-
-    Parameters
-    ----------
-    loss : Loss
-    labels : ndarray
-        Labels or numbers of the held-out rows, as the loss takes them.
-    comparisons : Comparisons
-        The pairs of their cells that are compared, and their weights.
-    divisor : float
-        Divisor of the predictions before they are compared.
-    scale : {"standardized", "score"}
-        Whether they are compared in units of their standard deviation.
-    """
+    """The loss plus the weighted sum of exact Wasserstein-1 distances between the groups' held-out predictions."""
 
     def __init__(
         self, loss: Loss, labels: NDArray[Any], comparisons: Comparisons, *, divisor: float, scale: str
@@ -71,21 +58,7 @@ class HeldOutObjective:
 
 
 class BestRound:
-    """Finds the round with the lowest value of an objective, and says when to stop looking.
-
-    Parameters
-    ----------
-    first_round : int
-        Round from which on the objective counts, because the penalty has its full weight.
-    patience : int or None
-        Rounds without improvement after which to stop; None: every round is better than the one before.
-
-    Examples
-    --------
-    >>> best = BestRound(first_round=2, patience=2)
-    >>> [best.record(value) for value in (1.0, 3.0, 2.0, 2.5, 2.2)], best.number, best.has_passed
-    ([False, True, True, False, False], 3, True)
-    """
+    """Finds the round with the lowest value of an objective, and says when to stop looking."""
 
     def __init__(self, *, first_round: int, patience: int | None) -> None:
         self.first_round, self.patience = first_round, patience
@@ -114,16 +87,7 @@ _BEYOND = 1.25  # times the rounds of the schedule, as far as early stopping loo
 
 @dataclass(frozen=True, eq=False)
 class FairRounds:
-    """The rounds of a training with the penalty.
-
-    Attributes
-    ----------
-    schedule : RoundSchedule
-    n_rounds : int
-        The best round.
-    history : dict of ndarray
-        ``round``, ``disparity`` and ``loss`` on held-out rows, from the full weight of the penalty on.
-    """
+    """The rounds of a training with the penalty."""
 
     schedule: RoundSchedule
     n_rounds: int
@@ -132,23 +96,7 @@ class FairRounds:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a search chose: rounds without and with the penalty, its weight, and why.
-
-    Attributes
-    ----------
-    plain_rounds : int
-    parity_weight : float
-    rounds : FairRounds
-    scores : ndarray of shape (n_held_out,)
-        Of the held-out rows.
-    path : WeightPath
-    has_differences : bool
-        Whether groups of the plain models differ by more than chance.
-    reason : str
-        Empty where the weight was given.
-    reached : bool
-        Whether its goal was reached.
-    """
+    """What a search chose: rounds without and with the penalty, its weight, and why."""
 
     plain_rounds: int
     parity_weight: float
@@ -183,15 +131,6 @@ class RoundSearch:
     """Boosters of all parts of a table, trained side by side and evaluated on the rows that they do not see.
 
     Each part is binned once. Boosters with different weights have the same seeds and see the same parts.
-
-    Parameters
-    ----------
-    settings : Settings
-    penalty : PenaltySettings
-    held_out : HeldOutRows
-    response : BoostedResponse
-    seed : int
-        Of the models of the groups.
     """
 
     def __init__(
@@ -362,17 +301,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutRows:
-    """The parts of a table, and all rows that are held out in one of them, in the order of the parts.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    rows : TrainingData
-    n_rows : int
-        Of the whole table.
-    name : str
-        The held-out rows in words: ``"held-out rows"``, or ``"training rows"`` where there are too few to hold out any.
-    """
+    """The parts of a table, and all rows that are held out in one of them, in the order of the parts."""
 
     parts: tuple[Part, ...]
     rows: TrainingData
@@ -381,22 +310,7 @@ class HeldOutRows:
 
     @classmethod
     def of(cls, rows: TrainingData, share: float | None, rng: np.random.Generator) -> HeldOutRows:
-        """Split the rows, stratified by group and label, or by group and whether y is above its mean.
-
-        Parameters
-        ----------
-        rows : TrainingData
-        share : float or None
-            Share of the rows that are held out; by default each row once, in three folds, and a fifth of the rows of
-            a large table.
-        rng : Generator
-
-        Returns
-        -------
-        HeldOutRows
-            Groups with fewer rows than there are folds are always trained on. Where the rest is too small to have
-            rows of all groups and labels in all parts, models are evaluated on the rows that they were trained on.
-        """
+        """Split the rows, stratified by group and label, or by group and whether y is above its mean."""
         n_rows = rows.groups.n_rows
         n_folds = (_PARTS_OF_LARGE if n_rows > _LARGE_TABLE else _FOLDS) if share is None else max(2, round(1 / share))
         once = share is not None or n_rows > _LARGE_TABLE
@@ -443,37 +357,7 @@ def _has_all(rows: TrainingData, part: NDArray[np.int64], n_groups: int) -> bool
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A trained model, and what its fitted attributes and its outcome are made from.
-
-    Attributes
-    ----------
-    plain, model : estimators of the library
-        Without and with the penalty; the same where there is none.
-    plain_margins, margins : ndarray of shape (n_rows,)
-        Of the training rows.
-    plain_rounds, n_rounds : int
-        Their numbers of rounds.
-    is_stopped_early : bool
-        Whether early stopping chose them.
-    parity_weight, unit : float
-        The weight that was used, and the factor of the penalty at weight 1.
-    is_within_chance : bool
-        Whether there is no penalty because groups of the plain model differ no more than by chance.
-    reason : str
-        Why this weight was chosen; empty where it was given.
-    reached : bool
-        Whether the goal of an automatic weight was reached.
-    evaluator : ScoreEvaluator
-    scores : ndarray
-        Of the rows of the evaluator: held-out ones where there are any.
-    metrics : ScoreMetrics
-        Of these scores.
-    history, path : dict of ndarray
-    compared : ComparedStrata
-        Where groups were compared.
-    bounds : (float, float) or None
-        Of scores.
-    """
+    """A trained model, and what its fitted attributes and its outcome are made from."""
 
     plain: Any
     model: Any
@@ -506,25 +390,7 @@ def train(
     response: BoostedResponse,
     seed: int,
 ) -> Training:
-    """Train on all rows.
-
-    Parameters
-    ----------
-    settings : Settings
-    penalty : PenaltySettings
-    rows : TrainingData
-    choice : Choice or None
-        Rounds and weight that were chosen on held-out rows; None where both are given.
-    parity_weight : float or None
-        The weight, where it is given.
-    response : BoostedResponse
-    seed : int
-        Of the models of the groups.
-
-    Returns
-    -------
-    Training
-    """
+    """Train on all rows."""
     library, run = settings.library, training_run(settings, rows)
     plain_rounds = settings.n_rounds if choice is None else choice.plain_rounds
     wanted = (parity_weight or 0.0) if choice is None else choice.parity_weight

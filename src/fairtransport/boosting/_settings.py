@@ -36,18 +36,7 @@ _SMALL_TABLE, _LARGE_TABLE, _LARGE = (0.25, 0.5), (0.05, 0.7), 10_000
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """The library, the unfitted estimator and the loss of a fit.
-
-    Attributes
-    ----------
-    library : Library
-    estimator : estimator of the library
-    loss_name : str
-    power : float
-        Of the Tweedie loss.
-    patience : int or None
-        Rounds without improvement after which training stops; None where the number of rounds is fixed.
-    """
+    """The library, the unfitted estimator and the loss of a fit."""
 
     library: Library
     estimator: Any
@@ -68,14 +57,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class RoundSchedule:
-    """The number of rounds with the penalty, how many of them come before it, and over how many it increases.
-
-    Attributes
-    ----------
-    n_rounds : int
-    n_rows : int
-        Of the whole table.
-    """
+    """The number of rounds with the penalty, how many of them come before it, and over how many it increases."""
 
     n_rounds: int
     n_rows: int
@@ -111,15 +93,7 @@ class PlainReference:
 
 @dataclass(frozen=True, eq=False)
 class PenaltySettings:
-    """The parameters of the penalty.
-
-    Attributes
-    ----------
-    criterion, stratum_weight, target, kind, scale, smooth_groups
-        As the parameters of the estimators; for a regression the criterion within the ranges of y.
-    duals : mapping
-        Parameters of the regularized distance.
-    """
+    """The parameters of the penalty."""
 
     criterion: str
     stratum_weight: str | None
@@ -241,13 +215,7 @@ class BoostedClasses(BoostedResponse):
 
 @dataclass(frozen=True, eq=False)
 class BoostedNumbers(BoostedResponse):
-    """Numbers; scores are predictions of y less its mean, divided by its standard deviation.
-
-    Attributes
-    ----------
-    y_scale, deviation : float
-        By which y was divided, and its standard deviation.
-    """
+    """Numbers; scores are predictions of y less its mean, divided by its standard deviation."""
 
     loss_name: ClassVar[str] = "loss"
     quality_name: ClassVar[str] = "r2"

@@ -46,15 +46,7 @@ Targets: TypeAlias = "dict[tuple[int | None, int | None], NDArray[np.float64]]"
 
 @dataclass(frozen=True, eq=False)
 class ComparedRows:
-    """Rows, and where a criterion compares their groups.
-
-    Attributes
-    ----------
-    groups : Groups
-    resolved : ComparedStrata
-    stratum : ndarray of shape (n_rows,)
-        Index in ``resolved.compared`` of each row; their number for rows that are not compared.
-    """
+    """Rows, and where a criterion compares their groups."""
 
     groups: Groups
     resolved: ComparedStrata
@@ -124,18 +116,7 @@ def compare_rows(
 
 @dataclass(eq=False)
 class TrainingData:
-    """Rows to train or validate on.
-
-    Attributes
-    ----------
-    X : table or matrix
-        As passed to ``fit``.
-    labels : ndarray
-        0 and 1, or the numbers of a regression as its loss takes them.
-    groups : Groups
-    weights : ndarray or None
-    strata : Strata or None
-    """
+    """Rows to train or validate on."""
 
     X: Any
     labels: NDArray[Any]
@@ -249,22 +230,7 @@ _CHUNK = 1 << 17  # smallest number of rows for a thread
 
 
 class GroupedRows:
-    """Rows with their groups and strata: one code each, or probabilities of all groups of their stratum.
-
-    Parameters
-    ----------
-    groups : Groups
-    probabilities : ndarray of shape (n_rows, n_groups), optional
-        Probability of each group for each row; by default 1 for the row's groups and 0 for the others.
-    strata : ndarray of int, optional
-        Stratum of each row, ``n_strata`` for rows that are not compared; by default all rows are in one.
-    n_strata : int, default=1
-
-    Attributes
-    ----------
-    n_cells_of_rows : int
-        Groups times strata.
-    """
+    """Rows with their groups and strata: one code each, or probabilities of all groups of their stratum."""
 
     def __init__(
         self,
@@ -383,13 +349,7 @@ _FEW_COLUMNS = 8  # up to which each tree sees all
 
 
 def n_leaves(n_rows: int) -> int:
-    """Return the leaves of a tree: 4 for 500 rows, 31, as in LightGBM, from 35,000 on.
-
-    Examples
-    --------
-    >>> [n_leaves(n) for n in (100, 500, 2_000, 5_000, 20_000, 100_000)]
-    [4, 4, 7, 12, 24, 31]
-    """
+    """Return the leaves of a tree: 4 for 500 rows, 31, as in LightGBM, from 35,000 on."""
     return min(max(round(math.sqrt(n_rows / _ROWS_OF_LEAVES)), _FEWEST_LEAVES), _MOST_LEAVES)
 
 

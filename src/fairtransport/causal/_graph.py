@@ -30,23 +30,7 @@ _TOKEN = re.compile(
 
 
 def parse_dot(text: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the nodes and edges of one directed graph; attributes are ignored.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    nodes : list of str
-        In order of appearance.
-    edges : list of (str, str)
-
-    Examples
-    --------
-    >>> parse_dot('digraph { sex -> {job "hours per week"} -> income [color=red]; age }')[1][:3]
-    [('sex', 'job'), ('sex', 'hours per week'), ('job', 'income')]
-    """
+    """Return the nodes and edges of one directed graph; attributes are ignored."""
     tokens = _tokens(text)
     while tokens and tokens[0] in {"strict", "digraph", "graph"} and tokens[0] != "{":
         if tokens.pop(0) == "graph":

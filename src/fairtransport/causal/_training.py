@@ -35,21 +35,7 @@ class _CounterfactuallyFair(RowScoring, BaseEstimator):
     individual_weight: float
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Move the rows along the unfair paths, and train the model to score both alike.
-
-        Parameters
-        ----------
-        X : data frame
-            Features, with the columns of the graph; the sensitive column may be among them.
-        y : array-like of shape (n_samples,)
-        sensitive_features : array-like
-            The sensitive column of the graph.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Move the rows along the unfair paths, and train the model to score both alike."""
         check_real(self.individual_weight, name="individual_weight")
         names, sensitive, outcome = Table(X).names, self.transport.sensitive, self.transport.outcome
         frame = _with_column(X, sensitive, sensitive_features)

@@ -58,16 +58,7 @@ class MarginalCells:
 
 @dataclass(frozen=True, eq=False)
 class MultinomialCells:
-    """Multinomial logistic regression of the cells.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_present, n_features)
-    intercepts : ndarray of shape (n_present,)
-    present : ndarray of shape (n_present,)
-        Cells that have rows; the others have probability 0.
-    n_cells : int
-    """
+    """Multinomial logistic regression of the cells."""
 
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
@@ -93,20 +84,7 @@ class MultinomialCells:
 
 
 class Trees(NamedTuple):
-    """Nodes of all trees of a forest, one after another.
-
-    Parameters
-    ----------
-    feature, left, right : ndarray of shape (n_nodes,)
-        Both children are -1 at a leaf, and come after their node otherwise.
-    threshold : ndarray of shape (n_nodes,)
-        Rows go left where the feature is not above it.
-    roots : ndarray of shape (n_trees,)
-    leaf : ndarray of shape (n_nodes,)
-        Index of a leaf among all leaves; -1 for other nodes.
-    shares : ndarray of shape (n_leaves, n_cells)
-        Probabilities of the cells.
-    """
+    """Nodes of all trees of a forest, one after another."""
 
     feature: NDArray[np.int64]
     threshold: NDArray[np.float64]
@@ -218,13 +196,7 @@ _CHUNK = 20_000  # rows whose distributions are in memory at a time
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of the line, in order: atoms (one value) and the intervals between them; missing values come first.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_cells,)
-        Equal for atoms; NaN for missing values.
-    """
+    """Cells of the line, in order: atoms (one value) and the intervals between them; missing values come first."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -282,17 +254,7 @@ def _paired(edges: NDArray[np.float64], atoms: NDArray[np.float64]) -> tuple[NDA
 
 @dataclass(frozen=True, eq=False)
 class ConditionalDistribution:
-    """The distribution of a node given its causes.
-
-    Parameters
-    ----------
-    cells : Cells
-    model : CellModel
-    location : regressor or None
-        Of numbers without atoms: the cells are then those of its residuals.
-    scale : regressor or None
-        Of the residuals' absolute values, by which they are divided.
-    """
+    """The distribution of a node given its causes."""
 
     cells: Cells
     model: CellModel
@@ -341,23 +303,7 @@ def fit_conditional(
     method: Any,
     random_state: int,
 ) -> ConditionalDistribution:
-    """Estimate the distribution of a node given its causes.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Features of its causes; it may have no columns.
-    numbers : ndarray of shape (n_rows,)
-        Numbers, or indices of levels; NaN where missing.
-    n_levels : int or None
-        Number of levels; None for numbers.
-    method : {"forest", "linear"} or regressor
-    random_state : int
-
-    Returns
-    -------
-    ConditionalDistribution
-    """
+    """Estimate the distribution of a node given its causes."""
     known = np.isfinite(numbers)
     missing = not known.all()
     if n_levels is not None:
@@ -490,18 +436,7 @@ def _new_series(name: str, values: NDArray[Any], old: Any, backend: Any) -> nw.S
 
 @dataclass(frozen=True, eq=False)
 class NodeColumn:
-    """How a column is read: as numbers, or as levels in an order.
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple or None
-        Values of a column with levels, in order; None for numbers.
-    ordered : bool
-        Whether that order is the values' own; levels of categories are ordered by frequency, or as the user says.
-    whole : bool
-        Whether numbers are whole.
-    """
+    """How a column is read: as numbers, or as levels in an order."""
 
     name: str
     levels: tuple[Any, ...] | None
@@ -582,16 +517,7 @@ def _in_order(name: str, present: Sequence[Any], order: Sequence[Any]) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class SeenValues:
-    """Which values some rows have: between the lowest and the highest, or among the levels.
-
-    Parameters
-    ----------
-    low, high : float
-    levels : ndarray or None
-        Indices of the levels that occur; None for numbers.
-    missing : bool
-        Whether a value is missing.
-    """
+    """Which values some rows have: between the lowest and the highest, or among the levels."""
 
     low: float
     high: float

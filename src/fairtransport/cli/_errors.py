@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal has asked the process to end.
-
-    Attributes
-    ----------
-    number : int
-        Number of the signal.
-    """
+    """A signal has asked the process to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -184,12 +178,7 @@ def misuse(message: str) -> typer.Exit:
 
 
 def print_stderr(message: str) -> None:
-    """Print one line on standard error.
-
-    Parameters
-    ----------
-    message : str
-    """
+    """Print one line on standard error."""
     sys.stdout.flush()
     typer.echo(one_line(message), err=True)
 
@@ -235,23 +224,7 @@ def _name_options(text: str) -> str:
 
 
 def describe(error: Exception) -> str:
-    """Return an error's message, without the error numbers of Python or the operating system.
-
-    Parameters
-    ----------
-    error : Exception
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> describe(FileNotFoundError(2, "No such file or directory", "scores.csv"))
-    'No such file or directory: scores.csv'
-    >>> describe(ValueError("strength must be above 0; got -1."))
-    'strength must be above 0; got -1.'
-    """
+    """Return an error's message, without the error numbers of Python or the operating system."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
     return str(error) or type(error).__name__

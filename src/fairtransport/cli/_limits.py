@@ -59,18 +59,7 @@ _LABELLED = {*_GAPS, *_ODDS, *_WITHIN_LABELS, "error_rate", "expected_calibratio
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on one metric of an audit.
-
-    Parameters
-    ----------
-    alias : str
-        The metric's name as the user wrote it.
-    name : str
-        Its full name.
-    bound : float
-    upper : bool
-        Whether the bound is an upper one; a lower one otherwise.
-    """
+    """A bound on one metric of an audit."""
 
     alias: str
     name: str
@@ -170,13 +159,7 @@ class Limit:
 def parse_limits(
     above: Sequence[str], below: Sequence[str], *, labelled: bool, stratified: bool = False
 ) -> list[Limit]:
-    """Return the limits that options give as ``NAME=NUMBER``.
-
-    Examples
-    --------
-    >>> parse_limits(["spdd=.1"], [], labelled=False)
-    [Limit(alias='spdd', name='strong_pairwise_disparity', bound=0.1, upper=True)]
-    """
+    """Return the limits that options give as ``NAME=NUMBER``."""
     limits = [_parse(text, ABOVE, option="--fail-above", upper=True) for text in above]
     limits += [_parse(text, BELOW, option="--fail-below", upper=False) for text in below]
     for limit in limits:
@@ -233,23 +216,7 @@ def count_files(
     drawing: dict[str, Any],
     seed: int,
 ) -> tuple[TableCounts, Provenance]:
-    """Count the scores in files, and describe the files and the columns.
-
-    Parameters
-    ----------
-    files : list of str
-    names : dict of str to str
-        Columns by role, as the options name them.
-    positive : str or None
-        The positive label as text.
-    reading, counting, drawing : dict
-        Options of `open_files`, `count_table` and `audit_counts`.
-    seed : int
-
-    Returns
-    -------
-    tuple of TableCounts and Provenance
-    """
+    """Count the scores in files, and describe the files and the columns."""
     from fairtransport.tables import count_table, open_files  # noqa: PLC0415 - numba takes a while
 
     def load_and_check() -> None:

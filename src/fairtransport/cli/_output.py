@@ -35,23 +35,7 @@ if TYPE_CHECKING:
 def check_paths(
     outputs: Sequence[Path], *, inputs: Iterable[str | os.PathLike[str]] = (), folders: Sequence[Path] = ()
 ) -> None:
-    """Raise if an output is an input, another output, or lies in a folder whose files are written, too.
-
-    Parameters
-    ----------
-    outputs : sequence of Path
-        Files that the command writes, or that must differ from each other for another reason.
-    inputs : iterable of path
-        Files that it reads, or patterns; ``-`` is standard input.
-    folders : sequence of Path
-        Folders that belong to the command, such as a store.
-
-    Raises
-    ------
-    ValueError
-        Two paths are the same if they lead to the same file, by whatever links and names: symbolic links, hard links,
-        and, as long as neither exists, names that differ only in case, which many file systems do not distinguish.
-    """
+    """Raise if an output is an input, another output, or lies in a folder whose files are written, too."""
     names = [os.fspath(name) for name in inputs if os.fspath(name) != "-"]
     read = [Path(path) for name in names for path in (name, *glob.glob(name, recursive=True))]  # noqa: PTH207
     for index, output in enumerate(outputs):
@@ -65,13 +49,7 @@ def check_paths(
 
 
 def is_same_file(first: Path, second: Path) -> bool:
-    """Return whether two paths lead to the same file; it need not exist.
-
-    Examples
-    --------
-    >>> is_same_file(Path("new.csv"), Path("elsewhere/../new.csv")), is_same_file(Path("a.csv"), Path("b.csv"))
-    (True, False)
-    """
+    """Return whether two paths lead to the same file; it need not exist."""
     one, other = os.path.realpath(first), os.path.realpath(second)
     if one == other:
         return True
@@ -125,20 +103,7 @@ def can_ask() -> bool:
 
 
 def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: int = 2) -> Table:
-    """Return an empty table.
-
-    Parameters
-    ----------
-    title : str
-    left, right : sequence of str
-        Columns of text, then columns of numbers.
-    gap : int, default=2
-        Spaces between columns.
-
-    Returns
-    -------
-    rich.table.Table
-    """
+    """Return an empty table."""
     table = Table(
         title=Text(one_line(title), style="bold"),
         title_justify="left",
@@ -154,46 +119,24 @@ def make_table(title: str, left: Sequence[str], right: Sequence[str], *, gap: in
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is one.
-
-    Examples
-    --------
-    >>> count_of(1, "row"), count_of(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def print_table(table: Table) -> None:
-    """Print a table and an empty line.
-
-    Parameters
-    ----------
-    table : rich.table.Table
-    """
+    """Print a table and an empty line."""
     console = Console(highlight=False)
     console.print(table)
     console.print()
 
 
 def print_sentence(text: str) -> None:
-    """Print text, wrapped to the width of the terminal and without interpreting markup.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Print text, wrapped to the width of the terminal and without interpreting markup."""
     Console(highlight=False).print(Text(one_line(text)))
 
 
 def print_paths(paths: Mapping[str, Path | None]) -> None:
-    """Print each path on one line, however long, so that it can be copied.
-
-    Parameters
-    ----------
-    paths : mapping
-        Label -> path; what has no path is left out.
-    """
+    """Print each path on one line, however long, so that it can be copied."""
     for label, path in paths.items():
         if path is not None:
             Console(highlight=False).print(Text(one_line(f"{label}: {path}")), soft_wrap=True)
@@ -201,17 +144,7 @@ def print_paths(paths: Mapping[str, Path | None]) -> None:
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar on a terminal once the work has taken two seconds.
-
-    Parameters
-    ----------
-    title : str
-
-    Yields
-    ------
-    callable
-        Takes the fraction of the work that is done.
-    """
+    """Show a bar on a terminal once the work has taken two seconds."""
     from fairtransport.tables.files.engine import QUIET  # noqa: PLC0415 - narwhals takes a while
 
     with progress(title, 1000, show=stderr_is_terminal(), after=QUIET) as bar:
@@ -220,18 +153,7 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
 
 @contextlib.contextmanager
 def step_progress(title: str, n_steps: int) -> Iterator[Callable[[str], None] | None]:
-    """Show on a terminal how many steps are done, and the time left.
-
-    Parameters
-    ----------
-    title : str
-    n_steps : int
-
-    Yields
-    ------
-    callable or None
-        Takes a description of the step that begins; None if there is no terminal.
-    """
+    """Show on a terminal how many steps are done, and the time left."""
     if not Console(stderr=True).is_terminal:
         yield None
         return
@@ -242,18 +164,7 @@ def step_progress(title: str, n_steps: int) -> Iterator[Callable[[str], None] | 
 
 @contextlib.contextmanager
 def spinner(text: str) -> Iterator[Callable[[str], None] | None]:
-    """Show on a terminal that work is going on.
-
-    Parameters
-    ----------
-    text : str
-        What is being done.
-
-    Yields
-    ------
-    callable or None
-        Takes a new text; None if there is no terminal.
-    """
+    """Show on a terminal that work is going on."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -266,25 +177,7 @@ _REQUIRED_MB = 20  # the largest results take 5 MB
 
 
 def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
-    """Create a folder and check that results can be written there.
-
-    Parameters
-    ----------
-    path : Path
-        Created, with its parents, if it does not exist.
-    files : iterable of str
-        Names of the files that will be written; existing ones will be replaced.
-
-    Returns
-    -------
-    Path
-        The same path.
-
-    Raises
-    ------
-    OSError
-        If it is a file, lies below one, is not writable, is on a full disk, or a result has the name of a folder in it.
-    """
+    """Create a folder and check that results can be written there."""
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "The output folder is a file; choose another --out", str(path))
     try:
@@ -309,24 +202,7 @@ def prepare_folder(path: Path, files: Iterable[str] = ()) -> Path:
 def prepare_files(
     paths: Sequence[Path | None], *, force: bool, inputs: Iterable[str] = (), folders: Sequence[Path] = ()
 ) -> None:
-    """Check that files can be written and that existing ones may be replaced; on a terminal, ask.
-
-    Parameters
-    ----------
-    paths : sequence of Path or None
-        Each in an existing folder; None stands for no file.
-    force : bool
-        Replace existing files without asking.
-    inputs : iterable of str
-        Input files or patterns, none of which may be overwritten; see `check_paths`.
-    folders : sequence of Path
-        Folders that the command writes to as well; the files must lie outside of them.
-
-    Raises
-    ------
-    OSError, ValueError
-        If a file cannot be written or may not be replaced.
-    """
+    """Check that files can be written and that existing ones may be replaced; on a terminal, ask."""
     outputs = [path for path in paths if path is not None]
     check_paths(outputs, inputs=inputs, folders=folders)
     for output in outputs:
@@ -348,13 +224,7 @@ def prepare_files(
 
 @dataclass(frozen=True)
 class JsonOutput:
-    """Where JSON goes: to a file, to standard output, or nowhere.
-
-    Parameters
-    ----------
-    option : str or None
-        Value of ``--json``: a path, ``"-"`` for standard output, or None without the option.
-    """
+    """Where JSON goes: to a file, to standard output, or nowhere."""
 
     option: str | None
 

@@ -88,23 +88,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
 
 @dataclass(frozen=True)
 class EffectOptions:
-    """What the options of ``audit`` say about a causal graph.
-
-    Parameters
-    ----------
-    graph, model : str
-        Files of the graph and of the model.
-    unfair_edge : list of str or None
-        Such as ``sex->hours``.
-    resolving, adjust_for : list of str or None
-    to : str or None
-        Name of the group that everyone is moved to.
-    quantiles : str
-    refits : int
-        Bootstrap samples.
-    verify : str or None
-        Public key of the model file.
-    """
+    """What the options of ``audit`` say about a causal graph."""
 
     graph: str
     model: str
@@ -136,18 +120,7 @@ class EffectOptions:
 
 
 def with_effect_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a causal graph, which the command receives as one argument, ``paths``; None without a graph.
-
-    Parameters
-    ----------
-    command : callable
-        Has a keyword-only parameter ``paths``.
-
-    Returns
-    -------
-    callable
-        The same command with these options in its signature, for typer to read.
-    """
+    """Add the options of a causal graph, which the command receives as one argument, ``paths``."""
     return shared.add_options(command, "paths", _OPTIONS, _collect)
 
 
@@ -171,21 +144,7 @@ def measure_effects(
     drawing: dict[str, Any],
     seed: int,
 ) -> tuple[TableCounts, Provenance, CounterfactualAudit]:
-    """Score the rows of files, count the scores for their audit, and measure the effects of paths.
-
-    Parameters
-    ----------
-    files : list of str
-    names : dict of str to str
-        Columns by role, without the score.
-    options : EffectOptions
-    positive, reading, counting, drawing, seed
-        As for `fairtransport.cli._limits.count_files`.
-
-    Returns
-    -------
-    tuple of TableCounts, Provenance and CounterfactualAudit
-    """
+    """Score the rows of files, count the scores for their audit, and measure the effects of paths."""
     from fairtransport.auditing.options import requested_nodes  # noqa: PLC0415 - numba takes a while
     from fairtransport.auditing.provenance import Provenance, describe_files  # noqa: PLC0415
     from fairtransport.causal import CounterfactualTransport, as_graph, audit_counterfactual  # noqa: PLC0415

@@ -192,17 +192,7 @@ def _header(columns: str, delimiter: str) -> bytes:
 
 
 class StreamReporter:
-    """Reports batches at intervals, and alarms at once.
-
-    Parameters
-    ----------
-    seconds : float
-        Time between two lines.
-    show : callable, optional
-        Changes the live line; without one, lines are printed.
-    say : callable
-        Prints a line.
-    """
+    """Reports batches at intervals, and alarms at once."""
 
     def __init__(
         self, seconds: float, show: Callable[[str], None] | None = None, say: Callable[[str], None] = print_stderr

@@ -24,18 +24,7 @@ _MIN_DISTANCE = 0.02  # scores closer than this have the curvature of scores thi
 
 @dataclass(frozen=True, eq=False)
 class CellTables:
-    """A penalty on binned scores.
-
-    Attributes
-    ----------
-    value : float
-        Sum over pairs of weight times distance.
-    slopes : ndarray of shape (n_strata * n_groups, n_cells)
-        Derivative with respect to the scores in a cell. That of one row's score is this times the row's share of the
-        mass of its group in its stratum.
-    curvatures : ndarray of shape (n_strata * n_groups, n_cells)
-        A positive approximation of the second derivative, likewise.
-    """
+    """A penalty on binned scores."""
 
     value: float
     slopes: NDArray[np.float64]
@@ -45,32 +34,12 @@ class CellTables:
 class BinnedPenalty:
     r"""A penalty of groups whose scores are counted at the edges of equal cells of [0, 1], or of another interval.
 
-    Parameters
-    ----------
-    penalty : TransportPenalty
-    comparisons : Comparisons
-        Its cells are groups within strata, by ``names`` and ``strata``, or all rows of a stratum.
-    n_groups, n_cells : int
-
     Notes
     -----
     For a score at distance g from the one it is coupled with, :math:`|g'| \le g'^2 / 2|g| + |g| / 2` for any new
     distance :math:`g'`, with equality at :math:`g' = g`. So a transport cost lies below a parabola of curvature
     :math:`1/|g|` that touches it. The sum of these over a group's pairs is ``curvatures``, with
     :math:`g = s - F_b^{-1}(F_a(s))`, at least 0.02.
-
-    Examples
-    --------
-    >>> from fairtransport.criteria import demographic_parity
-    >>> from fairtransport.groups import make_groups
-    >>> from fairtransport.criteria.penalty import DiscretePenalty
-    >>> pairs = demographic_parity(make_groups(["a", "b"]))
-    >>> masses = np.zeros((2, 11))
-    >>> masses[0, 2] = masses[1, 7] = 1000.0  # all of one group at 0.2, all of the other at 0.7
-    >>> binned = BinnedPenalty(DiscretePenalty(huber_width=0.0, scale="score"), pairs, 2, 10)
-    >>> tables = binned.read(masses)
-    >>> round(tables.value, 3), tables.slopes[:, 4].tolist()
-    (0.5, [-1.0, 1.0])
     """
 
     def __init__(self, penalty: TransportPenalty, comparisons: Comparisons, n_groups: int, n_cells: int) -> None:
@@ -87,19 +56,7 @@ class BinnedPenalty:
         return np.asarray(lower + upper, dtype=np.float64)
 
     def read(self, masses: NDArray[np.float64], interval: tuple[float, float] = (0.0, 1.0)) -> CellTables:
-        """Return the value and the derivatives.
-
-        Parameters
-        ----------
-        masses : ndarray of shape (n_strata * n_groups, n_cells + 1)
-            Mass of each group of the first stratum at the edges, then of the second one, and so on.
-        interval : pair of float, default=(0, 1)
-            The first and the last edge.
-
-        Returns
-        -------
-        CellTables
-        """
+        """Return the value and the derivatives."""
         names, strata = self.comparisons.names, self.comparisons.strata or (0,) * len(self.comparisons.cells)
         rows = [self._rows_of(*cell) for cell in zip(names, strata, strict=True)]
         table = np.array([masses[members].sum(axis=0) for members in rows])

@@ -19,35 +19,6 @@ class Comparisons:
     """The pairs of samples that a criterion compares, for the rows of one table.
 
     Learners and penalties depend on comparisons only, not on the criterion that made them.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the table.
-    cells : tuple of ndarray
-        Row indices of each sample; a row may be in several cells, or in none.
-    pairs : ndarray of shape (n_pairs, 2)
-        Indices of the two samples: of cells and, from ``len(cells)`` on, of targets.
-    weights : ndarray of shape (n_pairs,)
-        Weight of each pair.
-    targets : tuple of ndarray
-        Fixed samples of scores that cells can be compared with, ascending.
-    row_weights : ndarray of shape (n_rows,) or None
-        Weights of the rows.
-    names : tuple
-        Index of the group of each cell; None for a cell of all rows.
-    strata : tuple of int
-        Index of the stratum of each cell, within which groups are compared; empty where there is one with all rows.
-    families : ndarray of shape (n_pairs,) or None
-        Pairs with the same number compare the same groups in different strata, so that what they show together is
-        more precise than each; None: each pair is on its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pairs = Comparisons.of_cells(5, [np.array([0, 1]), np.array([2, 3, 4])], [(0, 1)])
-    >>> pairs.sizes.tolist(), pairs.weights.tolist()
-    ([2.0, 3.0], [1.0])
     """
 
     n_rows: int

@@ -35,14 +35,6 @@ def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64]
     """Return an order of the rows that depends on their content only.
 
     Rows are sorted by one fixed random projection of their columns, then by outcome and weight.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 2.0], [0.5, 0.1], [3.0, -1.0]])
-    >>> order = canonical_order(X, np.zeros(3), None)
-    >>> swapped = canonical_order(X[[2, 0, 1]], np.zeros(3), None)
-    >>> bool((X[order] == X[[2, 0, 1]][swapped]).all())
-    True
     """
     key = np.asarray(X @ np.random.default_rng(0).normal(size=X.shape[1]).astype(X.dtype), dtype=np.float64)
     keys = (outcomes, key) if weights is None else (weights, outcomes, key)
@@ -52,26 +44,6 @@ def canonical_order(X: Any, outcomes: NDArray[Any], weights: NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
     r"""Mean loss of a linear model, with weights that are shared or specific to each group.
-
-    Attributes
-    ----------
-    parts : tuple of ndarray or csr_matrix
-        Standardized features. With shared weights one matrix of all rows; otherwise one for each group, in the order
-        of their rows, and a last one if some rows are in no group.
-    loss : Loss
-    outcomes : ndarray
-        What the loss compares each row's linear predictor with: 0 or 1, or a standardised y.
-    shares : ndarray
-        Row weights, which sum to 1.
-    ridge : ndarray of shape (n_columns,)
-        Half of ridge times the squared weights is added to the loss.
-    has_intercept : bool
-    n_groups : int
-        Groups with specific weights; 0: shared weights.
-    center : ndarray of shape (n_columns + 1,), optional
-        With group-specific weights: those of the initial model, the mean of the prior.
-    n_rows : int, optional
-        Number of rows that these are a sample of, if they are one.
 
     Notes
     -----
@@ -252,19 +224,7 @@ _LINE_SEARCHES = 40
 
 @dataclass(frozen=True, eq=False)
 class LbfgsResult:
-    """Result of one run of the solver.
-
-    Attributes
-    ----------
-    parameters : ndarray of shape (1 + n_blocks, n_columns + 1)
-    converged : bool
-    message : str
-        Why the solver stopped.
-    n_iter : int
-        Iterations.
-    records : list of (penalty, loss)
-        After each iteration.
-    """
+    """Result of one run of the solver."""
 
     parameters: NDArray[np.float64]
     converged: bool
@@ -274,25 +234,7 @@ class LbfgsResult:
 
 
 class LbfgsSolver:
-    r"""Minimises loss + ridge + :math:`w u \sum_k w_k\, d_k(s)` over the parameters of a linear model.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    penalty : TransportPenalty
-    comparisons : Comparisons
-    chance : ChanceTerm or None
-        Subtracted from the penalty.
-    initial : ndarray
-        Parameters of the initial model, at whose Hessian the coordinates are whitened.
-    unit : float
-        The factor u.
-    tol : float
-        A run has converged when no entry of the gradient, in whitened coordinates, is larger.
-    max_iter : int
-    factors : list of ndarray, optional
-        The whitening of another solver of the same model.
-    """
+    r"""Minimises loss + ridge + :math:`w u \sum_k w_k\, d_k(s)` over the parameters of a linear model."""
 
     def __init__(
         self,

@@ -95,19 +95,7 @@ class OnlineTransportModel(LinearTransportModel):
         return encoded
 
     def online_state(self, *, updates: int | None = None) -> OnlineState:
-        """Return the fitted model as a value that batches update.
-
-        Parameters
-        ----------
-        updates : int, optional
-            Updates of the weights for each batch, 3 by default.
-
-        Returns
-        -------
-        OnlineState
-            Frozen; ``state.update(batch)`` returns another one, which `set_online_state` stores. Weights of a
-            regressor are for a standardised y.
-        """
+        """Return the fitted model as a value that batches update."""
         check_is_fitted(self)
         options = self._options()
         n_updates = _N_UPDATES if updates is None else check_count(updates, name="updates", least=0)
@@ -119,17 +107,7 @@ class OnlineTransportModel(LinearTransportModel):
         return OnlineState(rule, theta, common, self.groups_, state.get("adjusting_"), duals)
 
     def set_online_state(self, state: OnlineState) -> Self:
-        """Store a state that was made from `online_state`.
-
-        Parameters
-        ----------
-        state : OnlineState
-            Its groups are those of this model, perhaps followed by new ones.
-
-        Returns
-        -------
-        self
-        """
+        """Store a state that was made from `online_state`."""
         n_new = len(state.groups) - len(self.groups_)
         if n_new > 0:
             self.groups_ = state.groups

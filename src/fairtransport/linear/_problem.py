@@ -43,10 +43,6 @@ class Scaling:
     A column that is mostly non-zero has its mean as origin and its standard deviation as unit. One that is
     mostly zero keeps zero and has its largest absolute value as unit, so that an indicator stays an indicator
     whatever its two values were; so has a constant one. How the matrix is stored makes no difference.
-
-    Attributes
-    ----------
-    origin, unit : ndarray of shape (n_features,)
     """
 
     origin: NDArray[np.float64]
@@ -118,19 +114,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class InitialModel:
-    """The initial model.
-
-    Attributes
-    ----------
-    model : estimator
-        Fitted.
-    loss : Loss
-    theta : ndarray of shape (n_columns + 1,)
-        Its weights, the intercept last; for standardised predictions, where y is real.
-    ridge : float
-        Ridge of its own training, for the mean loss.
-    has_intercept : bool
-    """
+    """The initial model."""
 
     model: Any
     loss: Loss
@@ -152,23 +136,7 @@ def prepare_initial_model(
     response: Response,
     feature_names: NDArray[Any] | None = None,
 ) -> InitialModel:
-    """Return a fitted model as it is, or a fitted clone of an unfitted one.
-
-    Parameters
-    ----------
-    estimator : estimator or None
-        None: the default model of the response.
-    X, y, sample_weight
-        Rows of ``fit``; ``y`` may be None where the model is fitted.
-    response : Response
-    feature_names : ndarray, optional
-
-    Raises
-    ------
-    TypeError, ValueError
-        When the model is not linear: its predictions must be those of ``X @ coef_.T + intercept_``, its columns those
-        of ``X`` and its classes, if any, those of ``y``.
-    """
+    """Return a fitted model as it is, or a fitted clone of an unfitted one."""
     response.check_estimator(estimator)
     if estimator is None:
         estimator = response.default_estimator()
@@ -192,20 +160,7 @@ def prepare_initial_model(
 
 
 def fit_default_model(rows: TrainingData, scaling: Scaling) -> InitialModel:
-    """Fit logistic or ridge regression with the ridge of scikit-learn's default, on standardized columns.
-
-    Parameters
-    ----------
-    rows : TrainingData
-        With scaled columns.
-    scaling : Scaling
-        Their units.
-
-    Returns
-    -------
-    InitialModel
-        For the columns as given.
-    """
+    """Fit logistic or ridge regression with the ridge of scikit-learn's default, on standardized columns."""
     n_columns, response = rows.X.shape[1], rows.response
     total = float(len(rows.shares)) if rows.weights is None else float(rows.weights.sum())
     ridge = np.full(n_columns, 1.0 / total)
@@ -280,26 +235,7 @@ def stored_target(
     response: Response,
     stratum: ComparedStratum | None = None,
 ) -> NDArray[np.float64]:
-    """Return the target as scores of equal mass.
-
-    Parameters
-    ----------
-    options : TrainingOptions
-        Where groups are compared with each other, the target is the Wasserstein-2 barycenter of the groups, which
-        displays and streams show beside them.
-    scores : ndarray of shape (n_rows,)
-        Scores of the initial model.
-    groups : Groups
-    weights : ndarray of shape (n_rows,) or None
-    response : Response
-        An array that is the target has the units of y.
-    stratum : ComparedStratum, optional
-        Use only the rows of this stratum.
-
-    Returns
-    -------
-    ndarray of shape (4096,)
-    """
+    """Return the target as scores of equal mass."""
     sample = resolve_group_target(
         options.target_word,
         response.scores_as_given(scores),
@@ -338,34 +274,7 @@ _FLEXIBLE = 20  # rows for each column below which metrics of the training rows 
 
 @dataclass(frozen=True, eq=False)
 class ParityProblem:
-    """Loss + ridge + weight x penalty of a linear model, on all rows.
-
-    Attributes
-    ----------
-    options : TrainingOptions
-    rows : TrainingData
-        In canonical order, the columns scaled.
-    order : ndarray of shape (n_rows,)
-        Index of each of these rows in the data as given.
-    scaling : Scaling
-        Units of the columns.
-    initial : InitialModel
-        For the columns as given.
-    loss : LinearProblem
-    models : tuple of int
-        Groups with their own weights, in the order of their rows; empty with shared weights.
-    start : ndarray
-        Parameters of the initial model.
-    comparisons : GroupComparisons
-    evaluator : ScoreEvaluator
-        Of the training rows.
-    penalty : TransportPenalty
-        Of the final fit.
-    net_of_chance : (ndarray of shape (n_pairs,), float) or None
-        Which part of what chance adds to distances is subtracted; see `fairtransport.criteria.net_of_chance`.
-    unit : float
-        Factor of the penalty at weight 1: the information of the initial model divided by its penalty.
-    """
+    """Loss + ridge + weight x penalty of a linear model, on all rows."""
 
     options: TrainingOptions
     rows: TrainingData

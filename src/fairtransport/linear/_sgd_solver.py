@@ -32,14 +32,7 @@ _ROWS_PER_CELL = 1000
 
 
 class Monitor:
-    """Disparity and loss of a model on up to 1,000 training rows of each cell.
-
-    Parameters
-    ----------
-    problem : TrainingProblem
-    rng : numpy.random.Generator
-        Draws the rows.
-    """
+    """Disparity and loss of a model on up to 1,000 training rows of each cell."""
 
     def __init__(self, problem: TrainingProblem, rng: np.random.Generator) -> None:
         self.problem = problem
@@ -81,19 +74,7 @@ class Monitor:
 
 @dataclass(eq=False)
 class History:
-    """Records of a run, and the best model among them.
-
-    Attributes
-    ----------
-    monitor : Monitor
-    objective : callable
-        Maps disparity and loss to the value that is minimised.
-    records : list of (update, disparity, loss)
-    best : float
-        The lowest value so far.
-    theta, snapshot : object
-        The model that had it, and the solver's state then.
-    """
+    """Records of a run, and the best model among them."""
 
     monitor: Monitor
     objective: Callable[[float, float], float]
@@ -132,19 +113,7 @@ _UNUSED = np.random.default_rng(0)  # discrete transport has no features, but th
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The function that is minimised: anchor * loss + parity * weighted sum of distances.
-
-    Attributes
-    ----------
-    parity, anchor : float
-        The paper has parity 1 and anchor 0.
-    ridge : float
-        Of the loss.
-    dual : DualProblem or None
-        The regularized distance; None for discrete optimal transport.
-    dual_step : float
-        Step size of the dual variables.
-    """
+    """The function that is minimised: anchor * loss + parity * weighted sum of distances."""
 
     parity: float
     anchor: float
@@ -159,23 +128,7 @@ class Objective:
 
 @dataclass(eq=False)
 class Result:
-    """Result of a run.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (n_models, n_columns + 1)
-        Parameters, the intercept last.
-    features : FourierFeatures or None
-        Of the dual variables.
-    duals, target_duals : ndarray of shape (n_groups, n_features)
-        Coefficients of the groups' dual variables, and of the target's for each group; with labels or strata, sums
-        over its cells by their weights.
-    n_updates : int
-    outcome : str
-        How the run ended, in words.
-    history : dict of ndarray
-        ``update``, ``disparity`` and ``loss``.
-    """
+    """Result of a run."""
 
     theta: NDArray[np.float64]
     features: Any
@@ -476,21 +429,7 @@ _BLOCK = 50_000  # rows
 
 @dataclass(frozen=True, eq=False)
 class ParameterSteps:
-    """Step sizes of the parameters.
-
-    Attributes
-    ----------
-    size : float
-        Common factor.
-    scale : ndarray of shape (n_columns + 1,)
-        A factor for each column, the intercept last.
-    decay : float
-        What the size loses in each update, as a share of the first.
-    matrix : ndarray of shape (n_models, n_columns + 1, n_columns + 1), or empty
-        Preconditioner, which replaces ``scale`` where there is one.
-    noise : float
-        Variance that sampling a batch adds, relative to that of all rows.
-    """
+    """Step sizes of the parameters."""
 
     size: float
     scale: NDArray[np.float64]
@@ -522,25 +461,6 @@ def automatic_steps(
 ) -> ParameterSteps:
     """Return step sizes that follow from the scale of the features, the batch size and the weight of the objective.
 
-    Parameters
-    ----------
-    X : ndarray or csr_matrix
-        Features.
-    group_rows : sequence of ndarray
-        Rows of each group. An update draws as many of each, so the columns of a small group count in full.
-    batch_size, n_updates : int
-        Those of the run.
-    weight : float
-        Weight of the whole objective: anchor plus parity.
-    ridge : float or ndarray of shape (n_columns,)
-        Ridge of the loss, whose curvature does not decrease with the scale of a column.
-    rng : numpy.random.Generator
-        Draws the rows that the largest eigenvalue is estimated from.
-
-    Returns
-    -------
-    ParameterSteps
-
     Notes
     -----
     In units where every column has mean square near 1 (in the group where it is largest), gradient descent on
@@ -570,23 +490,7 @@ def whitened_steps(
     ridge: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> ParameterSteps:
-    """Return steps that also undo the correlation of the columns, which must be standardized.
-
-    Parameters
-    ----------
-    X, group_rows, batch_size, weight, rng
-        As in `automatic_steps`.
-    ridge : ndarray of shape (n_columns,)
-        Ridge of the loss for each column.
-
-    Returns
-    -------
-    ParameterSteps
-        With a matrix: the inverse of the columns' second moments (groups weighing equally) plus a hundredth, so that
-        the weight of a rare column does not jump. In these coordinates no direction has a larger curvature than the
-        objective's weight, and drawing batches of N rows adds trace / N to it. The trajectory of the scores is nearly
-        invariant to linear maps of the features.
-    """
+    """Return steps that also undo the correlation of the columns, which must be standardized."""
     each = (_second_moments(X, rows, rng) for rows in group_rows)
     # Summed one at a time: sixty groups of 800 columns would fill 300 MB.
     moments = (sum(each, start=np.zeros(())) / len(group_rows))[None]

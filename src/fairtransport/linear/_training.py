@@ -121,34 +121,7 @@ def _fold_positions(rows: TrainingData) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """A trained model, with what the fitted attributes of the estimators show of its training.
-
-    Attributes
-    ----------
-    response : Response
-    initial : InitialModel
-    groups : Groups
-        Without rows.
-    group_sizes : ndarray of shape (n_groups,)
-    strata : Strata or None
-        Without rows.
-    theta : ndarray of shape (n_models, n_columns + 1)
-        Weights for the columns as given, the intercept last: shared ones, or those of each group.
-    common : ndarray of shape (n_columns + 1,)
-        Weights of rows that are in no group.
-    parity_weight : float
-    target : ndarray of shape (4096,)
-    n_iter : int
-    information_kept : float
-    before_after : dict of str to (float, float)
-    history : dict of ndarray
-    spread : ndarray of shape (2, n_points)
-    path : dict of ndarray
-    duals : Duals or None
-    memory : OnlineMemory
-        What ``partial_fit`` starts from.
-    outcome : Notice
-    """
+    """A trained model, with what the fitted attributes of the estimators show of its training."""
 
     response: Response
     initial: InitialModel

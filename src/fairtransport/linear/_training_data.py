@@ -37,20 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Features, y, groups and weights of the rows that a model is trained on.
-
-    Attributes
-    ----------
-    X : ndarray or csr_matrix
-    y : ndarray
-        As given.
-    response : Response
-    groups : Groups
-    weights : ndarray or None
-    feature_names : ndarray or None
-    strata : Strata or None
-        With equalized odds of a real y, its ranges are among them.
-    """
+    """Features, y, groups and weights of the rows that a model is trained on."""
 
     X: Any
     y: NDArray[Any]
@@ -105,24 +92,7 @@ def validate_training_data(
     options: TrainingOptions,
     feature_names: NDArray[Any] | None = None,
 ) -> TrainingData:
-    """Return the rows of one ``fit``, once groups, strata, weights and target are known to work.
-
-    Parameters
-    ----------
-    X, y
-        Features and y that scikit-learn has validated.
-    make_response : callable
-        Returns the response of y and row weights, which may be None; raises where it cannot be learned.
-    sensitive_features, strata, sample_weight
-        As for ``fit``.
-    options : TrainingOptions
-    feature_names : ndarray, optional
-
-    Returns
-    -------
-    TrainingData
-        Rows with small integer weights are repeated instead, so that weight k equals k copies exactly.
-    """
+    """Return the rows of one ``fit``, once groups, strata, weights and target are known to work."""
     weights = check_weights(sample_weight, size=X.shape[0])
     response = make_response(y, weights)
     groups = make_training_groups(sensitive_features, X.shape[0], options, weights)
@@ -188,38 +158,7 @@ SPREADS = ("trained", "initial")
 
 @dataclass(frozen=True, eq=False)
 class TrainingOptions:
-    """Validated parameters of a transport classifier or regressor.
-
-    Attributes
-    ----------
-    estimator : estimator or None
-        The initial model, fitted or not; None: logistic or ridge regression on standardized columns.
-    distance : TransportDistance
-        The distance that is penalised.
-    criterion : {"demographic_parity", "equalized_odds", "equal_opportunity"}
-    stratum_weight : {"equal", "share"} or None
-        How labels and strata are weighted.
-    parity_weight : float or None
-        Weight of the penalty; None where it is chosen automatically.
-    max_disparity : float or None
-        Limit of the disparity by which the weight is chosen.
-    target : str, label or array
-        What groups are compared with: ``"each_other"`` or a fixed distribution.
-    scale : {"standardized", "score"}
-        Unit in which scores are compared.
-    group_specific : bool
-        Whether each group has its own weights.
-    sgd : SgdSettings or None
-        Settings of the stochastic solver; None for L-BFGS.
-    tol, max_iter : float, int
-        Stopping criteria of L-BFGS.
-    grouping, missing, small_groups, min_group_size
-        How groups are made.
-    half_life : float
-        Memory of ``partial_fit``, in rows of a group.
-    verbose : bool
-        Whether to show a progress bar.
-    """
+    """Validated parameters of a transport classifier or regressor."""
 
     estimator: Any
     distance: TransportDistance
@@ -311,15 +250,7 @@ class TrainingOptions:
 
 
 class TransportDistance(ABC):
-    """A distance between distributions of scores, for both solvers.
-
-    Attributes
-    ----------
-    name : str
-        Its abbreviation, for the progress bar.
-    batch_size : int
-        Rows of each group that an update of the stochastic solver draws by default.
-    """
+    """A distance between distributions of scores, for both solvers."""
 
     name: ClassVar[str]
     batch_size: ClassVar[int]

@@ -34,18 +34,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class UpdateStep:
-    """How a batch is used.
-
-    Attributes
-    ----------
-    penalty : TransportPenalty
-    each_other : bool
-        Compare groups with each other, not with the target.
-    half_life : float
-        After so many rows of its group a row counts half.
-    n_updates : int
-        Updates of theta.
-    """
+    """How a batch is used."""
 
     penalty: TransportPenalty
     each_other: bool
@@ -92,20 +81,7 @@ class UpdateStep:
 def update_weights(
     memory: OnlineMemory, theta: NDArray[np.float64], batch: Batch, step: UpdateStep
 ) -> tuple[OnlineMemory, NDArray[np.float64]]:
-    """Return memory and weights after a batch; the arguments are not changed.
-
-    Parameters
-    ----------
-    memory : OnlineMemory
-    theta : ndarray of shape (1 or n_groups, n_features + 1)
-        The intercept last.
-    batch : Batch
-    step : UpdateStep
-
-    Returns
-    -------
-    OnlineMemory, ndarray
-    """
+    """Return memory and weights after a batch; the arguments are not changed."""
     cells = batch.cells(memory.blocks)
     memory = replace(
         memory,
@@ -223,35 +199,7 @@ _MIN_DISTANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class OnlineMemory:
-    """Memory of ``partial_fit``; its size does not depend on the number of batches.
-
-    Attributes
-    ----------
-    loss_name : str
-        Name of the loss of the model.
-    parity, anchor : float
-        Weights of the transport term and of the anchor.
-    curvature : float
-        Mean curvature of the loss at the scores of training.
-    size, trace : float
-        A step size of theta that the user has set, or 0 where it is chosen; and what drawing one row adds to the
-        curvature.
-    origin, unit : ndarray of shape (n_features,)
-        Units of the columns.
-    scale, matrix : ndarray
-        What a gradient in these units is multiplied with: a number for each column or, where it is not empty, a matrix.
-    centre : ndarray of shape (1 or n_groups, n_features + 1)
-        The model that the anchor is centred at: that of the last ``fit``, and what labels have taught since.
-    blocks : ndarray of shape (n_blocks, 3)
-        Where groups are compared: the label (0 or 1; -1 for all rows), the stratum (-1 for all rows) and the weight.
-        One block for demographic parity.
-    target : ndarray of shape (n_blocks, 64)
-        The target of each block; each point is a mean of several people's scores.
-    sketches : Sketches
-        What is known of each group in each block; the groups of a block follow each other.
-    n_batches, n_rows : int
-        Seen so far.
-    """
+    """Memory of ``partial_fit``; its size does not depend on the number of batches."""
 
     loss_name: str
     parity: float
@@ -328,19 +276,7 @@ def _pairs_per_group(scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of a stream.
-
-    Attributes
-    ----------
-    X : ndarray or csr_matrix
-    groups : Groups
-    mass : ndarray
-        Weight of each row, 1 without weights.
-    labels : ndarray or None
-        0 or 1, or a standardised y, if known.
-    strata : ndarray or None
-        Number of each row's stratum; those of no known stratum are in no block.
-    """
+    """Rows of a stream."""
 
     X: Any
     groups: Groups
@@ -383,20 +319,7 @@ def widened_weights(theta: NDArray[np.float64], n_groups: int) -> NDArray[np.flo
 
 @dataclass(frozen=True, eq=False)
 class UpdateRule:
-    """How a state is updated, as the parameters of the estimator say.
-
-    Attributes
-    ----------
-    distance : TransportDistance
-    scale : {"standardized", "score"}
-        Unit in which scores are compared.
-    each_other : bool
-        Compare groups with each other, not with the target.
-    half_life : float
-        After so many rows of its group a row counts half.
-    n_updates : int
-        Updates of the weights for each batch; 0 only observes.
-    """
+    """How a state is updated, as the parameters of the estimator say."""
 
     distance: TransportDistance
     scale: str
@@ -407,22 +330,7 @@ class UpdateRule:
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """A linear model and its memory between two batches of a stream.
-
-    Attributes
-    ----------
-    rule : UpdateRule
-    theta : ndarray of shape (1 or n_groups, n_features + 1)
-        Weights, the intercept last.
-    common : ndarray of shape (n_features + 1,)
-        Weights of rows that are in no group.
-    groups : Groups
-        The groups seen so far, without rows.
-    memory : OnlineMemory or None
-        None for a model that does not learn.
-    duals : Duals or None
-        Dual potentials of the last update.
-    """
+    """A linear model and its memory between two batches of a stream."""
 
     rule: UpdateRule
     theta: NDArray[np.float64]

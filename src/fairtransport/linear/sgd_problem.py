@@ -37,18 +37,6 @@ class PackedRows:
 
     A row of numbers and one-hot columns becomes one record, a short dense block and a fixed number of column numbers
     ("slots") side by side, so that it occupies one or two cache lines. Ones beyond the slots are kept with the values.
-
-    Attributes
-    ----------
-    dense : ndarray of shape (n_rows, record_size)
-        The records. The first ``n_dense`` columns are the dense ones of the row.
-    words : ndarray of shape (n_rows, n_record_words) and dtype uint64
-        The same bytes. From ``first_word`` on, ``n_words`` words of four slots each: columns where the row is 1. Slots
-        that are not needed hold the number after the intercept's.
-    values, columns, starts : ndarray
-        The other entries in compressed sparse row format, with columns in the packed order.
-    order : ndarray of shape (n_columns,)
-        ``order[j]`` is the original number of packed column j.
     """
 
     dense: NDArray[Any]
@@ -156,11 +144,6 @@ def as_copies(weights: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
     """Return each row's index as often as its weight says, or None where weights are no integers or too large.
 
     Drawing rows in proportion to their weights is equivalent to copies only in expectation; copies are exact.
-
-    Examples
-    --------
-    >>> as_copies(np.array([2.0, 0.0, 1.0]))
-    array([0, 0, 2])
     """
     if weights is None or np.any(weights != np.rint(weights)) or weights.sum() > max(_FEW_COPIES, 2 * weights.size):
         return None
@@ -169,20 +152,7 @@ def as_copies(weights: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The samples that the stochastic solver draws from, and what each is compared with.
-
-    Attributes
-    ----------
-    rows : tuple of ndarray
-        Row indices: of a group or, with labels or strata, of its rows with one label or in one stratum. Rows that are
-        compared with nothing have cells of their own, which come first: the loss has all rows.
-    groups : ndarray of shape (n_cells,)
-        The group of each cell.
-    targets : ndarray of shape (n_cells,)
-        Index of the target; -1 for none.
-    weights : ndarray of shape (n_cells,)
-        Weight of the distance to the target.
-    """
+    """The samples that the stochastic solver draws from, and what each is compared with."""
 
     rows: tuple[NDArray[np.int64], ...]
     groups: NDArray[np.int64]
@@ -215,32 +185,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """Rows, outcomes and groups, laid out for the compiled loop.
-
-    Attributes
-    ----------
-    X : ndarray or csr_matrix
-        The features as validated.
-    rows : PackedRows
-        The same, packed, in the order of ``numbers``.
-    loss : Loss
-    outcomes : ndarray
-        What the loss compares each row's linear predictor with: 0 or 1, or a standardised y.
-    groups : Groups
-        Groups may overlap.
-    cells : Cells
-        For demographic parity the groups.
-    share : ndarray
-        Each cell's share of the total weight, by which the loss weighs the cells' batches.
-    weights : ndarray or None
-        Row weights; rows are drawn in proportion to them.
-    targets : ndarray of shape (n_targets, n_scores)
-        Scores of equal mass that represent the target distributions; for demographic parity one.
-    accept, alias : ndarray
-        Alias tables for drawing rows in proportion to their weights.
-    numbers : ndarray or None
-        Row numbers of the packed rows; None: as in ``X``.
-    """
+    """Rows, outcomes and groups, laid out for the compiled loop."""
 
     X: Any
     rows: PackedRows

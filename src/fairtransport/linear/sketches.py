@@ -32,22 +32,7 @@ _MIN_VARIANCE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Sketches:
-    """Histograms of linear predictors and moments of features, one of each for every group; old rows count less.
-
-    Attributes
-    ----------
-    masses : ndarray of shape (n_groups, 513)
-        Mass at each node of [-16, 16]; a node u represents the predictor offset + stretch * u.
-    recent : ndarray of shape (n_groups, 513)
-        The same with a short memory. Where the two differ by more than chance, the distribution has changed, and older
-        rows are dropped.
-    offsets, stretches : ndarray of shape (n_groups,)
-        How theta has moved the predictors since they were binned.
-    weights, centers, variances : ndarray of shape (n_groups,)
-        Effective number of rows of the moments, mean and variance of the predictor.
-    means, slants : ndarray of shape (n_groups, n_features)
-        Mean of the features, and their covariance with the predictor.
-    """
+    """Histograms of linear predictors and moments of features, one of each for every group; old rows count less."""
 
     masses: NDArray[np.float64]
     recent: NDArray[np.float64]
@@ -86,23 +71,7 @@ class Sketches:
         *,
         loss: Loss,
     ) -> Sketches:
-        """Return the sketches after a batch; the memory of a group decays only with rows of that group.
-
-        Parameters
-        ----------
-        X : ndarray or csr_matrix
-            Features of the batch.
-        predictors : ndarray
-            Linear predictors of the rows by the current model.
-        cells : sequence of ndarray
-            Rows of each sketch; there may be none.
-        mass : ndarray
-            Weight of each row.
-        half_life : float
-            After so many rows of its group a row counts half.
-        loss : Loss
-            Whose scores are compared to detect a change.
-        """
+        """Return the sketches after a batch; the memory of a group decays only with rows of that group."""
         masses, recent, weights, centres, variances = (
             part.copy() for part in (self.masses, self.recent, self.weights, self.centers, self.variances)
         )

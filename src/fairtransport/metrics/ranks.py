@@ -86,23 +86,7 @@ class DistanceSums:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SortedScores:
-    """The scores of all groups in one common order.
-
-    Parameters
-    ----------
-    groups : Groups
-    values : array of shape (n_entries,)
-        Scores, ascending: one entry for each row, or, where groups overlap or do not include all rows, one for each
-        group of each row and another one for the distribution of all rows.
-    codes : array of shape (n_entries,)
-        The group of each entry; the number of groups for entries of the distribution of all rows.
-    masses : array of shape (n_entries,), or None
-        The weight of each entry; None where all are equal.
-    totals : array of shape (n_groups + 1,)
-        Total weight of each group and of all rows; the number of rows where there are no weights.
-    separate : bool
-        Whether the distribution of all rows has its own entries.
-    """
+    """The scores of all groups in one common order."""
 
     groups: Groups
     values: NDArray[np.float64]
@@ -169,30 +153,7 @@ class SortedScores:
 
 
 def sort_scores(scores: ArrayLike, groups: Groups, sample_weight: ArrayLike | None = None) -> SortedScores:
-    """Validate scores and weights, and sort the scores.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        Any finite numbers.
-    groups : Groups
-        At least two groups.
-    sample_weight : array-like of shape (n,), optional
-        Weights; equal when omitted.
-
-    Returns
-    -------
-    SortedScores
-
-    Examples
-    --------
-    >>> from fairtransport import make_groups
-    >>> ordered = sort_scores([0.75, 0.25, 0.25], make_groups(["a", "b", "a"]))
-    >>> ordered.values
-    array([0.25, 0.25, 0.75])
-    >>> float(ordered.distances()[0, 1])  # half of group a lies 0.5 above group b
-    0.25
-    """
+    """Validate scores and weights, and sort the scores."""
     values = check_vector(scores, name="scores")
     if values.size != groups.n_rows:
         raise ValueError(f"scores has {values.size} rows, but sensitive_features has {groups.n_rows}.")
@@ -261,23 +222,7 @@ class ScaledScores(NamedTuple):
 
 
 def scale_scores(scores: ArrayLike, scale: Any, sample_weight: ArrayLike | None = None) -> ScaledScores:
-    """Validate scores for a scale.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-    scale : {"probability", "score", "standardized", "ranks"} or float
-    sample_weight : array-like of shape (n,), optional
-
-    Returns
-    -------
-    ScaledScores
-
-    Examples
-    --------
-    >>> scale_scores([10, 30], "standardized").unit
-    10.0
-    """
+    """Validate scores for a scale."""
     values = check_vector(scores, name="scores")
     if not isinstance(scale, str):
         return ScaledScores(values, check_real(scale, name="scale", strict=True), None)

@@ -105,23 +105,7 @@ _ESTIMATORS: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A split, its logistic regression and the target at theta*.
-
-    Attributes
-    ----------
-    split : Split
-        Rows, labels and groups.
-    model : LogisticRegression
-        Fitted on the training rows: theta*.
-    train_scores, test_scores : ndarray
-        Its scores.
-    target : Sample
-        The equal-weight Wasserstein-1 barycenter of the groups' training scores, which training aims at.
-    test_target : Sample
-        The same of the test scores, to which Wass1 is measured.
-    seconds : float
-        Time of the fit.
-    """
+    """A split, its logistic regression and the target at theta*."""
 
     split: Split
     model: Any
@@ -134,19 +118,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The scores of one method on the test rows.
-
-    Attributes
-    ----------
-    method : str
-        One of `METHODS`.
-    scores : ndarray
-        Scores of the test rows.
-    target : Sample
-        Target of Wass1: the kind of barycenter that the method aims at, of LR's test scores.
-    seconds : float
-        Time of training, without that of LR.
-    """
+    """The scores of one method on the test rows."""
 
     method: str
     scores: NDArray[np.float64]
@@ -155,17 +127,7 @@ class Fit:
 
 
 def prepare(split: Split) -> Problem:
-    """Fit logistic regression, scikit-learn's with its default C, and fix the target.
-
-    Parameters
-    ----------
-    split : Split
-        From `fairtransport.paper.splits`.
-
-    Returns
-    -------
-    Problem
-    """
+    """Fit logistic regression, scikit-learn's with its default C, and fix the target."""
     start = time.perf_counter()
     model = LogisticRegression(max_iter=1000).fit(split.X_train, split.y_train)
     seconds = time.perf_counter() - start
@@ -176,26 +138,6 @@ def prepare(split: Split) -> Problem:
 
 def fit_method(method: str, problem: Problem, *, random_state: int = 0, quick: bool = False) -> Fit:
     """Fit one method.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`.
-    problem : Problem
-        From `prepare`.
-    random_state : int, default=0
-        Seed of the methods that draw batches; LR and DPP are deterministic.
-    quick : bool, default=False
-        Run a tenth of the updates.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, because a table must not contain interrupted trainings.
 
     Notes
     -----
@@ -238,18 +180,6 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
     Wass1 is measured to the target fixed at theta*, the barycenter of logistic regression's scores of the same test
     rows. The paper must have measured it in this way: for two groups LR's Wass1 then equals its SPDD, as in its Table 1
     (.103 and .102 on German Credit), and a barycenter of training scores would put it above.
-
-    Parameters
-    ----------
-    fit : Fit
-        From `fit_method`.
-    problem : Problem
-        The problem that the method was fitted on.
-
-    Returns
-    -------
-    dict of str to float
-        The four metrics by this package's names.
     """
     error = error_rate(problem.split.y_test, fit.scores)
     groups = problem.split.groups_test
@@ -257,24 +187,7 @@ def measure(fit: Fit, problem: Problem) -> dict[str, float]:
 
 
 def shuffled_floor(fit: Fit, problem: Problem, *, n_shuffles: int = 200, random_state: int = 0) -> dict[str, float]:
-    """Compute the noise floor of the three disparities, their mean with group membership shuffled.
-
-    Parameters
-    ----------
-    fit : Fit
-        A method that reaches the target, such as DPP, so that the floor is that of perfect parity.
-    problem : Problem
-        The problem that the method was fitted on.
-    n_shuffles : int, default=200
-        Number of shuffles.
-    random_state : int, default=0
-        Seed of the shuffles.
-
-    Returns
-    -------
-    dict of str to float
-        Like `fairtransport.metrics.noise_floor` for each disparity, but all three from one sort.
-    """
+    """Compute the noise floor of the three disparities, their mean with group membership shuffled."""
     rng = np.random.default_rng(random_state)
     groups = problem.split.groups_test
     shuffles = [
@@ -339,12 +252,6 @@ def record_training(trainer: Trainer, evaluator: Evaluator, *, n_updates: int, e
 
     Each record measures the mean of the iterates since the record before, which is less noisy than single iterates.
     ``final`` measures the mean of the second half of all iterates, which the estimators return.
-
-    Returns
-    -------
-    dict of ndarray
-        ``update``, ``wass1``, ``error`` (the first record is the start) and ``final_wass1``,
-        ``final_error``, ``final_theta``.
     """
     records = [(trainer.done, *evaluator.measure(trainer.theta))]
     half, total, summed = trainer.done + n_updates // 2, np.zeros_like(trainer.theta), 0
@@ -382,17 +289,7 @@ def _adult() -> tuple[Split, Any]:
 
 
 def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping[str, Any]) -> Any:
-    """Return the paper's COT or DOT, which leaves the loss out.
-
-    Parameters
-    ----------
-    method : {"COT", "DOT"}
-    estimator : estimator or None
-        The initial model.
-    seed : int
-    parameters : mapping
-        Parameters of the classifier and fields of `fairtransport.linear.SgdSettings`.
-    """
+    """Return the paper's COT or DOT, which leaves the loss out."""
     solver_fields = {field.name for field in fields(SgdSettings)}
     solver = {name: value for name, value in parameters.items() if name in solver_fields}
     others = {name: value for name, value in parameters.items() if name not in solver_fields}
@@ -401,22 +298,7 @@ def paper_classifier(method: str, estimator: Any, seed: int, parameters: Mapping
 
 
 def train_on_adult(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Train the paper's COT or DOT on Adult and measure it on test rows.
-
-    Parameters
-    ----------
-    settings : mapping
-        ``method`` ("COT" or "DOT"), ``columns`` (the sensitive ones), ``target``, ``batch_size``, ``n_updates``,
-        ``every`` (updates between records), ``parameter_step``, ``seed`` and, for COT, the parameters of
-        `fairtransport.ContinuousTransportClassifier` that concern its duals. The result depends on nothing else.
-    stop : Stop
-        Checked between two records.
-
-    Returns
-    -------
-    dict of ndarray
-        See `fairtransport.paper._methods.record_training`.
-    """
+    """Train the paper's COT or DOT on Adult and measure it on test rows."""
     split, start = _adult()
     parameters = dict(settings)
     method, columns = parameters.pop("method"), parameters.pop("columns")
@@ -488,45 +370,11 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType(
 
 
 def published_value(dataset: str, method: str, metric: str) -> float | None:
-    """Return the printed figure, or None where the paper has none.
-
-    Parameters
-    ----------
-    dataset, method : str
-        As in our table, with a variant in parentheses: ``"Communities (each)"``, ``"COT (anchor)"``. Variants
-        have the published figure of the method itself.
-    metric : str
-        One of `METRICS`, in the paper's spelling.
-
-    Returns
-    -------
-    float or None
-
-    Examples
-    --------
-    >>> published_value("Adult", "COT (anchor)", "Wass1")
-    0.023
-    >>> published_value("Adult", "EquiPy", "Wass1") is None
-    True
-    """
+    """Return the printed figure, or None where the paper has none."""
     plain_dataset, plain_method = dataset.partition(" (")[0], method.partition(" (")[0]
     return PUBLISHED.get(plain_dataset, {}).get(plain_method, {}).get(metric)
 
 
 def three_digits(value: float) -> str:
-    """Write a number as the paper does, without the leading zero.
-
-    Parameters
-    ----------
-    value : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> three_digits(0.0451), three_digits(1.2)
-    ('.045', '1.200')
-    """
+    """Write a number as the paper does, without the leading zero."""
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"

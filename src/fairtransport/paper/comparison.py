@@ -31,22 +31,7 @@ _NOTES = {
 def compare_on_adult(
     *, quick: bool = False, random_state: int = 0, progress: Callable[[str], None] | None = None
 ) -> Comparison:
-    """Compare logistic regression, quantile repair, and discrete and continuous transport on Adult.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Run a tenth of the updates, in seconds; the figures are less precise.
-    random_state : int, default=0
-        Seed of everything random.
-    progress : callable, optional
-        Called with a description of each step.
-
-    Returns
-    -------
-    Comparison
-        LR, DPP, DOT and COT on the official test rows; Wass1 is to the target fixed at LR's scores of these rows.
-    """
+    """Compare logistic regression, quantile repair, and discrete and continuous transport on Adult."""
     report = progress or (lambda _: None)
     report("Reading Adult")
     split = adult_split()

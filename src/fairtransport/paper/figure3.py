@@ -120,17 +120,7 @@ def parts(*, quick: bool) -> list[Part]:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """Distance of one sex to the target at one class rate: arrays over the seeds.
-
-    Attributes
-    ----------
-    distance : ndarray
-        Wasserstein-1 distance of its outputs to the target.
-    shift : ndarray
-        Mean output minus the target's mean.
-    above : ndarray
-        Share of the outputs above one half, minus the target's.
-    """
+    """Distance of one sex to the target at one class rate: arrays over the seeds."""
 
     distance: NDArray[np.float64]
     shift: NDArray[np.float64]

@@ -129,15 +129,7 @@ def _duals(trainer: Trainer) -> NDArray[np.float64]:
 
 
 def _adapt(settings: Mapping[str, Any], stop: Stop) -> Result:
-    """Train through all segments and measure on test rows.
-
-    Returns
-    -------
-    dict of ndarray
-        ``update``, ``wass1`` and ``error`` of shape (segments, records): the first record of a segment is of
-        theta as the segment before left it, each other one of the iterates' mean since the record before.
-        ``duals`` of shape (segments, 2, 2, grid): soon after the change and at the end; of women and target.
-    """
+    """Train through all segments and measure on test rows."""
     split, parameters = adult_by_sex(), dict(settings)
     method, rates, segment, every = (parameters.pop(key) for key in ("method", "rates", "segment", "every"))
     seed, after = parameters.pop("seed"), parameters.pop("after")

@@ -39,21 +39,7 @@ def verdict(*, holds: bool) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper, checked.
-
-    Attributes
-    ----------
-    text : str
-        The claim in our words.
-    paper : str
-        The paper's figure, or "" where it gives none.
-    ours : str
-        What we measured, with its spread.
-    verdict : {"agrees", "better", "differs"}
-        Decided by the code from the numbers, never written by hand.
-    reason : str
-        How the verdict was decided, or why ours differs as far as known.
-    """
+    """One claim of the paper, checked."""
 
     text: str
     paper: str
@@ -95,25 +81,11 @@ class Item(Protocol):
     """The interface of the modules ``table1``, ``figure1`` to ``figure4`` and ``ablation``."""
 
     def parts(self, *, quick: bool) -> Sequence[Part]:
-        """Return the computations.
-
-        Parameters
-        ----------
-        quick : bool
-            Fewer settings and seeds, and shorter runs.
-        """
+        """Return the computations."""
         ...
 
     def assemble(self, results: Mapping[str, Result], *, quick: bool) -> Finding:
-        """Draw the figures and check the claims.
-
-        Parameters
-        ----------
-        results : mapping
-            Name of a part -> its result, for every part of ``parts(quick=quick)``.
-        quick : bool
-            As for `parts`.
-        """
+        """Draw the figures and check the claims."""
         ...
 
 
@@ -163,19 +135,7 @@ class Stop:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One piece of a long computation.
-
-    Attributes
-    ----------
-    name : str
-        Letters, digits, dots and dashes: it becomes a file's name.
-    settings : dict
-        Everything the result depends on, as JSON can hold it.
-    compute : callable
-        Called with a ``Stop``, returns a dict of arrays.
-    cost : float
-        Expected work in any unit, to estimate the time left.
-    """
+    """One piece of a long computation."""
 
     name: str
     settings: dict[str, Any]
@@ -214,31 +174,7 @@ def _save(path: Path, result: Result) -> None:
 def run_parts(
     parts: Sequence[Part], *, folder: Path | None = None, n_jobs: int = 1, title: str = "computing", show: bool = False
 ) -> dict[str, Result]:
-    """Compute all parts, except those whose results are cached.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        With distinct names.
-    folder : Path, optional
-        Cache results here; without it nothing is cached.
-    n_jobs : int, default=1
-        Number of parts that run at once, as threads: the compiled loops release the interpreter lock.
-    title : str
-        Shown with the bar.
-    show : bool, default=False
-        Show a progress bar.
-
-    Returns
-    -------
-    dict
-        Name of a part -> its result, in the order of ``parts``.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C, once the running parts have stopped; the results of finished ones stay cached.
-    """
+    """Compute all parts, except those whose results are cached."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Result] = {}
@@ -282,22 +218,7 @@ def run_parts(
 
 
 def start_figure(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, NDArray[Any]]:
-    """Return a figure and its axes in the common style, whatever matplotlib's settings are.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Number of panels.
-    size : tuple of float
-        Width and height in inches.
-    **options
-        For ``matplotlib.figure.Figure.subplots``.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : ndarray of Axes, of shape (rows, columns)
-    """
+    """Return a figure and its axes in the common style, whatever matplotlib's settings are."""
     mpl, theme = load_extra("matplotlib"), THEMES["light"]
     with mpl.rc_context():
         mpl.rcdefaults()

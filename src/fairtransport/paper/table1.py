@@ -155,23 +155,7 @@ One figure alone says little, because error and disparity are traded for each ot
 
 @dataclass(frozen=True)
 class Table1Row:
-    """One figure of the table.
-
-    Attributes
-    ----------
-    dataset, method : str
-        Data set and method, such as ``"Adult"`` and ``"COT (paper)"``.
-    metric : str
-        In the paper's spelling: ``"Err-.5"``, ``"Wass1"``, ``"SDD"`` or ``"SPDD"``.
-    mean, spread : float
-        Mean and standard deviation (0 for a single run) over runs.
-    n : int
-        Number of runs: seeds on Adult (one for methods without randomness), splits on the others.
-    published : float or None
-        The paper's figure; that of the method itself for a variant of it.
-    floor : float or None
-        The metric under perfect parity on as many test rows: DPP's with membership shuffled.
-    """
+    """One figure of the table."""
 
     dataset: str
     method: str
@@ -202,15 +186,7 @@ class Table1Row:
 
 @dataclass(frozen=True)
 class Table1:
-    """All figures, and how to write them down.
-
-    Attributes
-    ----------
-    rows : tuple of Table1Row
-        Data sets, methods and metrics in the paper's order.
-    quick : bool
-        Whether training was cut short.
-    """
+    """All figures, and how to write them down."""
 
     rows: tuple[Table1Row, ...]
     quick: bool = False
@@ -297,30 +273,7 @@ def run_table1(
     folder: Path | None = None,
     show: bool = False,
 ) -> Table1:
-    """Compute Table 1.
-
-    Parameters
-    ----------
-    quick : bool, default=False
-        Few runs and a tenth of the updates: seconds instead of minutes, and rougher figures.
-    n_seeds : int, optional
-        Runs of each data set: seeds of the training on Adult, splits on the others. By default 5 on Adult, 20
-        on German Credit and 10 on Communities and Crime.
-    n_jobs : int, default=1
-        Number of trainings that run at once, as threads: the compiled loops release the interpreter lock. The
-        figures do not depend on it.
-    datasets : collection of str, optional
-        Some of `DATASETS`, or ``"Adult (binned)"``, where logistic regression has a lower error than in the paper (see
-        `fairtransport.paper.splits.adult_split`); by default all of `DATASETS`.
-    folder : Path, optional
-        Keep finished trainings here, so that an interrupted run resumes where it stopped.
-    show : bool, default=False
-        Show a progress bar with the time left.
-
-    Returns
-    -------
-    Table1
-    """
+    """Compute Table 1."""
     check_count(n_jobs, name="n_jobs")
     chosen = DATASETS if datasets is None else tuple(datasets)
     for dataset in chosen:

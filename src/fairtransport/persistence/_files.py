@@ -48,20 +48,7 @@ _REQUESTS = "_metadata_request"
 
 
 class ObjectWriter:
-    """Writer of one object with everything that it contains.
-
-    Parameters
-    ----------
-    people : int
-        Least number of people per point of a summary.
-
-    Attributes
-    ----------
-    changes : dict of str to Change
-        Change that each summary makes, by path.
-    uses_sklearn : bool
-        Whether estimators of scikit-learn were written.
-    """
+    """Writer of one object with everything that it contains."""
 
     def __init__(self, people: int) -> None:
         self.people = people
@@ -153,16 +140,7 @@ class ObjectWriter:
 
 
 class ObjectReader:
-    """Reader of what an `ObjectWriter` wrote.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    people : int
-        Least number of people per point of a summary in the file.
-    changes : dict of str to Change
-        Change that each summary made, by path.
-    """
+    """Reader of what an `ObjectWriter` wrote."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], *, people: int, changes: dict[str, Change]) -> None:
         self._people, self._changes = people, changes

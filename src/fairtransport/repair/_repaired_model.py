@@ -118,25 +118,7 @@ def is_fitted(estimator: Any) -> bool:
 def fit_and_score(
     estimator: Any, X: Any, y: NDArray[Any], *, cv: Any, weights: NDArray[np.float64] | None, classifies: bool
 ) -> tuple[Any, NDArray[np.float64]]:
-    """Return a fitted model and the scores to compute maps from.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted one is used as it is; of an unfitted one, a clone is fitted.
-    X : table or matrix
-    y : ndarray of shape (n,)
-    cv : int, splitter, iterable of splits or None
-        None: the scores of the fitted model. Otherwise those of models fitted without the rows.
-    weights : ndarray of shape (n,) or None
-    classifies : bool
-        Whether scores are probabilities or predictions.
-
-    Returns
-    -------
-    model : estimator
-    scores : ndarray of shape (n,)
-    """
+    """Return a fitted model and the scores to compute maps from."""
     if is_fitted(estimator):
         if cv is not None:
             raise ValueError(

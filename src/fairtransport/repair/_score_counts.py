@@ -36,23 +36,7 @@ def tie_starts(values: NDArray[np.float64], *, probabilities: bool = True) -> ND
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """The weight of rows with each label at each distinct score.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Distinct scores, ascending.
-    masses : ndarray of shape (n_labels, n)
-        Weight of the rows with each label.
-    rows : ndarray of int of shape (n,)
-        Rows at each score; with weights in histograms, the least number there can be.
-
-    Examples
-    --------
-    >>> counts = ScoreCounts.from_rows(np.array([0.3, 0.1, 0.3]), np.array([1, 0, 0]))
-    >>> counts.values, counts.masses.tolist()
-    (array([0.1, 0.3]), [[1.0, 1.0], [0.0, 1.0]])
-    """
+    """The weight of rows with each label at each distinct score."""
 
     values: NDArray[np.float64]
     masses: NDArray[np.float64]

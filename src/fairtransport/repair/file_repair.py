@@ -44,15 +44,7 @@ def n_folds(n_groups: int) -> int:
 
 
 def fold_of_rows(start: int, n_rows: int, folds: int) -> NDArray[np.int64]:
-    """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds.
-
-    Examples
-    --------
-    >>> np.bincount(fold_of_rows(0, 10_000, 5)).tolist()
-    [1935, 2027, 2000, 1973, 2065]
-    >>> bool(np.array_equal(fold_of_rows(0, 100, 5)[40:], fold_of_rows(40, 60, 5)))
-    True
-    """
+    """Return the fold of each row: a hash of its number, so that any order of the rows gives balanced folds."""
     # The finaliser of SplitMix64: neighbouring row numbers give unrelated bits.
     bits = np.arange(start + 1, start + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -67,20 +59,6 @@ def cross_fitted_histograms(
 
     Distances have to be measured fold by fold and averaged. Summed over the folds, the scores would look as equal as
     those of the rows that the maps were fitted to: what a fold has more of in some bin, the others have less of.
-
-    Parameters
-    ----------
-    folds : sequence of GroupHistograms
-        Scores before repair, with the same grid and groups; at least two folds.
-    repair : QuantileRepair
-        Its parameters are used, not its maps.
-    strata : sequence of str
-        Columns of strata, as in `QuantileRepair.fit_counts`.
-
-    Returns
-    -------
-    list of GroupHistograms
-        A group that occurs in one fold only has no other rows to fit a map to and keeps its scores.
     """
     parts = []
     for index, fold in enumerate(folds):
@@ -128,21 +106,7 @@ _UNKNOWN, _MISSING = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class FileRepair:
-    """The result of `repair_file`.
-
-    Parameters
-    ----------
-    counts : dict of str to int
-        ``rows``, all of them; ``clamped``, scores outside the fitted range; and ``no score``, ``no group`` and
-        ``unknown group``, which have no repaired score.
-    before, after : GroupHistograms
-        Histograms of the scores before and after repair, of the rows with a repaired score.
-    held_out : tuple of GroupHistograms
-        Scores of the same rows in folds, each repaired by maps that were fitted to the other folds: what to expect of
-        new rows. Empty where it was not asked for, or where the groups are too small to be split.
-    strata : tuple of str
-        Columns of strata; the groups of the histograms are then cells of a stratum and a group.
-    """
+    """The result of `repair_file`."""
 
     counts: dict[str, int]
     before: GroupHistograms
@@ -169,32 +133,6 @@ def repair_file(
     on_progress: Callable[[float], None] | None = None,
 ) -> FileRepair:
     """Write a table with the repaired scores in one more column; rows keep their order.
-
-    Parameters
-    ----------
-    repair : QuantileRepair
-        Fitted to counts: `QuantileRepair.fit_counts`.
-    table : FileTable
-    columns : Columns
-        ``score``, ``sensitive_features`` and ``strata``, in the order of the fit; ``label`` and ``weight`` for
-        ``before`` and ``after``.
-    path : path
-        File to write; its extension determines the format.
-    output : str
-        Name of the new column.
-    as_text, guess : bool
-        As in `FileTable.batches`.
-    pos_label : label, optional
-        The positive label; see `fairtransport.tables.count_table`.
-    cross_fit : bool, default=False
-        Whether the repair was fitted to this very table, so that ``after`` flatters it; then ``held_out`` is computed
-        as well.
-    on_progress : callable, optional
-        Called with the share of the table that is done.
-
-    Returns
-    -------
-    FileRepair
 
     Notes
     -----

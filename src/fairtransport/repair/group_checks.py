@@ -251,17 +251,7 @@ def check_stream_criterion(criterion: str, y: Any, *, randomize: bool, strata: b
 
 @dataclass(frozen=True, eq=False)
 class MapSources:
-    """The groups whose rows each map and the target are computed from.
-
-    Parameters
-    ----------
-    maps : tuple of tuples of int
-        For each group, the indices of the groups whose rows its map is computed from.
-    target : tuple of tuples of int
-        The samples of which the target is a barycenter; each consists of the rows of some groups.
-    own_map : array of bool of shape (n_groups,)
-        Whether the map of a group is computed from the rows of that group alone.
-    """
+    """The groups whose rows each map and the target are computed from."""
 
     maps: tuple[tuple[int, ...], ...]
     target: tuple[tuple[int, ...], ...]
@@ -269,29 +259,7 @@ class MapSources:
 
     @classmethod
     def choose(cls, sizes: ArrayLike, small_groups: str, min_group_size: int, *, by_size: bool) -> MapSources:
-        """Choose the sources under a policy for small groups.
-
-        Parameters
-        ----------
-        sizes : array-like of shape (n_groups,)
-            Rows of each group.
-        small_groups : {"keep", "pool", "drop"}
-        min_group_size : int
-            A group with fewer rows is small.
-        by_size : bool
-            Whether the target weighs groups by size, so that small ones cannot distort it.
-
-        Returns
-        -------
-        MapSources
-
-        Examples
-        --------
-        >>> MapSources.choose([90, 50, 20, 15], "keep", 30, by_size=False).maps
-        ((0,), (1,), (2, 3), (2, 3))
-        >>> MapSources.choose([90, 50, 20, 5], "keep", 30, by_size=False).maps  # too few rows even together
-        ((0,), (1,), (0, 1, 2, 3), (0, 1, 2, 3))
-        """
+        """Choose the sources under a policy for small groups."""
         counts = np.asarray(sizes)
         own = counts >= min_group_size
         large, small = (tuple(np.flatnonzero(which).tolist()) for which in (own, ~own))
@@ -307,13 +275,7 @@ class MapSources:
         return cls(maps, target, own)
 
     def with_own_maps(self, sizes: ArrayLike) -> MapSources:
-        """Return the sources where every group with rows has a map of its own; the target stays.
-
-        Examples
-        --------
-        >>> MapSources.choose([90, 5, 0], "keep", 30, by_size=False).with_own_maps([90, 5, 0]).maps
-        ((0,), (1,), (0, 1, 2))
-        """
+        """Return the sources where every group with rows has a map of its own; the target stays."""
         own = np.asarray(sizes) > 0
         everyone = tuple(range(own.size))
         return replace(self, maps=tuple((group,) if own[group] else everyone for group in everyone), own_map=own)

@@ -94,22 +94,7 @@ def maps_to_target(
     *,
     score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> FoundMaps:
-    """Return the map of each group to the target.
-
-    Parameters
-    ----------
-    samples : GroupSamples
-    sources : MapSources
-        Which groups each map and the target are computed from.
-    target : str, label, array-like or Sample
-    groups : Groups
-    score_range : pair of float or None, default (0, 1)
-        Lowest and highest possible score; None for any scores.
-
-    Returns
-    -------
-    FoundMaps
-    """
+    """Return the map of each group to the target."""
     known = {members: samples.sample_of(members) for members in {*sources.maps, *sources.target}}
     resolved = _find_target(target, samples, known, sources.target, groups=groups, score_range=score_range)
     unit = score_range == (0.0, 1.0)
@@ -200,19 +185,7 @@ _TIE_BREAK = 1e-3  # weight of the mean squared change against the distance
 
 
 def separation(counts: Sequence[ScoreCounts], images: Sequence[Array], label_weights: Array) -> float:
-    """Return the weighted sum over labels of the Wasserstein-1 distances between pairs of groups.
-
-    Parameters
-    ----------
-    counts : sequence of ScoreCounts
-    images : sequence of ndarray
-        The repaired score of each distinct score of each group, non-decreasing.
-    label_weights : ndarray of shape (n_labels,)
-
-    Returns
-    -------
-    float
-    """
+    """Return the weighted sum over labels of the Wasserstein-1 distances between pairs of groups."""
     total = 0.0
     for label in np.flatnonzero(label_weights):
         samples = [
@@ -226,17 +199,6 @@ def best_partial_repair(
     counts: Sequence[ScoreCounts], repairs: Sequence[Sequence[QuantileMap]], label_weights: Array
 ) -> list[Array]:
     """Return the images under the partial repair with the smallest separation.
-
-    Parameters
-    ----------
-    counts : sequence of ScoreCounts
-    repairs : sequence of sequences of QuantileMap
-        The full repairs to choose from; each has a map for each group.
-    label_weights : ndarray of shape (n_labels,)
-
-    Returns
-    -------
-    list of ndarray
 
     Notes
     -----
@@ -266,24 +228,7 @@ def best_partial_repair(
 def equalizing_images(
     counts: Sequence[ScoreCounts], start: Sequence[Array], label_weights: Array, *, width: float = 1.0
 ) -> list[tuple[Array, Array]]:
-    """Return the increasing maps with the smallest separation that keep the distribution of all scores together.
-
-    Parameters
-    ----------
-    counts : sequence of ScoreCounts
-        Of at least two groups. Labels without rows in a group are not compared there.
-    start : sequence of ndarray
-        The repaired scores to begin with; their distribution over all groups together is kept.
-    label_weights : ndarray of shape (n_labels,)
-    width : float, default 1
-        Of the range of the scores: mean squared changes are compared with distances relative to it.
-
-    Returns
-    -------
-    list of (knots, images)
-        For each group; between knots the map is linear. For two groups with few distinct scores the separation is the
-        smallest that there is; otherwise scores are moved in slices. It is never larger than at the start.
-    """
+    """Return the increasing maps with the smallest separation that keep the distribution of all scores together."""
     n_slices = 256 if len(counts) <= 3 else 128 if len(counts) <= _MANY_UNITS else 64
     units = [_Unit.of(one, image, n_slices) for one, image in zip(counts, start, strict=True)]
     candidates = [list(zip((one.values for one in counts), start, strict=True))]
@@ -469,21 +414,7 @@ class _distance_to:  # noqa: N801 - a function with state
 
 
 def _shortest_path(down: Array, right: Array, both: Array) -> NDArray[np.int64]:
-    """Return the points of the cheapest path through a grid of (n + 1) x (m + 1) points.
-
-    Parameters
-    ----------
-    down : ndarray of shape (n, m + 1)
-        Cost of a step from (i, j) to (i + 1, j).
-    right : ndarray of shape (n + 1, m)
-        Cost of a step from (i, j) to (i, j + 1).
-    both : ndarray of shape (n, m)
-        Cost of a step from (i, j) to (i + 1, j + 1).
-
-    Returns
-    -------
-    ndarray of int of shape (n_points, 2)
-    """
+    """Return the points of the cheapest path through a grid of (n + 1) x (m + 1) points."""
     n, m = both.shape
     columns = np.arange(m + 1)
     entered = np.empty((n + 1, m + 1), dtype=np.int64)  # the column where the path of a point enters its row
@@ -528,29 +459,7 @@ def equalized_odds_maps(
     randomize: bool,
     score_range: tuple[float, float] | None = (0.0, 1.0),
 ) -> FoundMaps:
-    """Return the maps of groups for equalized odds.
-
-    Parameters
-    ----------
-    counts_of : callable
-        Returns the counts of some groups together.
-    sources : MapSources
-        Which groups each map is computed from.
-    groups : Groups
-    target : str, label, array-like or Sample
-        The distribution that partial repairs, from which the maps begin, lead to; of randomised scores, their
-        distribution.
-    stratum_weight : {"equal", "share"} or None
-        Weight of the labels.
-    randomize : bool
-    score_range : pair of float or None, default (0, 1)
-        Lowest and highest possible score; None for any scores.
-
-    Returns
-    -------
-    FoundMaps
-        Randomised, the maps are those of the expected scores.
-    """
+    """Return the maps of groups for equalized odds."""
     unit = score_range == (0.0, 1.0)
     resolve = partial(_resolve, target, groups=groups, score_range=score_range)
     everyone = tuple(range(len(groups)))
@@ -691,33 +600,7 @@ class MapOptions:
 
 @dataclass(frozen=True, eq=False)
 class GroupMaps:
-    """The full repair of each group.
-
-    Parameters
-    ----------
-    maps : tuple of QuantileMap
-        From the distribution of each group to the target.
-    rows_at_knots : tuple of ndarray of int
-        Training rows that share each knot of each map.
-    own_map : ndarray of bool of shape (n_groups,)
-        Whether the map of a group was computed from the rows of that group alone.
-    target : ndarray of shape (4096,)
-        Scores of equal mass that represent the target; the maps are computed from the exact target.
-    groups : Groups
-        Without rows.
-    group_sizes : ndarray of int of shape (n_groups,)
-        Training rows of each group.
-    randomized : RandomizedMaps, optional
-        The randomised repair; the maps are then those of the expected scores.
-
-    Examples
-    --------
-    >>> from fairtransport.groups import make_groups
-    >>> groups = make_groups({"sex": ["F", "F", "M", "M"]})
-    >>> maps = GroupMaps.from_scores(np.array([0.1, 0.3, 0.5, 0.7]), groups, None, MapOptions(min_group_size=1))
-    >>> maps.maps[0].images
-    array([0.3, 0.5])
-    """
+    """The full repair of each group."""
 
     maps: tuple[QuantileMap, ...]
     rows_at_knots: tuple[NDArray[np.int64], ...]
@@ -736,22 +619,7 @@ class GroupMaps:
         options: MapOptions,
         labels: NDArray[np.int64] | None = None,
     ) -> GroupMaps:
-        """Return the maps of rows, which have positive weights.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n,)
-        groups : Groups
-            Of the same rows; labels that `Groups.settle` dropped get the common map.
-        weights : ndarray of shape (n,) or None
-        options : MapOptions
-        labels : ndarray of shape (n,), optional
-            0 or 1, or the numbers of ranges of y; needed for criteria that compare rows with the same label.
-
-        Returns
-        -------
-        GroupMaps
-        """
+        """Return the maps of rows, which have positive weights."""
         n_kept, groups = len(groups), with_dropped_labels(groups)
 
         def sizes_of(members: Groups) -> NDArray[np.int64]:
@@ -795,20 +663,7 @@ class GroupMaps:
 
     @classmethod
     def from_histograms(cls, histograms: GroupHistograms, options: MapOptions) -> GroupMaps:
-        """Return the maps of counted rows.
-
-        Parameters
-        ----------
-        histograms : GroupHistograms
-            Each group has a positive weight. Criteria that compare rows with the same label need histograms with
-            labels; for equal opportunity those of positive rows alone suffice.
-        options : MapOptions
-
-        Returns
-        -------
-        GroupMaps
-            The knots are nodes of the grid.
-        """
+        """Return the maps of counted rows."""
         sizes, groups = histograms.rows, histograms.groups
         options = options.on(histograms.grid)
         if options.criterion == "demographic_parity":
@@ -842,19 +697,7 @@ class GroupMaps:
         )
 
     def with_identity_maps(self, groups: Groups, grid: Grid) -> GroupMaps:
-        """Return the maps with those of new groups, whose scores are not changed.
-
-        Parameters
-        ----------
-        groups : Groups
-            The groups of these maps in their order, followed by the new ones.
-        grid : Grid
-            Range of the scores.
-
-        Returns
-        -------
-        GroupMaps
-        """
+        """Return the maps with those of new groups, whose scores are not changed."""
         n_new = len(groups) - len(self.groups)
         ends = np.array([grid.low, grid.high])
         identity = QuantileMap(ends, ends).prepare()
@@ -869,17 +712,7 @@ class GroupMaps:
         )
 
     def pooled_map(self, options: MapOptions) -> QuantileMap:
-        """Return the map of all rows together to the target, for criteria with one target.
-
-        Parameters
-        ----------
-        options : MapOptions
-            Those of these maps.
-
-        Returns
-        -------
-        QuantileMap
-        """
+        """Return the map of all rows together to the target, for criteria with one target."""
         own = np.flatnonzero(self.own_map).tolist()
         if not own:
             return self.maps[0]  # that of all groups
@@ -959,23 +792,7 @@ def move_scores(
     extrapolate: bool,
     n_threads: int = 1,
 ) -> NDArray[np.float64]:
-    r"""Return each score moved towards its image under the map of its code.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    codes : ndarray of shape (n,)
-        Unsigned integers.
-    maps : sequence of QuantileMap
-    amount : float
-    extrapolate : bool
-        Whether scores beyond the first and the last knot are shifted as far as the score at that knot. Otherwise they
-        have its image.
-    n_threads : int, default 1
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    """Return each score moved towards its image under the map of its code.
 
     Notes
     -----
@@ -984,13 +801,6 @@ def move_scores(
     .. math:: T(s) = T(k) + (s - k),
 
     which is continuous, keeps the order, and commutes with increasing affine maps of all scores.
-
-    Examples
-    --------
-    >>> from fairtransport.transport.line import QuantileMap
-    >>> carry = QuantileMap(np.array([10.0, 20.0]), np.array([15.0, 20.0]))
-    >>> move_scores(np.array([8.0, 20.0, 30.0]), np.zeros(3, dtype=np.uint8), [carry], 1.0, extrapolate=True)
-    array([13., 20., 30.])
     """
     if not extrapolate:
         return move_by_code(scores, codes, maps, amount, n_threads=n_threads)
@@ -1006,13 +816,7 @@ UNIT = (0.0, 1.0)
 
 
 def resolve_range(score_range: Any) -> tuple[float, float] | None:
-    """Return the lowest and the highest score, or None where the range is learned.
-
-    Examples
-    --------
-    >>> resolve_range((300, 850)), resolve_range("learned")
-    ((300.0, 850.0), None)
-    """
+    """Return the lowest and the highest score, or None where the range is learned."""
     if isinstance(score_range, str):
         if score_range == LEARNED:
             return None

@@ -65,15 +65,7 @@ MAP_ROWS = {
 
 
 def describe_repair(repair: Any) -> list[str]:
-    """Return statements about the groups and cells of a fitted repair that have no map of their own.
-
-    Examples
-    --------
-    >>> from fairtransport import QuantileRepair
-    >>> scores, group = np.arange(65) / 65, ["a"] * 32 + ["b"] * 31 + ["c"] * 2
-    >>> describe_repair(QuantileRepair().fit(scores, sensitive_features=group))
-    ['1 of 3 groups has fewer than 30 rows and no map of its own']
-    """
+    """Return statements about the groups and cells of a fitted repair that have no map of their own."""
     return [*_small_groups(repair), *_small_cells(repair)]
 
 
@@ -185,34 +177,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         keys: Any = None,
         expected: bool = False,
     ) -> NDArray[np.float64]:
-        """Return the repaired scores; labels are never needed.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,) or (n, 1)
-            Scores within the range, or any finite numbers where it was learned.
-        sensitive_features : column, table or Groups
-            The group of each row.
-        strata : column or table, optional
-            The stratum of each row; required if the repair was fitted with strata. One that was not seen in ``fit``
-            raises.
-        unknown_group : {"error", "pooled", "common"}, default="error"
-            What to do with rows of a group that was not seen in ``fit``, and with rows without a group: raise
-            ValueError, repair them by the map of everyone together, or by that of the largest group. For equalized
-            odds and within strata, the map of everyone is the mean of the groups' maps, weighted by their sizes.
-        keys : array-like of shape (n,), optional
-            For ``randomize=True``: what identifies each person, such as a customer number. A person then has the same
-            draw in every call, whatever the score. By default a draw belongs to a score and a group, so that a row is
-            treated alike in every batch; rows that share both get different draws, in their order.
-        expected : bool, default=False
-            For ``randomize=True``: return the mean of each row's score over all draws, which does not depend on
-            ``keys`` and ``random_state``. Equalized odds hold for drawn scores, not for expected ones.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Within the range, unless it was learned. After ``set_output`` a table of one column, "repaired".
-        """
+        """Return the repaired scores; labels are never needed."""
         check_is_fitted(self)
         if self.extrapolates:
             values = check_vector(scores, name="scores")
@@ -272,19 +237,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         return move_scores(scores, groups, self.maps_, amount, extrapolate=self.extrapolates, n_threads=n_threads)
 
     def lookup(self) -> RepairLookup:
-        """Return the repair as a small table, which SQL or another program can apply.
-
-        Returns
-        -------
-        RepairLookup
-            With ``to_frame``, ``to_sql`` and ``to_parquet``.
-
-        Raises
-        ------
-        ValueError
-            After ``fit``, whose maps have a knot for each training score. Maps of a table or of a stream have one for
-            each bin.
-        """
+        """Return the repair as a small table, which SQL or another program can apply."""
         check_is_fitted(self)
         if hasattr(self, "randomized_maps_"):
             raise ValueError(
@@ -306,12 +259,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         return RepairLookup(self.grid_, cells, images.reshape(len(cells), nodes.size))
 
     def group_maps(self) -> GroupMaps:
-        """Return the map of each group and the target as one object.
-
-        Returns
-        -------
-        GroupMaps
-        """
+        """Return the map of each group and the target as one object."""
         check_is_fitted(self)
         return GroupMaps(
             self.maps_,
@@ -324,16 +272,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         )
 
     def use_maps(self, maps: GroupMaps) -> Self:
-        """Use other maps of scores in the same range, and discard the histograms of a stream.
-
-        Parameters
-        ----------
-        maps : GroupMaps
-
-        Returns
-        -------
-        self
-        """
+        """Use other maps of scores in the same range, and discard the histograms of a stream."""
         self._set_maps(maps, None, grid=self.grid_, set_aside=vars(self).get("set_aside_", {}))
         return self
 
@@ -356,13 +295,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
             self.stratum_maps_ = within
 
     def online_state(self) -> OnlineRepairState:
-        """Return the state that the next ``partial_fit`` continues from.
-
-        Returns
-        -------
-        OnlineRepairState
-            That of the stream, or else one of the rows that the repair was fitted to.
-        """
+        """Return the state that the next ``partial_fit`` continues from."""
         maps, options = self.group_maps(), self._map_options()
         if hasattr(self, "counted_"):
             return OnlineRepairState(self.counted_, maps, options, self.stream_half_life, self.new_groups)
@@ -371,16 +304,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         )
 
     def resume(self, state: OnlineRepairState) -> Self:
-        """Use the maps of a state, from which the next ``partial_fit`` continues.
-
-        Parameters
-        ----------
-        state : OnlineRepairState
-
-        Returns
-        -------
-        self
-        """
+        """Use the maps of a state, from which the next ``partial_fit`` continues."""
         self._set_maps(state.maps, None, grid=state.histograms.grid, set_aside=vars(self).get("set_aside_", {}))
         self.counted_ = state.histograms
         return self
@@ -437,17 +361,7 @@ class FittedRepair(RowScoring, TransformerMixin, BaseEstimator, auto_wrap_output
         return library.DataFrame({"repaired": repaired}, **({"index": scores.index} if keeps_index else {}))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the name of the column that ``transform`` returns.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-            Not used for the name; more than one column raises ValueError.
-
-        Returns
-        -------
-        ndarray of str
-        """
+        """Return the name of the column that ``transform`` returns."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
         return np.array(["repaired"], dtype=object)

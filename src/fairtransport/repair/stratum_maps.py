@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 class StratumMaps:
     r"""The full repair of each group within each stratum.
 
-    Parameters
-    ----------
-    strata : Strata
-        Without rows.
-    maps : tuple of QuantileMap
-        Of each cell, stratum by stratum and in the order of the groups: from its distribution to the stratum's target.
-    rows_at_knots : tuple of ndarray of int
-        Training rows that share each knot of each map.
-    sizes : ndarray of int of shape (n_strata, n_groups)
-        Training rows that each map was computed from.
-    min_size : int
-        A cell with fewer rows is shrunk to the map of its group over all strata.
-
     Notes
     -----
     With n rows in a cell, its scores become
@@ -200,16 +187,7 @@ def _map_rows(options: MapOptions, groups: Groups, labels: NDArray[np.int64] | N
 
 @dataclass(frozen=True, eq=False)
 class CountedCells:
-    """Histograms of cells, apart: by group over all strata, and by group within each stratum.
-
-    Parameters
-    ----------
-    groups : GroupHistograms
-    strata : Strata
-        Without rows.
-    within : tuple of GroupHistograms
-        Of each stratum, with all groups.
-    """
+    """Histograms of cells, apart: by group over all strata, and by group within each stratum."""
 
     groups: GroupHistograms
     strata: Strata
@@ -217,18 +195,7 @@ class CountedCells:
 
     @classmethod
     def split(cls, cells: GroupHistograms, columns: Sequence[str]) -> CountedCells:
-        """Split histograms of rows that were grouped by the columns of strata and of groups.
-
-        Parameters
-        ----------
-        cells : GroupHistograms
-        columns : sequence of str
-            Which of its columns are those of strata; the others are those of groups.
-
-        Returns
-        -------
-        CountedCells
-        """
+        """Split histograms of rows that were grouped by the columns of strata and of groups."""
         values = [label if isinstance(label, tuple) else (label,) for label in cells.groups.labels]
         table = dict(zip(cells.groups.columns, zip(*values, strict=True), strict=True))
         for name in columns:
@@ -278,15 +245,7 @@ def _select(cells: GroupHistograms, index: NDArray[np.int64], groups: Groups) ->
 
 
 def cells_of(groups: Groups, strata: Strata | None) -> Groups:
-    """Return the groups, or all cells of a stratum and a group, stratum by stratum, in columns of both; without rows.
-
-    Examples
-    --------
-    >>> from fairtransport.strata import make_strata
-    >>> cells = cells_of(make_groups({"sex": ["F", "M"]}), make_strata({"region": ["north", "south"]}))
-    >>> cells.columns, cells.labels[:3]
-    (('region', 'sex'), (('north', 'F'), ('north', 'M'), ('south', 'F')))
-    """
+    """Return the groups, or all cells of a stratum and a group, in columns of both; without rows."""
     if strata is None:
         return groups
     if any(cuts is not None for cuts in strata.cuts):

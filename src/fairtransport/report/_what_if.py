@@ -37,17 +37,7 @@ _IMAGE_DIGITS = 7
 
 @dataclass(frozen=True, eq=False)
 class NodeMasses:
-    """Nodes at which a group has rows.
-
-    Parameters
-    ----------
-    indices : array of int of shape (n,)
-        Indices of the nodes, ascending.
-    masses : array of shape (n_classes, n)
-        Weight at each node, by label.
-    images : array of shape (n,), or None
-        Scores of the nodes after full repair, on [0, 1]; None if the groups cannot be repaired.
-    """
+    """Nodes at which a group has rows."""
 
     indices: NDArray[np.int64]
     masses: NDArray[np.float64]
@@ -56,18 +46,7 @@ class NodeMasses:
 
 @dataclass(frozen=True, eq=False)
 class ReducedHistograms:
-    """Histograms of an audit, reduced to the bins of a page.
-
-    Parameters
-    ----------
-    n_bins, full_bins : int
-        Number of bins of the page and of the full histograms. Node k of the page is node ``k * full_bins // n_bins``
-        of the full histograms, so that distribution functions stay exact at the remaining nodes.
-    groups : tuple of NodeMasses
-        One for each group.
-    everyone : NodeMasses
-        All rows, without images; a row in several groups counts once.
-    """
+    """Histograms of an audit, reduced to the bins of a page."""
 
     n_bins: int
     full_bins: int
@@ -93,30 +72,7 @@ class ReducedHistograms:
 def reduce_histograms(
     histograms: GroupHistograms, *, repair_target: Any = "barycenter_w2", min_group_size: int = MIN_GROUP_SIZE
 ) -> ReducedHistograms:
-    """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        Histogram of the scores of each group; no group is empty.
-    repair_target : str, label, array or None, default="barycenter_w2"
-        Target as in `fairtransport.QuantileRepair`, with scores in units of the grid; None for no repair.
-    min_group_size : int, default=30
-        As in `fairtransport.QuantileRepair`: groups with fewer rows have no map of their own.
-
-    Returns
-    -------
-    ReducedHistograms
-        Without images if groups overlap, all scores are equal, or ``repair_target`` is None.
-
-    Examples
-    --------
-    >>> from fairtransport.histograms import count_scores
-    >>> histograms = count_scores([0.25, 0.5, 0.5, 1.0], sensitive_features=["a", "a", "b", "b"], n_bins=4)
-    >>> group = reduce_histograms(histograms, min_group_size=1).groups[0]
-    >>> group.indices.tolist(), group.masses.tolist(), group.images.tolist()
-    ([1, 2], [[1.0, 1.0]], [0.375, 0.75])
-    """
+    """Merge neighbouring bins until the page is small, and compute the scores of the nodes after repair."""
     by_class = histograms.by_class
     n_classes, n_groups, _ = by_class.shape
     full_bins = histograms.grid.n_bins
@@ -138,13 +94,7 @@ def reduce_histograms(
 
 
 def choose_bins(full_bins: int, n_curves: int) -> int:
-    """Return the number of bins of a page: a divisor of ``full_bins`` if that costs less than half of them.
-
-    Examples
-    --------
-    >>> choose_bins(16384, 8), choose_bins(16384, 120), choose_bins(16381, 120)
-    (16384, 1024, 1092)
-    """
+    """Return the number of bins of a page: a divisor of ``full_bins`` if that costs less than half of them."""
     most = min(full_bins, MAX_BINS, max(_MIN_BINS, _MAX_NUMBERS // n_curves))
     divisors = (number for number in range(most, most // 2, -1) if full_bins % number == 0)
     return next(divisors, most)
@@ -185,19 +135,7 @@ _N_BINS = 1 << 12
 
 
 def shown_histograms(histograms: GroupHistograms, *others: GroupHistograms) -> GroupHistograms:
-    """Return histograms on equally spaced nodes; those of scores without known bounds over `display_range`.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-    *others : GroupHistograms
-        Histograms that are shown beside them, on the same nodes.
-
-    Returns
-    -------
-    GroupHistograms
-        Whole numbers lie on nodes, where their range is short enough. Scores beyond the range are counted at its ends.
-    """
+    """Return histograms on equally spaced nodes; those of scores without known bounds over `display_range`."""
     grid = histograms.grid
     if not grid.positions:
         return histograms
@@ -233,35 +171,7 @@ _SLACK = 1e-9  # rounding error by which a score may exceed a threshold that it 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a threshold and an amount of repair.
-
-    Parameters
-    ----------
-    threshold, amount : float
-        Arguments of `WhatIf.at`.
-    rates : tuple of Estimate
-        Selection rate of each group.
-    overall : float
-        Selection rate of everyone.
-    errors : tuple of float, or None
-        Error rate of each group, if there are labels.
-    error : float or None
-        Error rate of everyone.
-    lowest, highest : int
-        Indices of the groups with the extreme rates among the chosen groups that are judged (among all chosen groups,
-        if fewer than two are).
-    ratio : Estimate
-        Lowest over highest rate of the favourable outcome: of those selected or, where low scores are favourable, of
-        those not flagged.
-    worse_off, better_off : int
-        Indices of the groups with these two rates.
-    error_rates : tuple of dict of str to Estimate or None, or None
-        The other rates of each group, by name, if there are labels; a rate without rows is None.
-    overall_rates : dict of str to float or None, or None
-        The same rates of everyone.
-    disparity : float
-        Sum of the distances between all pairs of these groups.
-    """
+    """Result of a threshold and an amount of repair."""
 
     threshold: float
     amount: float
@@ -283,35 +193,11 @@ class Outcome:
 class WhatIf:
     """An audit whose threshold and amount of repair can be changed. Use `of` to create one.
 
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`, with equally spaced nodes.
-    reduced : ReducedHistograms
-        Its histograms, on the nodes of the page.
-
-    See Also
-    --------
-    fairtransport.Audit.to_html : The page whose sliders show these figures.
-    fairtransport.QuantileRepair : The repair.
-
     Notes
     -----
     A threshold is rounded up to the next node: exact for thresholds on nodes and for scores with few decimals. The
     repair is a `QuantileRepair` fitted to the rows of the audit, with its ``min_group_size``. Confidence intervals use
     the effective number of rows of each group.
-
-    Examples
-    --------
-    >>> import fairtransport as ft
-    >>> scores, labels, group = [0.1, 0.6, 0.4, 0.9], [0, 1, 0, 1], ["a", "a", "b", "b"]
-    >>> audit = ft.audit(scores, labels, sensitive_features=group, n_bootstrap=99, min_group_size=1)
-    >>> what_if = WhatIf.of(audit)
-    >>> as_is, repaired = what_if.at(0.7), what_if.at(0.7, amount=1.0)
-    >>> [rate.value for rate in as_is.rates], [rate.value for rate in repaired.rates]
-    ([0.0, 0.5], [0.5, 0.5])
-    >>> round(as_is.disparity, 3), round(repaired.disparity, 3)
-    (0.3, 0.0)
     """
 
     audit: Audit
@@ -319,41 +205,13 @@ class WhatIf:
 
     @classmethod
     def of(cls, audit: Audit, *others: Audit, repair_target: Any = "barycenter_w2") -> WhatIf:
-        """Reduce the histograms of an audit.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        *others : Audit
-            Audits that are shown beside it.
-        repair_target : str, label, array or None, default="barycenter_w2"
-            Target as in `fairtransport.QuantileRepair`; None for no repair.
-
-        Returns
-        -------
-        WhatIf
-        """
+        """Reduce the histograms of an audit."""
         size = audit.settings.small_groups.min_group_size
         shown = shown_audit(audit, *others)
         return cls(shown, reduce_histograms(shown.histograms, repair_target=repair_target, min_group_size=size))
 
     def at(self, threshold: float, amount: float = 0.0, *, chosen: Sequence[int] | None = None) -> Outcome:
-        """Return the result of a threshold and an amount of repair.
-
-        Parameters
-        ----------
-        threshold : float
-            Scores strictly above it are selected.
-        amount : float, default=0
-            Amount of repair, from 0 to 1.
-        chosen : sequence of int, default=None
-            Indices of the groups that ratio and disparity refer to; if None, all.
-
-        Returns
-        -------
-        Outcome
-        """
+        """Return the result of a threshold and an amount of repair."""
         grid = self.audit.histograms.grid
         value = threshold if self.audit.settings.bounded else float(np.clip(threshold, grid.low, grid.high))
         cut = self.next_node(float(grid.to_unit(grid.check([value], name="threshold")[0])))

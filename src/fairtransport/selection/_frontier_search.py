@@ -62,17 +62,7 @@ if TYPE_CHECKING:
 
 
 class HeldOutErrors(ABC):
-    """How models are judged on held-out rows.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,)
-        As the estimator is given it.
-    metrics : tuple of str
-        Names of the errors.
-    scale : str
-        Unit of distances between scores, as in `fairtransport.metrics`.
-    """
+    """How models are judged on held-out rows."""
 
     y: NDArray[Any]
     metrics: ClassVar[tuple[str, ...]]

@@ -52,22 +52,7 @@ if TYPE_CHECKING:
 
 
 class LoggedAnswer(NamedTuple):
-    """One answer.
-
-    Attributes
-    ----------
-    key : str
-        Key of the request.
-    check : int
-        Checksum of its body. It detects a key that is used for two bodies, and is too short to reveal the body.
-    batch : int
-        Number of batches of the stream when the answer was given.
-    version : str
-        Version of the model.
-    scores : list of float or None
-    reasons : dict of str to str
-        By the number of the row.
-    """
+    """One answer."""
 
     key: str
     check: int
@@ -78,18 +63,7 @@ class LoggedAnswer(NamedTuple):
 
 
 class AnswerLog:
-    """File of the latest answers.
-
-    Parameters
-    ----------
-    path : Path
-        Created if it does not exist.
-    most : int
-        Answers that are kept; the file has up to twice as many lines.
-    batches : int
-        Number of batches of the checkpoint from which the stream goes on. Later answers were never given, since an
-        answer is given after its checkpoint; they are removed.
-    """
+    """File of the latest answers."""
 
     def __init__(self, path: Path, most: int, batches: int) -> None:
         self._path, self._most = path, most
@@ -171,14 +145,7 @@ class _Waiting:
 
 
 class AdjustedScoring:
-    """Scoring by a model that is adjusted to the rows.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-        With a ``store``.
-    requests : RequestCounts
-    """
+    """Scoring by a model that is adjusted to the rows."""
 
     def __init__(self, settings: ServerSettings, requests: RequestCounts) -> None:
         if settings.store is None:

@@ -31,22 +31,7 @@ if TYPE_CHECKING:
 
 
 class GroupReader:
-    """Finder of the groups of rows.
-
-    Parameters
-    ----------
-    groups : Groups
-        Groups that the model knows.
-    columns : sequence of str
-        Sensitive columns.
-    as_text : bool
-        Whether values are compared as text, as a `TableModel` does.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the groups.
-    """
+    """Finder of the groups of rows."""
 
     def __init__(self, groups: Groups, columns: Sequence[str], *, as_text: bool) -> None:
         self._groups, self._as_text = groups, as_text
@@ -110,20 +95,7 @@ def _values(column: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """One version of the model.
-
-    Attributes
-    ----------
-    scorer : RowScorer
-    version : str
-        The beginning of the SHA-256 digest of the file.
-    loaded : str
-        When it was loaded, in UTC.
-    wanted : WantedColumns
-        Columns to read from a request.
-    groups : GroupReader or None
-        Reader of the groups of rows; None for a model that knows none.
-    """
+    """One version of the model."""
 
     scorer: RowScorer
     version: str
@@ -183,18 +155,7 @@ def _example_value(column: Any) -> Any:
 
 
 class ModelFile:
-    """The file of the model, and the version of it that is served.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-
-    Attributes
-    ----------
-    current : ServedModel
-    failure : str or None
-        Why the latest version of the file could not be loaded; None if it is the one that is served.
-    """
+    """The file of the model, and the version of it that is served."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings

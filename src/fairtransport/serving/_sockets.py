@@ -15,30 +15,7 @@ _BACKLOG = 1024
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on an address.
-
-    Parameters
-    ----------
-    host : str
-        Name or address of an interface of this machine.
-    port : int
-        From 1 to 65535; 0 selects a free port.
-
-    Returns
-    -------
-    socket.socket
-
-    Raises
-    ------
-    OSError
-        If the port is in use or not permitted, or if the machine has no such address.
-
-    Examples
-    --------
-    >>> with listen("127.0.0.1", 0) as one:
-    ...     one.getsockname()[1] > 0
-    True
-    """
+    """Return a socket that listens on an address."""
     if isinstance(port, bool) or not isinstance(port, int):
         raise TypeError(f"port must be an integer; got a {type(port).__name__}.")
     if not 0 <= port <= 65535:
@@ -69,20 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def limited_protocol(*, max_connections: int, seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol with a limit on connections and on the time for a request's headers.
-
-    Parameters
-    ----------
-    max_connections : int
-        Further connections are closed at once.
-    seconds : float
-        A connection is closed if the headers of a request do not arrive within this time, however slowly they come.
-
-    Returns
-    -------
-    type
-        For ``http=`` of `uvicorn.Config`; on httptools if it is installed, otherwise on h11.
-    """
+    """Return uvicorn's HTTP protocol with a limit on connections and on the time for a request's headers."""
     if find_spec("httptools") is not None:
         base = import_module("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
     else:

@@ -55,15 +55,7 @@ _SMALL_BODY = 2**16  # bytes up to which a request is answered in the event loop
 
 
 class FileScoring:
-    """Scoring by a model file, which is loaded again when it changes.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-    requests : RequestCounts
-    shared : SharedCounts, optional
-        For one of several processes.
-    """
+    """Scoring by a model file, which is loaded again when it changes."""
 
     def __init__(self, settings: ServerSettings, requests: RequestCounts, shared: SharedCounts | None = None) -> None:
         self._settings, self._requests, self._shared = settings, requests, shared
@@ -144,18 +136,7 @@ _MARKS = 10  # bins of the histograms of scores in the metrics
 
 
 class Metrics:
-    """Figures of a server in the format of Prometheus.
-
-    Parameters
-    ----------
-    requests : RequestCounts
-    state : callable
-        Returns a dict: ``version`` of the model, ``loaded`` (whether the latest version of the file is served),
-        ``task``, ``groups`` (names), ``scores`` (ScoreCounts or None), and ``stream``, the report on the latest batch
-        of a server that adjusts its model, or None.
-    min_rows : int
-        Groups with fewer rows are not shown.
-    """
+    """Figures of a server in the format of Prometheus."""
 
     def __init__(self, requests: RequestCounts, state: Callable[[], Mapping[str, Any]], min_rows: int) -> None:
         self._requests, self._state, self._min_rows = requests, state, min_rows

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
 
 class RequestError(Exception):
-    """A request that cannot be answered.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status of the response.
-    message : str
-        What is wrong and what to do, without any value of a row.
-    """
+    """A request that cannot be answered."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -46,17 +38,7 @@ _NESTED = (dict, list)
 
 @dataclass(frozen=True)
 class WantedColumns:
-    """Columns that are read from a request.
-
-    Attributes
-    ----------
-    needed : tuple of str
-        A request without one of them cannot be scored.
-    numbers : frozenset of str
-        Those of them that contain numbers.
-    optional : tuple of str
-        Columns that are read where they are present.
-    """
+    """Columns that are read from a request."""
 
     needed: tuple[str, ...]
     numbers: frozenset[str] = frozenset()
@@ -65,16 +47,7 @@ class WantedColumns:
 
 @dataclass(frozen=True)
 class RequestRows:
-    """Rows of a request.
-
-    Attributes
-    ----------
-    n_rows : int
-    table : dict of str to array, or pyarrow.Table
-        Columns of the rows that can be read.
-    rejected : dict of int to str
-        Reason for each row that cannot be read, by number; the other rows are in ``table``, in their order.
-    """
+    """Rows of a request."""
 
     n_rows: int
     table: Any
@@ -87,25 +60,7 @@ def missing_columns(names: Sequence[str]) -> RequestError:
 
 
 def columns_of_rows(rows: Sequence[Any], wanted: WantedColumns, rejected: dict[int, str] | None = None) -> RequestRows:
-    """Return the wanted columns of rows that are dicts.
-
-    Parameters
-    ----------
-    rows : sequence
-        Dicts; anything else is rejected. None for one that is rejected already.
-    wanted : WantedColumns
-    rejected : dict of int to str, optional
-        Reasons for the rows that are None.
-
-    Returns
-    -------
-    RequestRows
-
-    Raises
-    ------
-    RequestError
-        If no row has a column that is needed.
-    """
+    """Return the wanted columns of rows that are dicts."""
     try:
         if not rejected:
             return RequestRows(len(rows), _take_columns(rows, wanted))
@@ -274,25 +229,7 @@ FORMATS = {
 
 
 def read_rows(body: bytes, file_format: str, wanted: WantedColumns, max_rows: int) -> RequestRows:
-    """Return the rows of a body.
-
-    Parameters
-    ----------
-    body : bytes
-    file_format : {"json", "jsonl", "csv", "arrow"}
-    wanted : WantedColumns
-    max_rows : int
-        Largest number of rows.
-
-    Returns
-    -------
-    RequestRows
-
-    Raises
-    ------
-    RequestError
-        If the body does not have this format, has too many rows, or lacks a column.
-    """
+    """Return the rows of a body."""
     if not body:
         raise RequestError(400, "The request has no body.")
     if file_format == "arrow":

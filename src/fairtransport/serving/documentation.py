@@ -36,19 +36,7 @@ _ERRORS = {
 
 
 def openapi_document(model: ServedModel, *, keyed: bool = False) -> dict[str, Any]:
-    """Return the description of the server.
-
-    Parameters
-    ----------
-    model : ServedModel
-    keyed : bool, default=False
-        Whether requests may have a key, with which they can be sent again.
-
-    Returns
-    -------
-    dict
-        An OpenAPI 3.1 document.
-    """
+    """Return the description of the server."""
     example = model.example()
     row = {
         "type": "object",
@@ -155,15 +143,7 @@ _LIVE = '<li><a href="../live/">live</a>: how the model is adjusted</li>\n'
 
 
 def documentation_routes(model: Callable[[], ServedModel], *, live: bool = False) -> list[Route]:
-    """Return the routes of the page.
-
-    Parameters
-    ----------
-    model : callable
-        Returns the version of the model that is served.
-    live : bool, default=False
-        Whether there is a live page to link to.
-    """
+    """Return the routes of the page."""
     style = base_style() + _read("page.css")
 
     async def page(_: Request) -> Response:

@@ -47,14 +47,7 @@ _CACHE_SECONDS = 0.5  # for which all viewers get the same snapshot
 
 
 class PageData:
-    """Snapshots of a stream as JSON for the page.
-
-    Parameters
-    ----------
-    snapshot : callable
-        Returns a dict, as `ContinualAdjuster.snapshot` does. If it raises, the page shows that there are no figures,
-        but not the error, which may contain data.
-    """
+    """Snapshots of a stream as JSON for the page."""
 
     def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
         self._snapshot = snapshot
@@ -64,18 +57,7 @@ class PageData:
         self._styles: tuple[Any, list[dict[str, Any]]] = (None, [])
 
     def current(self, *, fresh: bool = False) -> str:
-        """Return the current snapshot as JSON in one line.
-
-        Parameters
-        ----------
-        fresh : bool, default=False
-            Take a new snapshot even if the last one is less than half a second old.
-
-        Returns
-        -------
-        str
-            ``{"failed": true}`` if there is no snapshot.
-        """
+        """Return the current snapshot as JSON in one line."""
         with self._lock:
             if fresh or time.monotonic() >= self._until:
                 try:
@@ -192,17 +174,7 @@ _SCRIPTS = ("tools", "lines", "status", "tables", "main")
 
 
 def page_files() -> dict[str, tuple[str, bytes]]:
-    """Return the media type and the content of each file of the page, by path.
-
-    Returns
-    -------
-    dict of str to (str, bytes)
-
-    Examples
-    --------
-    >>> sorted(page_files())
-    ['/', '/page.css', '/page.js']
-    """
+    """Return the media type and the content of each file of the page, by path."""
     script = join_scripts([_read(f"{name}.js") for name in _SCRIPTS])
     return {
         "/": ("text/html; charset=utf-8", _read("page.html").encode()),
@@ -223,19 +195,7 @@ _KEEP_ALIVE = 5.0  # seconds without a change after which an event is sent never
 
 
 class LiveView:
-    """Content of the live page, for the routes of an application.
-
-    Parameters
-    ----------
-    snapshot : callable
-        Returns the content of the page, as `ContinualAdjuster.snapshot` does. It is called from another thread, about
-        once a second while a page is open.
-
-    Attributes
-    ----------
-    viewers : int
-        Number of open pages.
-    """
+    """Content of the live page, for the routes of an application."""
 
     def __init__(self, snapshot: Callable[[], Mapping[str, Any]]) -> None:
         self.data = PageData(snapshot)
@@ -308,48 +268,12 @@ _CLOSE_TIMEOUT = 2.0  # seconds to send the last event to open pages
 
 
 def serve_page(snapshot: Callable[[], Mapping[str, Any]], port: int = 0) -> LivePage:
-    """Serve the live page of a stream on the loopback address.
-
-    Parameters
-    ----------
-    snapshot : callable
-        Returns the content of the page, as `ContinualAdjuster.snapshot` does. It is called from another thread, about
-        once a second while the page is open.
-    port : int, default=0
-        From 1 to 65535; 0 selects a free port.
-
-    Returns
-    -------
-    LivePage
-        Open its ``url`` in a browser on this machine; ``close()`` stops the server.
-
-    Raises
-    ------
-    OSError
-        If the port is in use or not permitted.
-
-    Examples
-    --------
-    >>> from urllib.request import urlopen
-    >>> with serve_page(lambda: {"title": "Scores", "rows": 0}) as page:
-    ...     with urlopen(page.url) as response:
-    ...         response.status
-    200
-    """
+    """Serve the live page of a stream on the loopback address."""
     return LivePage(LiveView(snapshot), listen(_ADDRESS, port))
 
 
 class LivePage:
-    """A running server of the live page; `serve_page` starts one.
-
-    Attributes
-    ----------
-    url : str
-        Address of the page.
-    port : int
-        Port of the server.
-    view : LiveView
-    """
+    """A running server of the live page; `serve_page` starts one."""
 
     def __init__(self, view: LiveView, listener: socket.socket) -> None:
         self.view = view
@@ -385,13 +309,7 @@ class LivePage:
         return len(self._server.server_state.connections)
 
     def close(self, message: str = "") -> None:
-        """Inform open pages that the stream has ended, and stop the server; further calls do nothing.
-
-        Parameters
-        ----------
-        message : str
-            Reason to show on the page, in one line and without personal data.
-        """
+        """Inform open pages that the stream has ended, and stop the server; further calls do nothing."""
         if self._closed:
             return
         self._closed = True

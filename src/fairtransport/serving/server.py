@@ -146,17 +146,7 @@ class _Server(uvicorn.Server):
 
 
 class _Supervisor:
-    """Parent of several processes that accept connections from one socket; it replaces those that end.
-
-    Parameters
-    ----------
-    settings : ServerSettings
-    listener : socket
-    n_workers : int
-    folder : Path
-        For the counts of the processes.
-    grace : float
-    """
+    """Parent of several processes that accept connections from one socket; it replaces those that end."""
 
     def __init__(
         self, settings: ServerSettings, listener: socket.socket, n_workers: int, folder: Path, grace: float

@@ -104,12 +104,6 @@ class LocalHosts:
     """Middleware that refuses requests for other hosts than this machine.
 
     Otherwise a web site whose name resolves to 127.0.0.1 could read the pages (DNS rebinding).
-
-    Parameters
-    ----------
-    app : ASGI application
-    hosts : collection of str
-        Permitted values of ``Host``; see `local_names`.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
@@ -152,15 +146,7 @@ class SecurityHeaders:
 
 
 class BearerToken:
-    """Middleware that refuses requests without the token, ``Authorization: Bearer TOKEN``.
-
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    open_paths : collection of str
-        Paths that need no token.
-    """
+    """Middleware that refuses requests without the token, ``Authorization: Bearer TOKEN``."""
 
     def __init__(self, app: ASGIApp, token: str, open_paths: Collection[str] = ()) -> None:
         self._app, self._open = app, frozenset(open_paths)

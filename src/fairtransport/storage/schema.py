@@ -91,13 +91,7 @@ def _refuse(word: str) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack.
-
-    Raises
-    ------
-    UnicodeEncodeError
-        If a text has half of a surrogate pair, which cannot be printed.
-    """
+    """Return the number of nested levels, counted without recursion so that no depth exhausts the stack."""
     level, depth = [value], 0
     while level:
         depth += 1

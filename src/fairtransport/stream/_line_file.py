@@ -25,17 +25,6 @@ class LineFile:
 
     A resumed run continues at the length of its checkpoint. What the file already has after that is not truncated: the
     content that is added must equal it, and only the rest of the content is written.
-
-    Parameters
-    ----------
-    path : path
-        A regular file; created if it does not exist.
-
-    Attributes
-    ----------
-    path : Path
-    length : int
-        Number of bytes that this run, or the run that it continues, has added.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -113,15 +102,7 @@ class LineFile:
     # ---------------------------------------------------------------- content
 
     def add(self, content: bytes) -> None:
-        """Append the content, or the part of it that the file does not have yet.
-
-        Raises
-        ------
-        OSError
-            On a full disk, for instance. A part of the content may have been written; a resumed run adds the rest.
-        StoreError
-            If another program has changed the file.
-        """
+        """Append the content, or the part of it that the file does not have yet."""
         self.check()
         known = self._confirm(content) if self.ahead else 0
         left = memoryview(content)[known:]

@@ -34,21 +34,7 @@ _N_BRIDGES, _N_STEPS = 64, 256
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """Histograms with exponential forgetting, of a size that does not depend on the length of the stream.
-
-    Attributes
-    ----------
-    half_life : float
-        Number of rows of its group after which a row counts half. For ``change`` and ``agreement``, which are about
-        all rows, rows of any group are counted.
-    adjusted, original : ndarray of shape (n_groups, 200)
-        Histograms of the scores that were returned and of those of the original model.
-    weights, squares : ndarray of shape (n_groups,)
-        Sums of the rows' weights and of their squares.
-    change, agreement : ndarray of shape (2,)
-        Weighted sums over all rows, and sums of the weights: of the absolute difference between the two scores, and of
-        whether both lie on the same side of the middle of the range.
-    """
+    """Histograms with exponential forgetting, of a size that does not depend on the length of the stream."""
 
     half_life: float
     adjusted: NDArray[np.float64]
@@ -128,20 +114,7 @@ class Monitor:
         return _ratio(self.agreement)
 
     def distances(self, target: NDArray[np.float64] | None, *, original: bool = False) -> NDArray[np.float64]:
-        """Return the distance of each group to the target.
-
-        Parameters
-        ----------
-        target : ndarray of shape (201,) or None
-            Distribution function of a fixed target at the bin edges; None for the barycenter of the groups.
-        original : bool, default=False
-            Use the original model's scores instead of those that were returned.
-
-        Returns
-        -------
-        ndarray of shape (n_groups,)
-            NaN for a group without rows.
-        """
+        """Return the distance of each group to the target."""
         cdf = _cdf(self.original if original else self.adjusted)
         distances, seen = np.full(len(cdf), np.nan), self.weights > 0
         if seen.any():
@@ -211,19 +184,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, eq=False)
 class DriftAlarm:
-    """State of the alarm between two batches.
-
-    Attributes
-    ----------
-    rate : float
-        Largest expected number of false alarms per batch.
-    counts : ndarray of shape (n_groups, 128)
-        Histograms of the scores since the last alarm, the reference.
-    capitals : ndarray of shape (n_groups, 12)
-        Logarithm of the capital of each bet.
-    drawn : ndarray of shape (n_groups,)
-        Number of random numbers used so far; each is a function of the group and its index.
-    """
+    """State of the alarm between two batches."""
 
     rate: float
     counts: NDArray[np.float64]
@@ -254,19 +215,7 @@ class DriftAlarm:
         return replace(self, **parts)
 
     def after(self, scores: NDArray[np.float64], groups: Groups) -> tuple[DriftAlarm, bool]:
-        """Return the alarm after a batch of scores in [0, 1], and whether the batch raised it.
-
-        Examples
-        --------
-        >>> from fairtransport import make_groups
-        >>> rng, alarm = np.random.default_rng(0), DriftAlarm.new(1, rate=0.001)
-        >>> everyone = make_groups(["a"] * 100)
-        >>> raised = [False] * 10
-        >>> for batch in range(10):
-        ...     alarm, raised[batch] = alarm.after(rng.uniform(0.0, 0.5, 100), everyone)
-        >>> any(raised), alarm.after(rng.uniform(0.3, 0.8, 100), everyone)[1]
-        (False, True)
-        """
+        """Return the alarm after a batch of scores in [0, 1], and whether the batch raised it."""
         counts, capitals, drawn = self.counts.copy(), self.capitals.copy(), self.drawn.copy()
         for a, rows in enumerate(groups.rows):
             if not len(rows):
@@ -290,13 +239,7 @@ class DriftAlarm:
 
 
 def uniform_at(stream: int, start: int, size: int) -> NDArray[np.float64]:
-    """Return random numbers in [0, 1) as a function of stream and position: SplitMix64 over a counter.
-
-    Examples
-    --------
-    >>> bool((uniform_at(1, 0, 5)[2:] == uniform_at(1, 2, 3)).all())
-    True
-    """
+    """Return random numbers in [0, 1) as a function of stream and position: SplitMix64 over a counter."""
     with np.errstate(over="ignore"):
         z = np.arange(start + 1, start + size + 1, dtype=np.uint64) + (np.uint64(stream) << np.uint64(40))
         z = z * _GOLDEN

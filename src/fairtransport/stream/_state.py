@@ -34,24 +34,6 @@ class History:
     """History of a stream of any length in at most 2,000 points.
 
     Beyond that, neighbouring points are merged; an alarm of either is kept.
-
-    Attributes
-    ----------
-    stride : int
-        Batches per point.
-    waiting : int
-        Batches in the last point, if it is not complete; otherwise 0.
-    times : dict of int to str
-        Time of each point, by batch, as far as it is known.
-
-    Examples
-    --------
-    >>> history = History()
-    >>> for batch in range(5000):
-    ...     history.add(batch=batch, rows=batch, disparity=0.1, noise_floor=0.0, alarm=batch == 70, updates=1,
-    ...                 moved=0.0, agreement=1.0)
-    >>> len(history) <= 2000, sum(point["alarm"] for point in history.points()), history.points()[-1]["batch"]
-    (True, 1, 4999)
     """
 
     def __init__(self) -> None:
@@ -285,32 +267,7 @@ class Version:
 
 @dataclass
 class StreamState:
-    """State of a stream between two batches.
-
-    Attributes
-    ----------
-    options : AdjusterOptions
-    title : str
-    current, original, accepted : Scorer
-        The current model, the model at the start of the stream, and the one that was last accepted.
-    monitor : Monitor
-    alarm : DriftAlarm
-    history : History
-    batches, rows, alarms, updates : int
-        Numbers so far.
-    rows_without_group : int
-        Rows that belong to no known group.
-    adjusted_batches : int
-        Batches with at least one update.
-    alarm_batches_left : int
-        Batches for which the last alarm still lasts.
-    moved : float
-        Distance of the current model to the accepted one.
-    frozen : bool
-        Whether adjusting is suspended.
-    extra : dict
-        Content of the caller, stored in checkpoints.
-    """
+    """State of a stream between two batches."""
 
     options: AdjusterOptions
     title: str

@@ -73,11 +73,6 @@ class Journal(LineFile):
 
     After a kill it has entries that are newer than the last checkpoint. They stay where they are, since they say at
     which line a batch ended whose scores may have been written. A resumed run adds them again, and they are compared.
-
-    Attributes
-    ----------
-    pending : list of dict
-        Entries after the checkpoint that were not added again yet.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -94,13 +89,7 @@ class Journal(LineFile):
         self.length = length
 
     def add_entry(self, entry: Mapping[str, Any]) -> None:
-        """Append an entry, or confirm a pending one.
-
-        Raises
-        ------
-        StoreError
-            If the entry differs from a pending one of ``fairtransport stream``. Other pending entries are replaced.
-        """
+        """Append an entry, or confirm a pending one."""
         line = journal_line(entry)
         if self.pending and not self.continues_with(line):
             if "lines" in entry and "lines" in self.pending[0]:
@@ -127,13 +116,7 @@ class Journal(LineFile):
 
 
 def journal_line(entry: Mapping[str, Any]) -> bytes:
-    r"""Return an entry as a line with a checksum.
-
-    Examples
-    --------
-    >>> journal_line({"batch": 1})
-    b'{"batch":1,"check":"67d30631"}\n'
-    """
+    """Return an entry as a line with a checksum."""
     text = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode()
     return text[:-1] + _MARK + b"%08x" % zlib.crc32(text) + b'"}\n'
 
@@ -189,20 +172,7 @@ _REVEALS = (
 
 
 class Store:
-    """Folder of one stream, locked by this process.
-
-    Parameters
-    ----------
-    folder : path
-        Created if it does not exist; its parent must exist.
-    keep : int, default=5
-        Number of checkpoints to keep.
-
-    Attributes
-    ----------
-    journal : Journal
-    is_open : bool
-    """
+    """Folder of one stream, locked by this process."""
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 5) -> None:
         self.folder, self.keep = Path(folder), keep

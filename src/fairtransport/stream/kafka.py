@@ -35,34 +35,10 @@ class Message(NamedTuple):
 
 
 class TopicSource:
-    r"""Messages of a topic, each taken for one line; one newline at the end of a message is removed.
+    """Messages of a topic, each taken for one line; one newline at the end of a message is removed.
 
     The messages of a batch are ordered by partition and offset, so a batch is determined by the offsets at which it
     ends. Those are in the journal, and a resumed run reads the same batches.
-
-    Parameters
-    ----------
-    settings : KafkaSettings
-    follow : bool, default=False
-        Wait for more messages at the end of the topic. Otherwise the source ends when each partition has been read to
-        its end once.
-    stop : callable, optional
-        Returns True when waiting should end.
-    header : bytes, optional
-        Header of CSV, which messages do not have.
-    commits : bool, default=True
-        Commit offsets to the group after a checkpoint. False where the transactions of the output do so.
-
-    Attributes
-    ----------
-    offsets : dict of int to int
-        For each partition, the offset after the last message taken.
-    taken : list of Message
-        The messages of the last batch.
-    lines : int
-        Number of messages taken so far.
-    ended : bool
-        Whether the end of the topic was reached.
     """
 
     incomplete = False
@@ -317,18 +293,6 @@ class TopicOutput:
 
     A scored message has the key, the headers and, if the topics have equally many partitions, the partition of its
     original.
-
-    Parameters
-    ----------
-    settings : KafkaSettings
-    topic : str
-    rejected_topic : str, optional
-
-    Attributes
-    ----------
-    source : TopicSource
-        Where the messages come from; to be set before the first batch. It is opened after the output, which ends the
-        transaction of a run that was killed: only then does the group have the offsets that are true.
     """
 
     source: TopicSource
@@ -370,13 +334,7 @@ class TopicOutput:
         self._commit()
 
     def resume(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Find out which batches of the journal, after the checkpoint, are committed.
-
-        Parameters
-        ----------
-        entries : sequence of dict
-            Journal entries after the checkpoint, to whose offsets the source was restored.
-        """
+        """Find out which batches of the journal, after the checkpoint, are committed."""
         committed = self.source.committed()
         ends = [parse_offsets(entry["offsets"]) for entry in entries if "offsets" in entry]
         first = dict(self.source.offsets)
@@ -397,15 +355,7 @@ class TopicOutput:
     # ---------------------------------------------------------------- one batch
 
     def send(self, accepted: Sequence[int], lines: Sequence[bytes]) -> None:
-        """Add scored messages to the transaction of the batch.
-
-        Parameters
-        ----------
-        accepted : sequence of int
-            Indices of the messages in the batch.
-        lines : sequence of bytes
-            What to send for each of them.
-        """
+        """Add scored messages to the transaction of the batch."""
         if self._delivered:
             return
         self._begin()
@@ -506,25 +456,7 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """Brokers, input topic and consumer group of a stream.
-
-    Parameters
-    ----------
-    brokers : str
-        Addresses of some brokers, separated by commas.
-    topic : str
-        Topic of the rows.
-    group_id : str
-        Consumer group under which offsets are committed.
-    partitions : tuple of int, default=()
-        Partitions of the topic to read; all of them if empty.
-    start : {"earliest", "latest"}, default="earliest"
-        Where to start if the group has committed no offset.
-    properties : mapping, optional
-        Further properties of librdkafka, such as those of TLS and SASL; see `read_properties`.
-    timeout : float, default=30
-        Seconds to wait for an answer of the brokers.
-    """
+    """Brokers, input topic and consumer group of a stream."""
 
     brokers: str
     topic: str

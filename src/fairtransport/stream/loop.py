@@ -35,36 +35,14 @@ if TYPE_CHECKING:
 
 
 class MissingGroups:
-    """Check that the rows of an input have groups; each input is warned of once.
-
-    Parameters
-    ----------
-    schema : InputSchema
-    reader : BatchReader
-        Opened before the first check.
-    """
+    """Check that the rows of an input have groups; each input is warned of once."""
 
     def __init__(self, schema: InputSchema, reader: BatchReader) -> None:
         self._schema, self._reader = schema, reader
         self._checked = False
 
     def check_header(self, *, frozen: bool) -> str | None:
-        """Return a warning if the header lacks a column of the groups; None if it has all, or if there is no header.
-
-        Parameters
-        ----------
-        frozen : bool
-            Whether adjusting is suspended.
-
-        Returns
-        -------
-        str or None
-
-        Raises
-        ------
-        ValueError
-            If the model is to be adjusted, and nothing says what happens to rows without a group.
-        """
+        """Return a warning if the header lacks a column of the groups; None if it has all, or if there is no header."""
         absent = self._reader.absent_columns
         if not absent:
             return None
@@ -116,31 +94,7 @@ class TooManyRejectedError(ValueError):
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of one run of the command.
-
-    Attributes
-    ----------
-    batch : int
-        Lines per batch.
-    checkpoint_every : int
-        Batches between two checkpoints.
-    format : {"jsonl", "csv"}
-    column : str
-        Name of the score in the output.
-    delimiter : str
-        Delimiter of CSV.
-    out, rejected : Path or None
-        Files for scored and for rejected lines. Without ``out``, scored lines go to standard output; without
-        ``rejected``, the first line that cannot be scored ends the run.
-    max_rejected : float
-        Largest share of lines that may be rejected.
-    wait : float or None
-        Seconds after which a batch is processed although it is not full.
-    freeze : bool
-        Suspend adjusting, once a resumed run is where it was.
-    force : bool
-        Replace existing files.
-    """
+    """Options of one run of the command."""
 
     batch: int = 500
     checkpoint_every: int = 50
@@ -183,19 +137,7 @@ class _StandardOutput:
 
 
 class StreamRun:
-    """One run over an input.
-
-    Parameters
-    ----------
-    adjuster : ContinualAdjuster
-        With ``checkpoint_every=None``: the run writes the checkpoints, after the output.
-    schema : InputSchema
-    source : LineSource or TopicSource
-    options : RunOptions
-    reporter : Reporter
-    topic : TopicOutput, optional
-        Where scored lines go instead of a file or standard output.
-    """
+    """One run over an input."""
 
     def __init__(
         self,

@@ -39,13 +39,7 @@ if TYPE_CHECKING:
 
 
 class Scorer(ABC):
-    """A model as the adjuster uses it.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted; `learn` changes it.
-    """
+    """A model as the adjuster uses it."""
 
     #: Default radius of the trust region, in the unit of `distance`.
     default_radius: float

@@ -33,13 +33,6 @@ class NumberedTable:
     To engines some names are more than names: to polars ``^h$`` is a pattern, to DuckDB ``*`` is all columns, to Spark
     ``a.b`` is a field of a struct; DuckDB and Spark ignore case. Columns are therefore numbered by their position, and
     no expression contains a name of the user.
-
-    Attributes
-    ----------
-    frame : LazyFrame
-        With the columns c0, c1, ...
-    names : tuple
-        Names of the columns; pandas allows any value.
     """
 
     frame: nw.LazyFrame[Any]
@@ -229,22 +222,6 @@ def count_first_partitions(
     """Count distinct values in the first partition, and in more partitions until these have ``n_rows`` rows.
 
     The values stay on the workers.
-
-    Parameters
-    ----------
-    table : LazyFrame
-        A Dask table.
-    distinct : callable
-        From a partition to its distinct ``keys`` and, in the column ``rows``, the number of rows that have them.
-    count : callable
-        From the distinct keys of all partitions to numbers.
-    keys : list of str
-    n_rows : int
-
-    Yields
-    ------
-    list of int
-        The result of ``count``.
     """
     native, n_read = table.to_native(), 1
     answer = partial(_count_row, count=count)

@@ -31,15 +31,7 @@ _BELOW_ONE = 1 - 1e-12  # the highest score of a range is in its last bin
 
 @dataclass(frozen=True, eq=False)
 class ScoreBins:
-    """Equal bins between ascending points.
-
-    Parameters
-    ----------
-    points : array of shape (n_ranges + 1,)
-        From the lowest to the highest score; one point where all scores are equal.
-    bins_each : int
-        Number of bins between two points.
-    """
+    """Equal bins between ascending points."""
 
     points: NDArray[np.float64]
     bins_each: int
@@ -68,22 +60,7 @@ class ScoreBins:
 def find_score_bins(
     table: nw.LazyFrame[Any], key: str, n_bins: int, *, extra: Sequence[float] = ()
 ) -> ScoreBins | None:
-    """Find bins for the finite scores of a column; None where it has none.
-
-    Parameters
-    ----------
-    table : LazyFrame
-    key : str
-        Name of the column.
-    n_bins : int
-        Largest number of bins, about.
-    extra : sequence of float
-        Thresholds at which no bin may have scores on both sides.
-
-    Returns
-    -------
-    ScoreBins or None
-    """
+    """Find bins for the finite scores of a column; None where it has none."""
     tails = np.array(_TAILS)
     levels = np.unique(np.concatenate([np.arange(1, _N_RANGES) / _N_RANGES, tails, 1 - tails]))
     found = column_quantiles(table, key, levels)
@@ -110,25 +87,7 @@ def count_rows(
     n_bins: int,
     nodes: Sequence[float] = (),
 ) -> tuple[Entries, Grid]:
-    """Count rows by group and node.
-
-    Parameters
-    ----------
-    table : LazyFrame
-    columns : Columns
-        Names of the columns in ``table``.
-    grid : Grid or None
-        None where the range of the scores is not known: [0, 1] if they lie within, unless ``outcome`` is given.
-    outcome : str, optional
-        Column of real-valued labels.
-    n_bins : int
-    nodes : sequence of float
-        Thresholds at which no bin may have scores on both sides.
-
-    Returns
-    -------
-    tuple of Entries and Grid
-    """
+    """Count rows by group and node."""
     if grid is not None or outcome is None:
         unit = grid or Grid(n_bins=n_bins)
         entries = Entries.of(_group(table, columns, unit, outcome), columns)

@@ -54,19 +54,7 @@ def join_groups(
     *,
     on: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Left join of a table with a small one; each row matches at most one row of it.
-
-    Parameters
-    ----------
-    table : LazyFrame
-        With the columns of the groups under the names of ``keys``; these are dropped after the join.
-    keys : dict
-        Names of the columns of the groups, in both tables, and the type to compare them in.
-    lookup : dict of columns
-        The small table: the keys, the columns ``on``, and the columns to add.
-    on : list of str
-        Further columns to join on.
-    """
+    """Left join of a table with a small one; each row matches at most one row of it."""
     small = small_table(table, lookup)
     for key, kind in keys.items():
         if kind != nw.Object:
@@ -79,22 +67,6 @@ def common_kind(name: str, kind: nw.dtypes.DType, values: Sequence[Any]) -> nw.d
 
     Casts to it are injective and cannot fail: no two groups become one, and no engine quotes a value that it could not
     cast.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : DType
-        Type of the column.
-    values : sequence
-        The known groups: text, numbers and booleans.
-
-    Examples
-    --------
-    >>> common_kind("sex", nw.Categorical(), ["F", "M"])
-    String
-    >>> common_kind("sex", nw.Int8(), [0, 1])
-    Int64
     """
     kinds = {type(value) for value in values}
     if kind == nw.Object:  # pandas and Dask: values of any type, which compare as they are
@@ -253,16 +225,7 @@ _INT64 = 1 << 63
 
 @dataclass(frozen=True)
 class Dialect:
-    """Standard SQL, as DuckDB reads it.
-
-    Attributes
-    ----------
-    name : str
-    mark : str
-        Quotation mark of identifiers, doubled within them.
-    most : int or None
-        Largest length of an identifier; longer ones would be truncated or refused.
-    """
+    """Standard SQL, as DuckDB reads it."""
 
     name: str
     mark: str = '"'
@@ -396,13 +359,6 @@ class RepairLookup:
 
     `QuantileRepair.lookup` and `TableRepair.lookup` return it.
 
-    Parameters
-    ----------
-    grid : Grid
-    groups : Groups
-        Not overlapping, without a missing value.
-    images : array of shape (n_groups, n_nodes)
-
     Notes
     -----
     Row (group, k) of the table has ``bin`` k, ``start``, the node k - 1, and ``base`` and ``slope``: a score s of that
@@ -455,18 +411,7 @@ class RepairLookup:
     # --------------------------------------------------------------------------------------------------- export
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """Return the table as a DataFrame.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, default="pandas"
-
-        Returns
-        -------
-        DataFrame
-            One row for each group and bin: the columns of the groups, and then ``bin``, ``start``, ``base`` and
-            ``slope``; see `RepairLookup`.
-        """
+        """Return the table as a DataFrame."""
         backend: Any = check_choice(library, ("pandas", "polars", "pyarrow"), name="library")
         return nw.from_dict(self.columns(), backend=backend).to_native()
 
@@ -481,30 +426,6 @@ class RepairLookup:
         dialect: str = "postgresql",
     ) -> str:
         """Return the repair as SQL, to apply it in a database.
-
-        Parameters
-        ----------
-        score : str
-            Column of the scores in the table ``rows``.
-        sensitive_features : str or list of str, optional
-            Columns of the groups there; those of the fit when omitted.
-        rows : str, default="scores"
-            Table that holds the scores.
-        table : str, default="repair"
-            Table to create: one row for each group and bin.
-        output : str, default="repaired"
-            Name of the new column.
-        dialect : {"duckdb", "mysql", "postgresql", "sqlite"}, default="postgresql"
-            Dialect of the database; ``"mysql"`` is also that of MariaDB. Databases that follow the standard read that
-            of PostgreSQL or DuckDB.
-
-        Returns
-        -------
-        str
-            Statements that create and fill the table, with the columns ``group_0``, ..., ``bin``, ``start``, ``base``
-            and ``slope``, and last the query that uses it. Where the score or the group is missing (NULL, or a NaN), or
-            the group was not seen in the fit, the result is NULL; scores outside the fitted range are clamped. Text is
-            compared character by character, whatever the collation of the database.
 
         Notes
         -----

@@ -33,17 +33,7 @@ _MOST_NAMED = 20  # columns in an error message
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns by their roles.
-
-    Parameters
-    ----------
-    score : str
-    sensitive_features : tuple of str
-    label : str or None
-    strata : tuple of str
-        Columns of the strata.
-    weight : str or None
-    """
+    """Names of columns by their roles."""
 
     score: str
     sensitive_features: tuple[str, ...]
@@ -109,14 +99,7 @@ def _names(value: Any, role: str) -> tuple[str, ...]:
 
 
 def open_table(frame: Any) -> NumberedTable:
-    """Return a table of any engine as a lazy one with numbered columns; nothing is read.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> open_table(pl.DataFrame({"^s$": [0.5]})).keys
-    {'^s$': 'c0'}
-    """
+    """Return a table of any engine as a lazy one with numbered columns; nothing is read."""
     if isinstance(frame, NumberedTable):
         return frame
     try:
@@ -195,18 +178,7 @@ def refuse_identifiers(
 
 
 def probe_task(table: NumberedTable, label: str) -> str:
-    """Return whether the labels in the first rows are classes or real numbers; see `fairtransport._labels.infer_task`.
-
-    Parameters
-    ----------
-    table : NumberedTable
-    label : str
-        Name of the column.
-
-    Returns
-    -------
-    {"classification", "regression"}
-    """
+    """Return whether the labels in the first rows are classes or real numbers (`infer_task`)."""
     key, kind = table.keys[label], table.schema()[label]
     if not kind.is_numeric():
         return "classification"
@@ -282,17 +254,6 @@ _FINE = 16  # a range has at least so many bins, unless rows have the same value
 def find_cuts(table: NumberedTable, columns: Columns, *, crossed: bool) -> dict[str, NDArray[np.float64]]:
     """Return the ascending points at which columns of strata are cut; columns with few different values are not.
 
-    Parameters
-    ----------
-    table : NumberedTable
-    columns : Columns
-    crossed : bool
-        Whether several sensitive columns are crossed.
-
-    Returns
-    -------
-    dict of str to ndarray
-
     Notes
     -----
     The engine counts the values of a column in 4,096 bins, and again in those that contain a quantile where they hold
@@ -337,20 +298,7 @@ class ColumnQuantiles(NamedTuple):
 
 
 def column_quantiles(table: nw.LazyFrame[Any], key: str, levels: NDArray[np.float64]) -> ColumnQuantiles | None:
-    """Return quantiles of the finite values of a column, counted on the engine; None where it has none.
-
-    Parameters
-    ----------
-    table : LazyFrame
-    key : str
-        Name of the column.
-    levels : array of shape (n_levels,)
-        Between 0 and 1, ascending.
-
-    Returns
-    -------
-    ColumnQuantiles or None
-    """
+    """Return quantiles of the finite values of a column, counted on the engine; None where it has none."""
     bins = _count_values(table, key)
     if bins is None:
         return None

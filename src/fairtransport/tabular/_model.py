@@ -47,19 +47,6 @@ def find_leaking_columns(plans: Sequence[ColumnPlan], X: Any, labels: NDArray[An
     For two classes, a numeric column is judged by the area under the ROC curve, a column of categories by the error of
     the more frequent label among the *other* rows of the same category, so that many rare categories are no evidence.
     For numbers, they are judged by the correlation of ranks, and by the squared error of the mean of the other rows.
-
-    Parameters
-    ----------
-    plans : sequence of ColumnPlan
-        The encoding of each raw column.
-    X : csr_matrix of shape (n_rows, n_columns)
-        The encoded rows.
-    labels : array of shape (n_rows,)
-        Integers: 1 for the positive label, 0 otherwise. Floating-point numbers: the values to predict.
-
-    Returns
-    -------
-    list of str
     """
     judge = _ClassJudge(labels) if labels.dtype.kind in "iub" else _NumberJudge(labels)
     if judge.n_rows < _MIN_ROWS:

@@ -247,26 +247,7 @@ class ColumnRules:
 
 @dataclass(frozen=True, eq=False)
 class ColumnPlan:
-    """Encoding of one raw column as columns of numbers.
-
-    Parameters
-    ----------
-    name : str
-        Name of the raw column.
-    kind : {"number", "date", "words"}
-    parts : tuple of str
-        For a number, one part without a name; for a date, those of days, month, weekday and hour that vary.
-    centre, scale : ndarray
-        Mean and standard deviation of each part.
-    pattern : str
-        Format of the dates, as in ``strptime``; empty for ISO 8601.
-    words : tuple of str
-        Categories with an indicator column of their own.
-    other : bool
-        Whether the other categories share an indicator column.
-    missing : bool
-        Whether missing values have an indicator column.
-    """
+    """Encoding of one raw column as columns of numbers."""
 
     name: str
     kind: str
@@ -459,11 +440,6 @@ def values_of_texts(values: Iterable[Any]) -> dict[str, Any]:
     """Return which known value a text stands for; empty where all of them are text.
 
     An empty text stands for a missing value.
-
-    Examples
-    --------
-    >>> values_of_texts([1, True, None])
-    {'1': True, '1.0': 1, 'True': True, 'true': True, '': None}
     """
     parsed: dict[str, Any] = {}
     for value in values:
@@ -481,24 +457,7 @@ def values_of_texts(values: Iterable[Any]) -> dict[str, Any]:
 def match_column(
     column: Any, name: str, known: Iterable[Any] | None, missing: Any = None
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the cells of a column as the values that a model knows.
-
-    Parameters
-    ----------
-    column : column
-    name : str
-    known : iterable or None
-        Values that the model knows; None where it does not tell.
-    missing : object, default=None
-        What a missing value becomes.
-
-    Returns
-    -------
-    values : ndarray of object
-        A text that stands for a known value is replaced by it, and a number whose text is known by that text; other
-        cells stay as they are.
-    is_missing, is_unknown : ndarray of bool
-    """
+    """Return the cells of a column as the values that a model knows."""
     known = [] if known is None else [*known]
     exact = {value: value for value in known if value == value}  # noqa: PLR0124 - without NaN
     texts = values_of_texts(known)
@@ -525,20 +484,7 @@ def match_column(
 
 
 def pandas_categories(model: Any, n_columns: int) -> dict[int, tuple[Any, ...]]:
-    """Return the categories of the columns that a model of LightGBM or XGBoost takes as pandas categories.
-
-    Parameters
-    ----------
-    model : object
-        A fitted estimator; one of another library has none.
-    n_columns : int
-        Columns that it was fitted on.
-
-    Returns
-    -------
-    dict of int to tuple
-        By the position of the column.
-    """
+    """Return the categories of the columns that a model of LightGBM or XGBoost takes as pandas categories."""
     library = type(model).__module__.partition(".")[0]
     if getattr(model, "n_features_in_", None) != n_columns:
         return {}

@@ -64,21 +64,7 @@ def feature_names(model: Any) -> list[str] | None:
 
 
 def feature_columns(model: Any, names: Sequence[str]) -> list[InputColumn]:
-    """Return the columns of a model's features that it uses, in their order.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    names : sequence of str
-        Names of all its features.
-
-    Returns
-    -------
-    list of InputColumn
-        A `ColumnTransformer` needs no columns that it drops. Columns are numbers unless an encoder, an imputer or a
-        tree says otherwise.
-    """
+    """Return the columns of a model's features that it uses, in their order."""
     known: dict[str, InputColumn] = {}
     for branch in _branches(model, names, ()):
         for index, name in enumerate(branch.names):
@@ -204,12 +190,7 @@ class UnscorableRowError(ValueError):
 
 
 class SetAside:
-    """Rows that cannot be scored, each with its first reason.
-
-    Parameters
-    ----------
-    n_rows : int
-    """
+    """Rows that cannot be scored, each with its first reason."""
 
     def __init__(self, n_rows: int) -> None:
         self._reasons: list[str] = []
@@ -237,16 +218,7 @@ class SetAside:
 
 @dataclass(frozen=True)
 class FeatureReader:
-    """Reader of the features of an estimator.
-
-    Parameters
-    ----------
-    columns : sequence of InputColumn
-        Columns to read.
-    named : bool
-        Whether the estimator takes a table with names; otherwise it takes a matrix.
-    decimal : {".", ","}, default="."
-    """
+    """Reader of the features of an estimator."""
 
     columns: Sequence[InputColumn]
     named: bool

@@ -115,18 +115,7 @@ class RowScores:
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads the groups and strata of raw rows.
-
-    Parameters
-    ----------
-    sensitive_features : sequence of str
-        Columns of the groups.
-    strata, numeric_strata : sequence of str
-        Columns of the strata, and which of them are numbers.
-    missing : {"set_aside", "group"}
-        Whether rows without a group are left out or form a group, "missing".
-    decimal : {".", ","}
-    """
+    """Reads the groups and strata of raw rows."""
 
     sensitive_features: Sequence[str]
     strata: Sequence[str]
@@ -203,33 +192,12 @@ def separate_failures(
 ) -> tuple[list[Row], Result | None, list[tuple[Row, Exception]]]:
     """Apply an operation to a batch, without the rows for which it fails.
 
-    Parameters
-    ----------
-    rows : sequence
-    operation : callable
-        Takes some of the rows. It must not change anything, because it is tried with several subsets.
-
-    Returns
-    -------
-    kept : list
-        The rows without those that fail, in their order.
-    result : object or None
-        What the operation returned for the kept rows; None if there are none.
-    failures : list of (row, Exception)
-        Each of the other rows, with the error that it caused.
-
     Notes
     -----
     The whole batch is tried first. If it fails, its halves are added one after the other, and halved again where they
     fail: for k failing rows of n the operation is called about 2 k log2(n) times. A row that fails alone is never kept,
     and the operation succeeds for the kept rows together. ``KeyboardInterrupt``, ``SystemExit`` and ``MemoryError`` are
     not failures of a row and are raised.
-
-    Examples
-    --------
-    >>> kept, result, failures = separate_failures([4, 2, 0, 1], lambda rows: [4 / row for row in rows])
-    >>> kept, result, [(row, type(error).__name__) for row, error in failures]
-    ([4, 2, 1], [1.0, 2.0, 4.0], [(0, 'ZeroDivisionError')])
     """
     kept: list[Row] = []
     result: Result | None = None

@@ -16,17 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers of a criterion: layer = index of the label * n_strata + stratum.
-
-    Attributes
-    ----------
-    criterion : str
-    n_strata : int
-        Strata, not counting labels.
-    stratum_weight : str or None
-        "equal", "share" or None, as in `fairtransport.criteria.resolve_criterion`.
-    n_groups : int
-    """
+    """The layers of a criterion: layer = index of the label * n_strata + stratum."""
 
     criterion: str
     n_strata: int

@@ -18,20 +18,7 @@ _MAX_PROBLEMS = 2_500
 
 
 class Pairing(nn.Module):
-    """The transport problems of all cells; cell = stratum * n_groups + group.
-
-    Attributes
-    ----------
-    each_other : bool
-        Whether the second side of a problem is a cell; otherwise it is the target of the first side's stratum.
-    first, second : Tensor of shape (n_problems,)
-        The two cells, or the cell and the stratum, of each problem.
-    ends : Tensor of shape (2, n_problems)
-        ``first`` and ``second``, stacked.
-    partner, problem, is_second : Tensor of shape (n_cells, n_partners)
-        For each cell and each of its problems: the other side, the number of the problem, and whether the cell is its
-        second side.
-    """
+    """The transport problems of all cells; cell = stratum * n_groups + group."""
 
     first: Tensor
     second: Tensor
@@ -80,24 +67,7 @@ def make_pairing(layers: Layers, *, each_other: bool) -> Pairing:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One batch, as the transport problems see it.
-
-    Attributes
-    ----------
-    pairing : Pairing
-    rows : SortedRows
-        The rows of the batch, followed by those from memory.
-    quantiles : Tensor of shape (n_cells, n_levels)
-        Quantiles of the scores of each cell.
-    compared : Tensor of shape (n_cells or n_strata, n)
-        What the cells are compared with: ``quantiles`` itself, or the targets.
-    seen : Tensor of shape (n_cells,)
-        Whether a cell has rows.
-    ready : Tensor of shape (n_problems,)
-        Whether both sides of a problem have rows.
-    cells : Tensor of shape (n_rows,)
-        Cells of the rows, as valid indices: rows in no cell have the last one.
-    """
+    """One batch, as the transport problems see it."""
 
     pairing: Pairing
     rows: SortedRows
@@ -141,17 +111,7 @@ def cell_offsets(n_cells: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """Scores and their cells, with the order of the rows by cell and score.
-
-    Attributes
-    ----------
-    scores, cells : Tensor of shape (n_rows,)
-        In the original order.
-    counts, starts : Tensor of shape (n_cells + 1,)
-        Number of rows of each cell, "in no cell" last, and number of rows of all earlier cells.
-    order : Tensor of shape (n_rows,)
-        Positions of the rows by cell and, within it, by score.
-    """
+    """Scores and their cells, with the order of the rows by cell and score."""
 
     scores: Tensor
     cells: Tensor

@@ -130,13 +130,6 @@ class Duals(nn.Module):
     The regularized distance of a distribution to itself is not zero, nor is the distance of two distributions minimal
     where they agree. Subtracting half of each one's distance to itself corrects both ("debiasing"). With L2 and
     opposite potentials that distance is zero.
-
-    Attributes
-    ----------
-    x, y : Tensor of shape (n_problems, n_fourier_features)
-        Coefficients of the potentials of the first and the second side.
-    own : Tensor of shape (n_cells + n_targets, n_fourier_features)
-        Coefficients of the potential of each distribution with itself; zero is optimal for opposite potentials.
     """
 
     frequency: Tensor
@@ -340,13 +333,6 @@ class SampleMemory(nn.Module):
     A small batch has few rows of a small group, too few to estimate the distribution of its scores; the newest scores
     of earlier batches are added, as constants without a gradient. They lag behind the network the more, the larger the
     memory is.
-
-    Attributes
-    ----------
-    scores : Tensor of shape (n_cells + 1, size)
-        The ring buffers; the last one takes rows in no cell and is never read.
-    seen : Tensor of shape (n_cells + 1,)
-        Number of rows seen of each cell; the last entry, of rows in no cell, stays 1.
     """
 
     scores: Tensor

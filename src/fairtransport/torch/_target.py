@@ -93,17 +93,7 @@ _MAX_POINTS = 512  # of a target given as an array
 
 
 class Target(nn.Module):
-    """Target scores of each stratum, in ascending order.
-
-    Attributes
-    ----------
-    points : Tensor of shape (n_strata, n_points)
-        The scores.
-    known : Tensor of shape (n_strata,)
-        Whether the target of a stratum has been given, set or computed.
-    updates : Tensor of shape ()
-        Number of batches seen by `update`.
-    """
+    """Target scores of each stratum, in ascending order."""
 
     points: Tensor
     known: Tensor
@@ -222,16 +212,7 @@ _REACH = 16.0  # standard deviations from the mean beyond which outputs count as
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The map of outputs to scores.
-
-    Attributes
-    ----------
-    center, unit : float
-        Subtracted from the outputs, and their divisor: the mean and four standard deviations of y. Probabilities are
-        used as they are.
-    is_real : bool
-        Whether outputs are real numbers.
-    """
+    """The map of outputs to scores."""
 
     center: float = 0.0
     unit: float = 1.0

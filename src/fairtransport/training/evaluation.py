@@ -31,25 +31,7 @@ _SLICES = 256
 
 @dataclass(frozen=True)
 class ScoreMetrics:
-    """Metrics of the scores of one set of rows.
-
-    Attributes
-    ----------
-    disparity : float
-        Sum of the Wasserstein-1 distances of the criterion's pairs, weighted as it says; for demographic parity the
-        strong pairwise demographic disparity (SPDD). In units of y, where it is real.
-    rank_disparity : float
-        The same of pooled ranks.
-    excess : float
-        Mean over pairs of groups of the distance between ranks divided by its mean under chance, both summed over
-        strata, weighted by reliability and precision; of the label where it is largest.
-    rank_distance : float
-        Mean over pairs of the distance between ranks, weighted likewise: the mean difference of selection rates.
-    loss : float
-        Log-loss, or the mean squared error in units of y.
-    information_kept : float
-        Share of the initial model's gain in loss over a constant.
-    """
+    """Metrics of the scores of one set of rows."""
 
     disparity: float
     rank_disparity: float
@@ -61,18 +43,7 @@ class ScoreMetrics:
 
 @dataclass(frozen=True, eq=False)
 class ScoreEvaluator:
-    """Evaluates scores of one set of rows against those of the initial model.
-
-    Attributes
-    ----------
-    response : ScoredResponse
-    outcomes, shares : ndarray of shape (n_rows,)
-        What the loss compares predictions with, and weights that sum to 1.
-    comparisons : GroupComparisons
-        The criterion's pairs of groups, and their reliability.
-    initial_scores : ndarray of shape (n_rows,)
-        Scores of the initial model.
-    """
+    """Evaluates scores of one set of rows against those of the initial model."""
 
     response: ScoredResponse
     outcomes: NDArray[np.float64]
@@ -174,19 +145,7 @@ def metrics_before_and_after(evaluator: ScoreEvaluator, trained: NDArray[np.floa
 
 @dataclass(frozen=True, eq=False)
 class GroupComparisons:
-    """What the penalty compares, and what disparities are measured on.
-
-    Attributes
-    ----------
-    strata : ComparedStrata
-        Where groups are compared: everywhere, among rows with the same label, or within strata.
-    criterion : Comparisons
-        Pairs of groups, with the weights of their strata.
-    pairwise : Comparisons
-        The same pairs, weighted by reliability as well.
-    penalised : Comparisons
-        These, or pairs of each group and the target of its stratum.
-    """
+    """What the penalty compares, and what disparities are measured on."""
 
     strata: ComparedStrata
     criterion: Comparisons
@@ -218,21 +177,6 @@ def spread_points(
 ) -> NDArray[np.float64]:
     """Return the knots of the map and their images.
 
-    Parameters
-    ----------
-    trained, initial : ndarray of shape (n_rows,)
-        Scores of the training rows by the two models.
-    rows : sequence of ndarray
-        Rows of each group.
-    weights : ndarray of shape (n_rows,), optional
-    bounds : (float, float) or None, default=(0.0, 1.0)
-        Lowest and highest score, which are mapped to themselves; None where there are none.
-
-    Returns
-    -------
-    ndarray of shape (2, n_points)
-        Both rows ascend, between the bounds if there are any.
-
     Notes
     -----
     The map takes quantiles of all trained scores to quantiles of the Wasserstein-2 barycenter, weighted by group size,
@@ -262,13 +206,7 @@ def _means(sample: Sample, n_points: int) -> NDArray[np.float64]:
 
 
 def spread_scores(scores: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mapped scores; beyond the first and the last point they keep their distance to it.
-
-    Examples
-    --------
-    >>> spread_scores(np.array([0.0, 1.5, 5.0]), np.array([[1.0, 2.0], [10.0, 20.0]])).tolist()
-    [9.0, 15.0, 23.0]
-    """
+    """Return the mapped scores; beyond the first and the last point they keep their distance to it."""
     knots = points[0]
     return np.asarray(np.interp(scores, *points) + scores - np.clip(scores, knots[0], knots[-1]))
 

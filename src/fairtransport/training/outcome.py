@@ -33,15 +33,7 @@ Figures = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Notice:
-    """A remark for ``outcome_`` and the warnings that go with it.
-
-    Attributes
-    ----------
-    text : str
-        Empty where there is nothing to say.
-    warnings : tuple of (str, type)
-        Messages and their categories.
-    """
+    """A remark for ``outcome_`` and the warnings that go with it."""
 
     text: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
@@ -76,19 +68,7 @@ def within_chance(ending: str = "nothing was moved") -> str:
 def describe_evidence(
     outcome: Notice, evidence: ParityEvidence, response: ScoredResponse, *, reached: bool, remedy: str, rows: str
 ) -> Notice:
-    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it.
-
-    Parameters
-    ----------
-    outcome : Notice
-        Where it has a `FairnessWarning`, that is enough.
-    evidence : ParityEvidence
-    response : ScoredResponse
-    reached : bool
-        Whether the goal of the weight was reached. Where it was not, even a small difference is to be excluded.
-    remedy, rows : str
-        As for `describe_weight`.
-    """
+    """Add to the outcome of an automatic weight what rows show about parity, where nothing was said of it."""
     if any(category is FairnessWarning for _, category in outcome.warnings):
         return outcome
     disparity, floor, limit = (response.score_unit * x for x in (evidence.disparity, evidence.floor, evidence.limit))
@@ -127,26 +107,7 @@ def describe_lbfgs(
     group_specific: bool,
     response: Response,
 ) -> Notice:
-    """Describe a run of L-BFGS.
-
-    Parameters
-    ----------
-    n_iter, converged, max_iter
-        Of the final run.
-    parity_weight : float
-        The weight that was used.
-    metrics : ScoreMetrics
-        Of the trained model, out of fold where it is flexible.
-    figures : dict
-        Metrics of the training rows before and after.
-    reason : str
-        Why this weight was chosen; empty where it was not.
-    reached : bool
-        Whether the goal of an automatic weight was reached.
-    max_disparity, group_specific
-        The parameters.
-    response : Response
-    """
+    """Describe a run of L-BFGS."""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
     text = f"converged after {n_iter} iterations"
     if not converged:
@@ -183,19 +144,7 @@ def describe_weight(
     remedy: str,
     rows: str = "training rows",
 ) -> Notice:
-    """Describe how training ended, why its weight was chosen, and what parity cost.
-
-    Parameters
-    ----------
-    ending, losses : Notice
-        How training ended, and what parity cost; see `notices_of_losses`.
-    parity_weight, metrics, reason, reached, max_disparity
-        As for `describe_lbfgs`.
-    remedy : str
-        What goes further with the group at hand.
-    rows : str
-        The rows that metrics are of.
-    """
+    """Describe how training ended, why its weight was chosen, and what parity cost."""
     text, warnings = ending.text, [*ending.warnings, *losses.warnings]
     if reason:
         text = f"{reason} (parity_weight {parity_weight:.3g}); {text}"
@@ -279,23 +228,7 @@ _MAX_ENTRIES = 1 << 21  # of the noise, in memory at a time
 
 @dataclass(frozen=True)
 class ParityEvidence:
-    """The disparity of rows that a model was not trained on, and what their number can show.
-
-    Attributes
-    ----------
-    disparity : float
-        The sum of the Wasserstein-1 distances between pairs of groups; all pairs count the same, whatever their sizes.
-    floor : float
-        Its noise floor: the mean of the disparity of groups that differ by chance alone.
-    p_value : float
-        Of the hypothesis that they do.
-    limit : float
-        Upper confidence limit of the disparity of all people, 95 %.
-    rate_limit : float
-        Upper confidence limit of the mean difference of selection rates, over pairs of groups and shares selected.
-    n_rows, smallest_group : int
-        Number of rows, in all and in the smallest group.
-    """
+    """The disparity of rows that a model was not trained on, and what their number can show."""
 
     disparity: float
     floor: float
@@ -324,16 +257,6 @@ class ParityEvidence:
 def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> ParityEvidence:
     r"""Return what the scores of some rows show about parity.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-    comparisons : Comparisons
-        Pairs of groups, weighted by the criterion alone.
-
-    Returns
-    -------
-    ParityEvidence
-
     Notes
     -----
     The disparity is a norm of the differences D between the groups' distribution functions. With sampling noise h it is
@@ -345,16 +268,6 @@ def parity_evidence(scores: NDArray[np.float64], comparisons: Comparisons) -> Pa
     differences and every number of groups; it is wide where there are many. With F the distribution function of all
     scores, the noise of a group of n rows is that of a Brownian bridge B, :math:`B(F) / \sqrt{n}`; permuted groups
     differ by the same amount. The limit of selection rates is that of the same sum for ranks.
-
-    Examples
-    --------
-    >>> from fairtransport.criteria import demographic_parity
-    >>> from fairtransport.groups import make_groups
-    >>> scores = np.random.default_rng(0).random(5_000)
-    >>> many = parity_evidence(scores, demographic_parity(make_groups(np.arange(5_000) % 2)))
-    >>> few = parity_evidence(scores[:200], demographic_parity(make_groups(np.arange(200) % 2)))
-    >>> many.shows_parity, few.shows_parity
-    (True, False)
     """
     exact = DiscretePenalty(huber_width=0.0, n_slices=_SLICES, scale="score")
     ranks = pooled_ranks(scores, comparisons.row_weights)

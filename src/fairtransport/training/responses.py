@@ -24,21 +24,7 @@ if TYPE_CHECKING:
 
 
 class ScoredResponse(ABC):
-    """What the evaluation of scores and the words about a training need to know of a response.
-
-    Attributes
-    ----------
-    loss_name, quality_name, quality_text : str
-        Names of the loss and of a measure of quality, as fitted attributes and texts show them.
-    repair : str
-        Name of the estimator that repairs models of this kind.
-    aware_option : str
-        The parameter with which such a model uses the group at prediction.
-    shrinkage_remedies : str
-        What helps where scores shrink instead of becoming alike.
-    score_unit, loss_unit : float
-        A score of 1 and a loss of 1, in units of y.
-    """
+    """What the evaluation of scores and the words about a training need to know of a response."""
 
     loss_name: ClassVar[str]
     quality_name: ClassVar[str]
@@ -79,16 +65,7 @@ class ScoredResponse(ABC):
 
 
 class Response(ScoredResponse):
-    """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees.
-
-    Attributes
-    ----------
-    loss : Loss
-    summary_metrics : tuple of str
-        Metrics that the summary of a fitted model shows.
-    needed_attributes, needed_estimator : tuple of str, str
-        What an initial model has beside ``coef_`` and ``intercept_``, and what it is, in words.
-    """
+    """The response of a linear model: its loss, and the map between y as given and the outcomes that training sees."""
 
     loss: ClassVar[Loss]
     summary_metrics: ClassVar[tuple[str, ...]]
@@ -188,19 +165,7 @@ _SATURATED = 0.01  # least curvature that the solvers assume: saturated scores h
 
 
 class Loss(ABC):
-    """A loss, and the map of the linear predictor to the score.
-
-    Attributes
-    ----------
-    name : str
-        As model files store it.
-    link : int
-        Code of the map for the compiled loop; see `fairtransport.transport.regularizers`.
-    max_curvature : float
-        Largest second derivative with respect to the linear predictor.
-    bounds : (float, float) or None
-        Lowest and highest score; None where there is none.
-    """
+    """A loss, and the map of the linear predictor to the score."""
 
     name: ClassVar[str]
     link: ClassVar[int]
@@ -505,19 +470,7 @@ _CONSTANT = 1e-14  # of the largest value: a deviation that consists of rounding
 
 @dataclass(frozen=True, eq=False)
 class RealResponse(Response):
-    """A real number, standardised for training.
-
-    Attributes
-    ----------
-    mean, deviation : float
-        Of y, weighted.
-
-    Examples
-    --------
-    >>> response = RealResponse.of(np.array([10.0, 20.0, 30.0]), np.full(3, 1 / 3))
-    >>> response.outcomes(np.array([20.0, 30.0])).round(3).tolist()
-    [0.0, 1.225]
-    """
+    """A real number, standardised for training."""
 
     loss = LOSSES["squared"]
     loss_name = "mean_squared_error"

@@ -45,16 +45,7 @@ class PathPoint:
 
 
 class WeightPath:
-    """Fits along increasing weights, each from the result of the next smaller one.
-
-    Parameters
-    ----------
-    fit : callable
-        ``fit(weight, previous) -> (result, scores)`` with the scores that are evaluated: of the training rows, or of
-        held-out folds where the model is flexible. ``previous`` is the result to start from, or None for the initial
-        model.
-    evaluator : ScoreEvaluator
-    """
+    """Fits along increasing weights, each from the result of the next smaller one."""
 
     def __init__(self, fit: Fit, evaluator: ScoreEvaluator) -> None:
         self._fit, self.evaluator = fit, evaluator
@@ -86,16 +77,7 @@ def empty_path(response: Response) -> dict[str, NDArray[np.float64]]:
 
 @dataclass(frozen=True)
 class AutomaticWeight:
-    """The rule of ``parity_weight="auto"`` and of ``max_disparity``.
-
-    Attributes
-    ----------
-    max_disparity : float or None
-        A limit of the strong pairwise demographic disparity (SPDD), in units of y; None: the noise floor of the rank
-        disparity.
-    weights : tuple of float
-        Weights that are tried in turn.
-    """
+    """The rule of ``parity_weight="auto"`` and of ``max_disparity``."""
 
     max_disparity: float | None = None
     weights: tuple[float, ...] = PATH_WEIGHTS

@@ -36,20 +36,7 @@ STEP_PER_STRENGTH = {"l2": 1.0, "entropy": 0.5}
 
 @dataclass(frozen=True, eq=False)
 class DualProblem:
-    """The dual problem of two distributions.
-
-    Attributes
-    ----------
-    features : FourierFeatures
-        In which the dual variables are expanded.
-    regularizer : Regularizer
-    strength : float
-        The factor of the regularizer.
-    opposite : bool
-        Whether h = -f.
-    pairs : {"matched", "all"}
-        Whether the i-th point of a batch is paired with the i-th of the other, or each with all.
-    """
+    """The dual problem of two distributions."""
 
     features: FourierFeatures
     regularizer: Regularizer
@@ -81,18 +68,7 @@ class DualState:
 
 @dataclass(frozen=True, eq=False)
 class DualTerms:
-    """The objective on one pair of batches and its derivatives.
-
-    Attributes
-    ----------
-    value : float
-        The dual objective, an estimate of the regularized distance.
-    x_gradient, y_gradient : ndarray
-        With respect to the coefficients. With opposite duals, ``x_gradient`` is with respect to the one
-        shared vector and ``y_gradient`` its negative.
-    point_gradient : ndarray
-        With respect to each x: ((1 - alpha) f'(x) + alpha sign(x - y)) / N, alpha averaged over the pairs.
-    """
+    """The objective on one pair of batches and its derivatives."""
 
     value: Any
     x_gradient: Any
@@ -331,21 +307,6 @@ def coupled_gradient(low: Any, high: Any, below: Any, upto: Any) -> Any:
     """Return the sum of mass times sign(s - t) over the points t that a point s is coupled with.
 
     It is the derivative of the Wasserstein-1 distance with respect to s.
-
-    Parameters
-    ----------
-    low, high : array or tensor
-        Levels that the point covers in its distribution.
-    below, upto : array or tensor
-        Mass of the other distribution strictly below the point, and at or below it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> below = np.array([0.25, 0.5])
-    >>> slope = coupled_gradient(np.array([0.0, 0.5]), np.array([0.5, 1.0]), below, below)
-    >>> slope.tolist()  # the first point has half of its partners on either side, the second all above
-    [0.0, -0.5]
     """
     xp = namespace(low)
     return xp.clip(below, low, high) - low - (high - xp.clip(upto, low, high))
@@ -375,26 +336,5 @@ def level_index(levels: Any, size: int) -> Any:
 
 
 def area_below(levels: Any, index: Any, size: int, *, values: Any, running: Any) -> Any:
-    """Return the area below the quantile function from 0 to each level.
-
-    Parameters
-    ----------
-    levels : array or tensor
-    index : array or tensor
-        From `level_index`.
-    size : int
-        Number of values.
-    values, running : array or tensor
-        The values, and the result of `running_area`, at these indices.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ascending, levels = np.array([0.2, 0.6]), np.array([0.0, 0.5, 0.75, 1.0])
-    >>> index = level_index(levels, 2)
-    >>> area_below(
-    ...     levels, index, 2, values=ascending[index], running=running_area(ascending)[index]
-    ... ).round(3).tolist()
-    [0.0, 0.1, 0.25, 0.4]
-    """
+    """Return the area below the quantile function from 0 to each level."""
     return running + (levels * size - index) / size * values

@@ -426,31 +426,7 @@ _CHUNK = 1 << 16  # least points of a thread
 def move_by_code(
     points: NDArray[np.float64], codes: NDArray[Any], maps: Sequence[QuantileMap], amount: float, *, n_threads: int = 1
 ) -> NDArray[np.float64]:
-    """Return each point moved towards its image under the map of its code.
-
-    Parameters
-    ----------
-    points : array of shape (n,)
-        Finite.
-    codes : array of shape (n,)
-        Unsigned integers below the number of maps.
-    maps : sequence of QuantileMap
-    amount : float
-        0 returns the points, 1 their images.
-    n_threads : int, default 1
-        The result does not depend on it.
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Examples
-    --------
-    >>> from fairtransport.transport.line import quantile_map
-    >>> maps = [quantile_map([0.0, 1.0], [0.0, 0.5]), quantile_map([0.0, 1.0], [1.0, 1.0])]
-    >>> move_by_code(np.array([0.5, 0.5, 1.0]), np.array([0, 1, 0], dtype=np.uint8), maps, 1.0)
-    array([0.25, 1.  , 0.5 ])
-    """
+    """Return each point moved towards its image under the map of its code."""
     if codes.size and int(codes.max()) >= len(maps):
         raise ValueError(f"codes must be below {len(maps)}, the number of maps.")
     points, codes = read_only(points), read_only(codes)

@@ -27,15 +27,7 @@ _LIMIT_VALUE = math.exp(EXPONENT_LIMIT)
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    """A divergence phi, given by its convex conjugate phi* and the derivatives of that, for arrays and tensors.
-
-    Attributes
-    ----------
-    name : str
-        The value of the ``regularizer`` parameter.
-    code : int
-        Its number in compiled loops.
-    """
+    """A divergence phi, given by its convex conjugate phi* and the derivatives of that, for arrays and tensors."""
 
     name: str
     code: int
@@ -105,13 +97,7 @@ _BY_NAME = {r.name: r for r in (L2, ENTROPY)}
 
 
 def get_regularizer(name: str) -> Regularizer:
-    """Return the regularizer called ``name``.
-
-    Examples
-    --------
-    >>> get_regularizer("l2").name
-    'l2'
-    """
+    """Return the regularizer called ``name``."""
     return _BY_NAME[check_choice(name, _BY_NAME, name="regularizer")]
 
 
@@ -126,14 +112,7 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
 def logistic_loss(
     logits: NDArray[np.float64], labels: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the weighted sum of the losses log(1 + exp(z)) - y z, and the scores.
-
-    Examples
-    --------
-    >>> loss, scores = logistic_loss(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([0.5, 0.5]))
-    >>> round(loss, 4), scores.round(3).tolist()
-    (0.5032, [0.5, 0.731])
-    """
+    """Return the weighted sum of the losses log(1 + exp(z)) - y z, and the scores."""
     losses = np.logaddexp(0.0, logits) - labels * logits
     return float(shares @ losses), sigmoid(logits)
 
@@ -157,13 +136,7 @@ AFFINE_SLOPE = 1.0 / 6.0
 
 
 def affine_score(predictors: NDArray[Any]) -> NDArray[Any]:
-    """Return the scores of real-valued predictions.
-
-    Examples
-    --------
-    >>> affine_score(np.array([-3.0, 0.0, 3.0])).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """Return the scores of real-valued predictions."""
     return 0.5 + AFFINE_SLOPE * predictors
 
 
@@ -171,12 +144,6 @@ def score_and_slope(link: int, predictors: NDArray[Any]) -> tuple[NDArray[Any], 
     """Return scores within [0, 1], where dual potentials are defined, and what their gradients are multiplied with.
 
     Predictions beyond the range count as if they were at its end, but the gradient reaches them.
-
-    Examples
-    --------
-    >>> scores, slopes = score_and_slope(AFFINE, np.array([0.0, 30.0]))
-    >>> scores.tolist(), slopes.round(3).tolist()
-    ([0.5, 1.0], [0.167, 0.167])
     """
     if link == AFFINE:
         return np.clip(affine_score(predictors), 0.0, 1.0), np.full_like(predictors, AFFINE_SLOPE)

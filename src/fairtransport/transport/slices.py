@@ -19,13 +19,7 @@ _FEW = 512  # values that NumPy sorts faster
 
 
 def slice_means(values: NDArray[np.float64], mass: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
-    """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row.
-
-    Examples
-    --------
-    >>> slice_means(np.array([0.0, 0.3, 0.6]), np.ones(3), 2).round(3).tolist()
-    [0.1, 0.5]
-    """
+    """Return the mean of each of ``n_slices`` parts of equal mass of an ascending sample; borders may split a row."""
     cumulative = np.concatenate(([0.0], np.cumsum(mass)))
     area = np.concatenate(([0.0], np.cumsum(mass * values)))
     levels = np.linspace(0.0, cumulative[-1], n_slices + 1)
@@ -47,11 +41,6 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions of the values in ascending order, as `numpy.argsort` does, to within 2^-33 of their range.
 
     A radix sort of keys of 33 bits takes time proportional to the number of values.
-
-    Examples
-    --------
-    >>> ascending_order(np.array([0.3, 0.1, 0.2])).tolist()
-    [1, 2, 0]
     """
     low, high = float(values.min()), float(values.max())
     # A range beyond these limits cannot be divided by.
@@ -61,19 +50,7 @@ def ascending_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def histogram_slices(masses: NDArray[np.float64], edges: NDArray[np.float64], n_slices: int) -> NDArray[np.float64]:
-    """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it.
-
-    Parameters
-    ----------
-    masses : ndarray of shape (n_samples, n_cells)
-    edges : ndarray of shape (n_cells + 1,)
-    n_slices : int
-
-    Examples
-    --------
-    >>> histogram_slices(np.array([[1.0, 0.0, 1.0]]), np.array([0.0, 0.2, 0.4, 0.6]), 2).tolist()
-    [[0.1, 0.5]]
-    """
+    """Return the slice means of samples that were counted in cells, each cell's mass spread evenly over it."""
     means = np.empty((len(masses), n_slices))
     for sample, mass in enumerate(masses):
         kept = np.flatnonzero(mass > 0.0)
@@ -112,24 +89,7 @@ CELLS = 1024
 def edge_masses(
     scores: NDArray[np.float64], shares: NDArray[np.floating], weights: NDArray[np.float64], n_cells: int
 ) -> NDArray[np.float64]:
-    """Return the mass of each group on each edge of equal cells of [0, 1].
-
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_rows,)
-    shares : ndarray of shape (n_rows, n_groups)
-        How much of each row belongs to each group.
-    n_cells : int
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_cells + 1)
-
-    Examples
-    --------
-    >>> edge_masses(np.array([0.125, 1.0]), np.ones((2, 1)), np.ones(2), 4)
-    array([[0.5, 0.5, 0. , 0. , 1. ]])
-    """
+    """Return the mass of each group on each edge of equal cells of [0, 1]."""
     edges = np.arange(n_cells + 1) / n_cells
     hats = np.maximum(1.0 - np.abs(scores[:, None] - edges) * n_cells, 0.0)
     return np.asarray((shares * weights[:, None]).T @ hats)
@@ -145,13 +105,6 @@ def logit_derivatives(
     second: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Return the first and the second derivative of log-loss plus penalty with respect to each row's logit.
-
-    Parameters
-    ----------
-    scores, labels, weights : ndarray of shape (n_rows,)
-    shares : ndarray of shape (n_rows, n_groups)
-    first, second : ndarray of shape (n_groups, n_cells)
-        Derivatives of the penalty with respect to a score in each cell, for a row of weight 1.
 
     Notes
     -----
@@ -175,11 +128,6 @@ def quantiles(masses: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArr
     """Return quantiles of one distribution whose masses lie on the edges of equal cells of [0, 1].
 
     The mass of an edge is spread evenly over half a cell on each side, so that quantiles are continuous in the levels.
-
-    Examples
-    --------
-    >>> quantiles(np.array([0.0, 1.0, 1.0, 0.0, 0.0]), np.array([0.25, 0.5, 0.75]))
-    array([0.25 , 0.375, 0.5  ])
     """
     cells = len(masses) - 1
     reached = np.append(0.0, np.cumsum(masses))

@@ -37,16 +37,7 @@ _TOL = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample:
-    """Logits of the scores with one label.
-
-    Parameters
-    ----------
-    logits, weights : array of shape (n,)
-        Ascending logits, and their weights.
-    design : float
-        Sum of squared weights divided by the sum of weights: the factor by which weights inflate variances; 1 for rows
-        of weight 1.
-    """
+    """Logits of the scores with one label."""
 
     logits: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -64,16 +55,7 @@ class WeightedSample:
 
 
 def calibration_intercept(negatives: WeightedSample, positives: WeightedSample, confidence: float) -> Estimate | None:
-    """Return the intercept with the slope fixed at 1, with Wald's interval; None where it does not exist.
-
-    Examples
-    --------
-    >>> from fairtransport.transport.line import Sample
-    >>> scores = Sample.from_values([0.2, 0.2, 0.2, 0.2])
-    >>> rows = [WeightedSample.of(scores, 4.0, 4.0)] * 2
-    >>> round(calibration_intercept(*rows, 0.95).value, 3)  # half are positive: logit(0.5) - logit(0.2)
-    1.386
-    """
+    """Return the intercept with the slope fixed at 1, with Wald's interval; None where it does not exist."""
     fitted = _fit(negatives, positives, n_parameters=1)
     return None if fitted is None else _wald(fitted[0][0], fitted[1][0, 0], confidence)
 
@@ -235,20 +217,7 @@ class Calibration:
 def estimate_calibration(
     evidence: Evidence, options: Options, compared: Sequence[int], rng: np.random.Generator
 ) -> Calibration:
-    """Estimate the calibration of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    compared : sequence of int
-        Indices of the groups that are judged.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Calibration
-    """
+    """Estimate the calibration of evidence with labels."""
     names = evidence.histograms.groups.names
     grid = evidence.histograms.grid
     probabilities = (grid.low, grid.high) == (0.0, 1.0) and not grid.positions
@@ -274,18 +243,7 @@ def estimate_calibration(
 
 @dataclass(frozen=True, eq=False)
 class _LabelledRows:
-    """The rows of a group in bins, on [0, 1].
-
-    Parameters
-    ----------
-    samples : pair of Sample or None
-        Distributions of the scores with label 0 and 1.
-    totals, squares : array of shape (2,)
-        Sums of weights and of squared weights by label.
-    edges : array of shape (n_bins + 1,)
-    weights, sums : array of shape (2, n_bins)
-        Sums of weights, and of weighted scores, by label and bin.
-    """
+    """The rows of a group in bins, on [0, 1]."""
 
     samples: tuple[Sample | None, Sample | None]
     totals: NDArray[np.float64]

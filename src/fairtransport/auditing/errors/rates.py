@@ -145,21 +145,7 @@ def resolve_reference(reference: Any, evidence: Evidence, judged: NDArray[np.boo
 def estimate_error_rates(
     evidence: Evidence, threshold: float, options: Options, reference: int, rng: np.random.Generator
 ) -> ErrorRates:
-    """Estimate the rates at a threshold, in units of the scores, of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    threshold : float
-    options : Options
-    reference : int
-        Index of the reference group.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ErrorRates
-    """
+    """Estimate the rates at a threshold, in units of the scores, of evidence with labels."""
     names = evidence.histograms.groups.names
     at = float(evidence.histograms.grid.to_unit(threshold))
     tables = [evidence.decisions(at, group) for group in range(len(names))]

@@ -111,25 +111,7 @@ def estimate_regression(
     confidence: float,
     score_range: tuple[float, float],
 ) -> RegressionErrors:
-    """Estimate the errors of predictions.
-
-    Parameters
-    ----------
-    moments : ResidualMoments
-    names : sequence of str
-        Of the groups.
-    judged : array of bool of shape (n_groups,)
-        Which groups have enough rows to be judged.
-    reference : int
-        Index of the reference group.
-    confidence : float
-    score_range : pair of float
-        Lowest and highest prediction.
-
-    Returns
-    -------
-    RegressionErrors
-    """
+    """Estimate the errors of predictions."""
     sums, products = moments.sums.sum(axis=1), moments.products.sum(axis=1)
     figures = [_figures(one, product, moments.scale) for one, product in zip(sums, products, strict=True)]
     base = figures[reference]
@@ -277,18 +259,7 @@ N_TERMS = 6
 
 @dataclass(frozen=True, eq=False)
 class ResidualMoments:
-    r"""Sums over rows of the terms that errors are functions of.
-
-    Parameters
-    ----------
-    centre, scale : float
-        Of the labels y: residuals :math:`r = (y - s) / scale` of predictions s, and :math:`d = (y - centre) / scale`.
-    sums : array of shape (n_groups + 1, n_deciles, 6)
-        Sums of the weights times 1, r, \|r\|, :math:`r^2`, d and :math:`d^2`. The last group is everyone.
-    products : array of shape (n_groups + 1, n_deciles, 6, 6)
-        Sums of the squared weights times the products of every two terms.
-    edges : array of shape (n_deciles - 1,)
-        Predictions up to the first edge are in the first decile.
+    """Sums over rows of the terms that errors are functions of.
 
     Notes
     -----

@@ -66,19 +66,7 @@ class CorrectedEstimate(Estimate):
 def rate_noise(
     values: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> NDArray[np.float64]:
-    """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior.
-
-    Parameters
-    ----------
-    values, sizes : array of shape (k,)
-        Proportions and their effective sample sizes.
-    rng : numpy.random.Generator
-    n_draws : int, default 2000
-
-    Returns
-    -------
-    array of shape (n_draws, k)
-    """
+    """Draw the errors of observed proportions: observed minus true, with the true ones from Jeffreys' posterior."""
     shape = (n_draws, *values.shape)
     return values - rng.beta(values * sizes + 0.5, (1 - values) * sizes + 0.5, size=shape)
 
@@ -86,23 +74,7 @@ def rate_noise(
 def tied_deviations(
     curves: NDArray[np.float64], noise: NDArray[np.float64], *, flat: bool = False
 ) -> NDArray[np.float64]:
-    r"""Return the figures of groups, with those indistinguishable from the highest or the lowest one set equal to it.
-
-    Parameters
-    ----------
-    curves : array of shape (n_groups, k)
-        Observed figures of each group, for instance at k thresholds.
-    noise : array of shape (n_draws, n_groups, k)
-        Draws of their errors.
-    flat : bool, default False
-        Also widen the difference of the highest and the lowest group to the largest of all k where it is
-        indistinguishable from it, for norms that are the largest of k.
-
-    Returns
-    -------
-    array of shape (n_groups, k)
-        The difference of the highest and the lowest group is as observed unless ``flat``.
-    """
+    """Return the figures of groups, with those indistinguishable from the highest or the lowest one set equal to it."""
     tied = curves - curves.mean(axis=0)
     top, bottom = np.argmax(tied, axis=0), np.argmin(tied, axis=0)
     at = np.arange(tied.shape[1])
@@ -127,20 +99,7 @@ def tied_deviations(
 def smooth_deviations(
     curves: NDArray[np.float64], noise: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the deviations of groups from their mean, nearly those of shifted scores.
-
-    Parameters
-    ----------
-    curves : array of shape (n_groups, k)
-        Distribution functions.
-    noise : array of shape (n_draws, n_groups, k)
-        Draws of their errors.
-    widths : array of shape (k,)
-
-    Returns
-    -------
-    array of shape (n_groups, k)
-    """
+    """Return the deviations of groups from their mean, nearly those of shifted scores."""
     mean = curves.mean(axis=0)
     shift = mean * (1 - mean)
     deviations, errors = curves - mean, noise - noise.mean(axis=1, keepdims=True)
@@ -156,35 +115,7 @@ def interval_of_norm(
     tied: NDArray[np.float64] | None = None,
     smooth: NDArray[np.float64] | None = None,
 ) -> CorrectedEstimate:
-    """Return the norm of observed deviations with its confidence interval.
-
-    Parameters
-    ----------
-    deviations : array of shape (k,)
-        Observed deviations; their common part does not change the norm.
-    noise : array of shape (n_draws, k)
-        Draws of the errors of the deviations.
-    norm : callable
-        A seminorm of the last axis, ``(..., k) -> (...)``.
-    confidence : float
-    tied : array of shape (k,), optional
-        Another direction for the lower limit; see `tied_deviations`.
-    smooth : array of shape (k,), optional
-        Another direction for the upper limit: with less of what noise explains.
-
-    Returns
-    -------
-    CorrectedEstimate
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> rates, sizes = np.array([0.3, 0.35, 0.6]), np.full(3, 200.0)
-    >>> noise = rate_noise(rates, sizes, rng, 2000)
-    >>> estimate = interval_of_norm(rates, noise, lambda array: np.ptp(array, axis=-1), 0.95)
-    >>> round(estimate.value, 3), round(estimate.low, 2), round(estimate.high, 2)
-    (0.3, 0.2, 0.39)
-    """
+    """Return the norm of observed deviations with its confidence interval."""
     observed = float(norm(deviations))
     direction = deviations
     if observed <= _EQUAL:  # all equal: any direction will do
@@ -307,20 +238,7 @@ class Separation:
 def estimate_separation(
     evidence: Evidence, options: Options, rng: np.random.Generator, *, known: Mapping[int | None, Reading] | None = None
 ) -> Separation:
-    """Estimate the differences over all thresholds of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    rng : numpy.random.Generator
-    known : dict of int or None to Reading, optional
-        Disparities that were estimated before, by label; None stands for both labels.
-
-    Returns
-    -------
-    Separation
-    """
+    """Estimate the differences over all thresholds of evidence with labels."""
     scale = evidence.rank_scale
     if scale is not None:
         evidence = evidence.ranked()

@@ -29,27 +29,6 @@ def errors_sentence(audit: AuditData) -> str | None:
 
     Of classes, the error rates at the first threshold; of real-valued labels, root mean squared errors and mean
     residuals.
-
-    Parameters
-    ----------
-    audit : AuditData
-
-    Returns
-    -------
-    str or None
-        Names are enclosed in U+2068 and U+2069; see `fairtransport._text.isolated`. None also where fewer than two
-        groups have enough rows of both labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fairtransport as ft
-    >>> from fairtransport._text import plain
-    >>> scores, labels = np.tile([0.9, 0.1, 0.9, 0.1], 100), np.tile([1, 0, 0, 0], 100)
-    >>> groups = np.tile(["a", "a", "a", "b"], 100)
-    >>> audit = ft.audit(scores, labels, sensitive_features=groups, random_state=0)
-    >>> errors_sentence(audit) is None  # all positive rows belong to one group
-    True
     """
     if audit.regression is not None:
         return _residuals_sentence(audit, audit.regression)
@@ -143,18 +122,7 @@ class CrossAuc:
 
 
 def estimate_cross_auc(evidence: Evidence, options: Options, rng: np.random.Generator) -> CrossAuc:
-    """Estimate the cross-group areas of evidence with labels.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    options : Options
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    CrossAuc
-    """
+    """Estimate the cross-group areas of evidence with labels."""
     histograms = evidence.histograms
     weights, squares = (sums.sum(axis=2) for sums in (histograms.by_class, histograms.squares_by_class))
     sizes = np.divide(weights**2, squares, out=np.zeros_like(weights), where=squares > 0)

@@ -239,17 +239,7 @@ _BLIND = (BlindRepairClassifier, BlindRepairRegressor)
 
 
 def add_scores(graph: Graph, model: Any, features: Any, people_per_point: int) -> str:
-    """Add a model, and return its scores: probabilities of the positive class, or predictions, as a vector of doubles.
-
-    Parameters
-    ----------
-    graph : Graph
-    model : estimator
-    features : str or dict of str to str
-        Name of a matrix of doubles, or of the columns of a table.
-    people_per_point : int
-        See `to_onnx`.
-    """
+    """Add a model and return its scores, probabilities or predictions, as a vector of doubles."""
     if isinstance(model, Pipeline):
         return _add_pipeline(graph, model, features, people_per_point)
     if isinstance(model, _LINEAR):

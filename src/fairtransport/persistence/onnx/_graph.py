@@ -25,13 +25,7 @@ OPSETS = {"": 17, ML_DOMAIN: 3}
 
 
 class Graph:
-    """Nodes in the order in which they are added; every value has a name.
-
-    Parameters
-    ----------
-    prefix : str
-        Before every name that the graph gives, so that two graphs can be joined.
-    """
+    """Nodes in the order in which they are added; every value has a name."""
 
     def __init__(self, prefix: str = "ft_") -> None:
         self._onnx = load_extra("onnx")
@@ -75,19 +69,7 @@ class Graph:
         return kinds.get(name) == self.number_type("STRING")
 
     def inline(self, made: Any, inputs: Mapping[str, str]) -> list[str]:
-        """Add the nodes of a model of another converter.
-
-        Parameters
-        ----------
-        made : onnx.ModelProto
-        inputs : dict of str to str
-            Which value of this graph each of its inputs is.
-
-        Returns
-        -------
-        list of str
-            The names of its outputs in this graph.
-        """
+        """Add the nodes of a model of another converter."""
         self._inlined += 1
         prefix = f"{self._prefix}part{self._inlined}_"
         part = self._onnx.compose.add_prefix(made, prefix).graph
@@ -295,13 +277,7 @@ def as_vector(graph: Graph, column: str) -> str:
 
 
 def declare_features(graph: Graph, model: Any) -> Any:
-    """Declare the inputs of a model: the columns of a table where it begins by selecting them, a matrix elsewhere.
-
-    Returns
-    -------
-    str or dict of str to str
-        Name of the matrix, or of each column.
-    """
+    """Declare the inputs of a model: the columns of a table where it begins by selecting them, a matrix elsewhere."""
     names = feature_names(model)
     if names is None or not _selects_columns(model):
         return graph.input("X", "DOUBLE", int(model.n_features_in_))
@@ -321,17 +297,7 @@ def _selects_columns(model: Any) -> bool:
 
 
 def add_converted(graph: Graph, part: Any, features: Any, *, classifier: bool) -> str:
-    """Add a transformer, a classifier or a regressor of scikit-learn, and return its output, as doubles.
-
-    Parameters
-    ----------
-    graph : Graph
-    part : estimator
-    features : str or dict of str to str
-        Name of a matrix of doubles, or of columns, by which the estimator knows them.
-    classifier : bool
-        Whether the output are probabilities.
-    """
+    """Add a transformer, a classifier or a regressor of scikit-learn, and return its output, as doubles."""
     skl2onnx = load_extra("skl2onnx")
     options = {id(part): {"zipmap": False}} if classifier else None
     inputs: Mapping[str, str] = features if isinstance(features, dict) else {"X": features}

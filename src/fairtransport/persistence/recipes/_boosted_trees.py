@@ -286,13 +286,7 @@ _LEARNER_PARAMS: Mapping[str, Mapping[str, Check]] = {
 
 
 def stored_params(params: Mapping[str, Any], class_name: str) -> dict[str, Any]:
-    """Return the parameters to store: those that are set, without those of the machine.
-
-    Raises
-    ------
-    TypeError
-        If a parameter cannot be stored.
-    """
+    """Return the parameters to store: those that are set, without those of the machine."""
     stored = {name: value for name, value in params.items() if value is not None and name not in _NOT_STORED}
     stored = {name: value.item() if isinstance(value, np.generic) else value for name, value in stored.items()}
     checks = _LEARNER_PARAMS[class_name]

@@ -69,15 +69,7 @@ def check_sizes(sizes: NDArray[np.int64], total: int, max_trees: int) -> None:
 
 
 def check_structure(sizes: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> None:
-    """Check that the nodes of each tree form a binary tree of limited depth.
-
-    Parameters
-    ----------
-    sizes : array of shape (n_trees,)
-        Nodes of each tree, checked by `check_sizes`.
-    left, right : array of shape (n_nodes,)
-        Children of each node by their number within the tree, which is larger than that of the node; -1 at a leaf.
-    """
+    """Check that the nodes of each tree form a binary tree of limited depth."""
     inner = left >= 0
     require(np.array_equal(inner, right >= 0), "a node has one child")
     require(np.all(left[~inner] == -1) and np.all(right[~inner] == -1), "a leaf has children")

@@ -193,26 +193,7 @@ def cross_fit(
     rows: NDArray[np.bool_] | None = None,
     weights: NDArray[np.float64] | None = None,
 ) -> tuple[Any, NDArray[np.float64]]:
-    """Return the model fitted on all rows, and predictions of each row by models that have not seen it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Cloned. A ``FrozenEstimator`` stays as it is, and the model in it is returned.
-    X, target
-    folds : sequence of Fold
-    predict : callable
-        Takes a fitted model and features.
-    rows : ndarray of bool, optional
-        Rows to train on.
-    weights : ndarray, optional
-
-    Returns
-    -------
-    model : estimator
-    predicted : ndarray of shape (n, ...)
-        NaN for rows that no fold holds out; the mean where several do.
-    """
+    """Return the model fitted on all rows, and predictions of each row by models that have not seen it."""
     use = np.ones(len(target), dtype=bool) if rows is None else rows
     total, times = None, np.zeros(len(target))
     for fold in folds:
@@ -288,21 +269,7 @@ _LEAST_GAIN = 2.0  # of the group model's log-loss over a constant, in standard 
 
 @dataclass(frozen=True, eq=False)
 class BlindRows:
-    """Validated arguments of ``fit``.
-
-    Attributes
-    ----------
-    X : table or matrix
-    target : ndarray
-        What the model is trained on.
-    labels : ndarray of int or None
-        Labels within which the criterion compares groups: the class, or the range of a real-valued label.
-    groups : Groups
-    known : ndarray of bool
-        Rows whose group was not dropped.
-    strata : Strata or None
-    weights : ndarray or None
-    """
+    """Validated arguments of ``fit``."""
 
     X: Any
     target: NDArray[Any]
@@ -397,17 +364,7 @@ def label_ranges(target: NDArray[np.float64], n_groups: int) -> NDArray[np.int64
 def joint_probabilities(
     probabilities: NDArray[np.float64], predicted: NDArray[np.float64] | None, n_labels: int
 ) -> NDArray[np.float64]:
-    """Return P(label, group | x) as an array (rows, labels, groups).
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, n_groups * n_labels)
-        Of groups, or of groups crossed with labels.
-    predicted : ndarray of shape (n,) or None
-        The model's probability of label 1, if labels are classes: then only the groups given the label are taken from
-        ``probabilities``.
-    n_labels : int
-    """
+    """Return P(label, group | x) as an array (rows, labels, groups)."""
     table = probabilities.reshape(len(probabilities), -1, n_labels).transpose(0, 2, 1)
     if n_labels == 1 or predicted is None:
         return table
@@ -417,26 +374,7 @@ def joint_probabilities(
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """Both models, fitted on all rows, and the problem that their out-of-fold predictions pose.
-
-    Attributes
-    ----------
-    estimator, group_estimator : estimator
-    calibration : Calibration
-    cells : Cells
-    chance : ndarray of shape (n_cells,)
-        The slack of each cell that chance leaves.
-    label_weights : ndarray of shape (n_cells,)
-        By what a slack that is given is divided.
-    problem : Problem
-    information, calibration_error : float
-        What the group model tells, and how far its probabilities are off.
-    is_predictable : bool
-        Whether the features tell the groups better than by chance.
-    groups, strata
-        Without rows.
-    seed : int
-    """
+    """Both models, fitted on all rows, and the problem that their out-of-fold predictions pose."""
 
     estimator: Any
     group_estimator: Any
@@ -453,15 +391,7 @@ class CrossFit:
     seed: int
 
     def fit(self, slack: Any, max_disparity: float | None, *, start: Potentials | None = None) -> BlindFit:
-        """Solve the potentials for a slack, or for a limit on the disparity.
-
-        Parameters
-        ----------
-        slack, max_disparity
-            As for the estimators.
-        start : Potentials, optional
-            Those of another slack, from which the solver starts.
-        """
+        """Solve the potentials for a slack, or for a limit on the disparity."""
         problem, rng = self.problem, np.random.default_rng(self.seed)
         each, potentials, reached = problem.choose(slack, max_disparity, self.chance, self.label_weights, start)
         held_out = problem.repair_held_out(potentials, each, rng)
@@ -480,18 +410,7 @@ class CrossFit:
 def cross_fit_models(
     model: Any, rows: BlindRows, *, bounds: tuple[float, float] | None, predicts_label: bool
 ) -> CrossFit:
-    """Fit both models, on all rows and without each fold.
-
-    Parameters
-    ----------
-    model : BlindRepairClassifier or BlindRepairRegressor
-        Its parameters are used.
-    rows : BlindRows
-    bounds : (low, high) or None
-        Range of the predictions; None: that of most of them.
-    predicts_label : bool
-        Whether predictions are probabilities of the label that the criterion compares within.
-    """
+    """Fit both models, on all rows and without each fold."""
     rng = np.random.default_rng(model.random_state)
     n_labels = 1 if rows.labels is None else int(rows.labels.max()) + 1
     if predicts_label:

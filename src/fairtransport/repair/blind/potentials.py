@@ -29,15 +29,6 @@ _EDGE = 1e-3  # nearest a node comes to 0 or 1 where the loss is logarithmic
 class Potentials:
     r"""Piecewise linear potentials on a grid of scores, one for each cell.
 
-    Parameters
-    ----------
-    nodes : ndarray of shape (m,)
-        Ascending scores, at least two.
-    slopes : ndarray of shape (n_cells, m - 1)
-        Slope of each potential between two nodes.
-    loss : {"squared", "log", "zero_one"}
-        The loss whose minimiser a repaired score is.
-
     Notes
     -----
     With the contrasts :math:`d_c(x)` of the cells, a prediction is moved to
@@ -45,12 +36,6 @@ class Potentials:
     .. math:: \mathrm{argmin}_s \ell(\eta(x), s) + \sum_c d_c(x) \phi_c(s),
 
     exactly: between two nodes the potentials are linear, and the minimiser has a closed form.
-
-    Examples
-    --------
-    >>> halves = Potentials(np.array([0.0, 1.0]), np.array([[0.2]]), "squared")
-    >>> halves.move(np.array([0.4, 0.6]), np.array([[1.0], [-1.0]])).round(3).tolist()
-    [0.3, 0.7]
     """
 
     nodes: NDArray[np.float64]
@@ -63,18 +48,7 @@ class Potentials:
         return _integrate(self.slopes, np.diff(self.nodes))
 
     def move(self, predictions: NDArray[np.float64], contrasts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the repaired predictions.
-
-        Parameters
-        ----------
-        predictions : ndarray of shape (n,)
-        contrasts : ndarray of shape (n, n_cells)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Predictions beyond the nodes keep their distance to the nearest one; probabilities have none.
-        """
+        """Return the repaired predictions."""
         moved = np.empty(predictions.size)
         left, right = self.nodes[:-1], self.nodes[1:]
         for part in _chunks(predictions.size):
@@ -90,20 +64,7 @@ class Potentials:
 def score_nodes(
     predictions: NDArray[np.float64], *, loss: str = "squared", low: float, high: float
 ) -> NDArray[np.float64]:
-    """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are.
-
-    Parameters
-    ----------
-    predictions : ndarray
-    loss : {"squared", "log", "zero_one"}
-    low, high : float
-        First and last node.
-
-    Returns
-    -------
-    ndarray
-        For ``loss="zero_one"`` the range alone: then only decisions at its centre are compared.
-    """
+    """Return the nodes of potentials: half of them spread evenly over the range, half where predictions are."""
     if loss == "zero_one":
         return np.array([low, high])
     if loss == "log":
@@ -128,27 +89,6 @@ def solve_potentials(
     max_iter: int = 300,
 ) -> Potentials:
     r"""Return the potentials at which the loss is least and cells are alike up to a slack.
-
-    Parameters
-    ----------
-    predictions : ndarray of shape (n,)
-        Predictions of rows that the model was not trained on.
-    contrasts : ndarray of shape (n, n_cells)
-        With mean 0: what each row adds to the difference between a cell and what it is compared with.
-    nodes : ndarray of shape (m,)
-    slack : ndarray of shape (n_cells,)
-        Difference between the share of each cell above any score and a common one, which is free.
-    centering : ndarray of shape (n_cells, n_cells)
-        Subtracts from each cell the mean of the cells that it is compared with.
-    loss : {"squared", "log", "zero_one"}
-    weights : ndarray of shape (n,), optional
-    start : Potentials, optional
-        With the same nodes; a solution nearby.
-    max_iter : int, default=300
-
-    Returns
-    -------
-    Potentials
 
     Notes
     -----
@@ -242,20 +182,6 @@ _SHARE_OF_CHANCE = 0.5  # of the mean difference that chance shows
 class Cells:
     r"""Groups that are compared with everyone: all people, those with a label, those of a stratum, or both.
 
-    Parameters
-    ----------
-    groups, labels, strata : ndarray of int, of shape (n_cells,)
-        Group, label and stratum of each cell. A label is an index into the second axis of the probabilities; the
-        stratum is -1 for a cell of all strata.
-    shares : ndarray of shape (n_cells,)
-        Mean probability of the cell among the rows of its stratum.
-    totals : ndarray of shape (n_cells,)
-        Mean probability of its label there.
-    priors : ndarray of shape (n_strata, n_labels, n_groups)
-        By how much group probabilities are multiplied within each stratum, before they are divided by their sum.
-    stratum_shares : ndarray of shape (n_strata, n_labels, n_groups)
-        Mean probability of each group and label among the rows of a stratum; 0 where a stratum has one group.
-
     Notes
     -----
     A function f has the same distribution in a cell and among everyone with its label if and only if for all s
@@ -287,19 +213,7 @@ class Cells:
     def contrasts(
         self, probabilities: NDArray[np.float64], codes: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the contrasts of rows.
-
-        Parameters
-        ----------
-        probabilities : ndarray of shape (n, n_labels, n_groups)
-            P(label, group | x).
-        codes : ndarray of shape (n,), optional
-            Stratum of each row; needed if there are strata.
-
-        Returns
-        -------
-        ndarray of shape (n, n_cells)
-        """
+        """Return the contrasts of rows."""
         within = probabilities if codes is None else _apply_priors(probabilities, self.priors, codes)
         table = within[:, self.labels, self.groups] / self.shares
         table -= within.sum(axis=2)[:, self.labels] / self.totals
@@ -325,28 +239,7 @@ def make_cells(
     n_strata: int = 0,
     weights: NDArray[np.float64] | None = None,
 ) -> tuple[Cells, NDArray[np.float64]]:
-    """Return the cells of a criterion, and the difference that chance leaves to each.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n, n_labels, n_groups)
-        Out of fold.
-    groups, labels : ndarray of shape (n,)
-        Group and label of each row; labels None where there is one.
-    compared : tuple of int
-        Labels within which groups are compared.
-    codes, n_strata
-        Stratum of each row.
-    weights : ndarray of shape (n,), optional
-
-    Returns
-    -------
-    cells : Cells
-        With strata, the cells of all strata come first, so that a small stratum can do with their potentials.
-    chance : ndarray of shape (n_cells,)
-        Half of the mean difference between the shares above a score of two samples of one distribution, of the sizes
-        of the cell and of everyone it is compared with; for cells of a stratum times the share of its rows.
-    """
+    """Return the cells of a criterion, and the difference that chance leaves to each."""
     masses = np.ones(groups.size) if weights is None else weights
     n_groups = probabilities.shape[2]
     given = np.zeros(groups.size, dtype=np.int64) if labels is None else labels

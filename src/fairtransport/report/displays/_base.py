@@ -28,19 +28,7 @@ _GROWTH_SHARE = 0.22  # share of the height above which a new figure grows with 
 
 
 def get_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return ``ax``, or the axes of a new figure if it is None.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or None
-        Axes of the caller.
-    size : tuple of float
-        Width and height of a new figure, in inches.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
+    """Return ``ax``, or the axes of a new figure if it is None."""
     if ax is not None:
         return ax
     return load_extra("matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
@@ -62,17 +50,7 @@ def font_size(ax: Any) -> float:
 
 
 def label_axes(ax: Any, *, xlabel: str, ylabel: str, grid: bool = True) -> None:
-    """Label the axes, with a light grid.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes to label.
-    xlabel, ylabel : str
-        Labels.
-    grid : bool, default=True
-        Whether to draw a grid.
-    """
+    """Label the axes, with a light grid."""
     size = font_size(ax)
     ax.set_xlabel(xlabel, fontsize=size)
     ax.set_ylabel(ylabel, fontsize=size)
@@ -96,24 +74,7 @@ def empty_handle() -> Any:
 
 
 def legend_above(ax: Any, entries: Callable[[int], Entries], last: Entries = (), *, grow: bool = False) -> Any:
-    """Place a legend above the axes, no wider than the axes with their labels, so that it does not squeeze them.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes with all else drawn.
-    entries : callable
-        Takes the largest number of characters of a label; returns handles and labels. If they would take more than
-        two fifths of the height of the figure, the last ones are left out and counted.
-    last : sequence of (handle, label)
-        Entries that are never left out.
-    grow : bool, default=False
-        Whether the figure may become higher instead.
-
-    Returns
-    -------
-    matplotlib.legend.Legend
-    """
+    """Place a legend above the axes, no wider than the axes with their labels, so that it does not squeeze them."""
     figure = ax.figure
     figure.draw_without_rendering()  # settles the layout
     outer, inner = ax.get_tightbbox(), ax.get_window_extent()
@@ -168,32 +129,13 @@ def _legend(ax: Any, entries: Entries, left: float, columns: int) -> Any:
 
 
 class Display(ABC):
-    """Base class of the displays: ``plot`` finds the axes, a subclass draws on them.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        Axes with the display.
-    figure_ : matplotlib.figure.Figure
-        Figure that contains the axes.
-    """
+    """Base class of the displays: ``plot`` finds the axes, a subclass draws on them."""
 
     ax_: Any
     figure_: Any
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-
-        Returns
-        -------
-        Display
-            The display itself, with ``ax_`` and ``figure_``.
-        """
+        """Draw the display."""
         size = self._check_and_size()
         self.ax_ = get_axes(ax, size)
         self.figure_ = self.ax_.figure
@@ -215,39 +157,14 @@ _FAINT = 0.45
 
 
 def line_options(style: GroupStyle) -> dict[str, Any]:
-    """Return the options of matplotlib for the line of a group.
-
-    Parameters
-    ----------
-    style : GroupStyle
-        Style of the group.
-
-    Returns
-    -------
-    dict
-    """
+    """Return the options of matplotlib for the line of a group."""
     dashes = (0, style.dashes) if style.dashes else "solid"
     width, layer = (1.9, 4) if style.named else (0.8, 3)
     return {"color": style.colour, "linestyle": dashes, "linewidth": width, "zorder": layer}
 
 
 class GroupLines:
-    """One line for each group, with its label in the legend.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-    counts : array-like of shape (n_groups,), default=None
-        Rows of each group; if None, labels do not show them.
-    judged : array-like of bool, default=None
-        Groups with enough rows to be judged; if None, all.
-
-    Attributes
-    ----------
-    lines : list of matplotlib.lines.Line2D
-        The lines drawn so far, in the order of the groups.
-    """
+    """One line for each group, with its label in the legend."""
 
     def __init__(self, groups: Groups, counts: ArrayLike | None = None, judged: ArrayLike | None = None) -> None:
         self.names: Sequence[str] = groups.names
@@ -267,17 +184,7 @@ class GroupLines:
         self.lines.extend(ax.plot(x, y, **options))
 
     def entries(self, max_chars: int) -> list[tuple[Any, str]]:
-        """Return the entries of a legend: groups with a style of their own by name, the others as one.
-
-        Parameters
-        ----------
-        max_chars : int
-            Largest number of characters of a label.
-
-        Returns
-        -------
-        list of (handle, label)
-        """
+        """Return the entries of a legend: groups with a style of their own by name, the others as one."""
         entries, others = [], []
         for index, (style, line) in enumerate(zip(self.styles, self.lines, strict=True)):
             if style.named:

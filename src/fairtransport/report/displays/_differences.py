@@ -487,18 +487,7 @@ class AuditSeriesDisplay(Display):
 
 
 def small_multiples(series: AuditSeries, *, n_columns: int = 4) -> Any:
-    """Draw the distribution functions of the groups for each value, with the same axes.
-
-    Parameters
-    ----------
-    series : AuditSeries
-    n_columns : int, default=4
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        At most `MAX_PANELS` panels: the first values.
-    """
+    """Draw the distribution functions of the groups for each value, with the same axes."""
     audits = list(series.audits.items())[:MAX_PANELS]
     n_rows = math.ceil(len(audits) / n_columns)
     figure = load_extra("matplotlib.figure").Figure(figsize=(2.4 * n_columns, 1.9 * n_rows + 0.7), layout="constrained")

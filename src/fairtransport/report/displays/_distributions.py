@@ -42,30 +42,9 @@ def kernel_density(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Estimate the density of weighted scores with a Gaussian kernel that is reflected at 0 and 1.
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Ascending, on [0, 1].
-    masses : array of shape (n,)
-        Their weights.
-    size : float
-        Effective number of rows, which determines the bandwidth.
-
-    Returns
-    -------
-    points, density : array of shape (240,)
-        Centres of cells, and the density there, whose mean is 1. The script of the audit page draws the same curve
-        (``curveDensity`` in ``chart.js``).
-
     Notes
     -----
     The bandwidth is Silverman's :math:`0.9 \, \sigma \, n^{-1/5}`, between 0.012 and 0.08.
-
-    Examples
-    --------
-    >>> points, density = kernel_density(np.array([0.2, 0.8]), np.array([3.0, 1.0]), 4.0)
-    >>> round(float(density.mean()), 6), bool(density[48] > density[192])
-    (1.0, True)
     """
     shares = masses / masses.sum()
     cells = np.clip(np.ceil(scores * N_CELLS - 1e-9).astype(np.int64) - 1, 0, N_CELLS - 1)
@@ -91,25 +70,7 @@ class ScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores that a classifier predicts.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted, with ``predict_proba`` of two classes. It receives the groups if its prediction needs them.
-        X : table or matrix with n_samples rows
-            Input of the classifier.
-        sensitive_features : column, table or Groups
-            Sensitive features of the rows; several columns are crossed.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Further parameters of `from_predictions`.
-
-        Returns
-        -------
-        Display
-        """
+        """Draw the scores that a classifier predicts."""
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; {type(estimator).__name__} has none.")
         scores = score_with_groups(estimator, X, sensitive_features)
@@ -117,15 +78,7 @@ class ScoreDisplay(Display):
 
 
 class HistogramDisplay(ScoreDisplay):
-    """Base class of the displays of score histograms.
-
-    Parameters
-    ----------
-    histograms : GroupHistograms
-        Histogram of the scores of each group; no group is empty.
-    min_judged_rows : int, default=30
-        Groups with fewer rows are marked: they have too few to be judged.
-    """
+    """Base class of the displays of score histograms."""
 
     score_title: str = "Score"
     in_units: bool = False  # whether distances are in units of the score, rather than shares of its range
@@ -141,21 +94,7 @@ class HistogramDisplay(ScoreDisplay):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the scores of an audit.
-
-        Parameters
-        ----------
-        audit : Audit
-            Result of `fairtransport.audit`.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Further parameters of the display.
-
-        Returns
-        -------
-        Display
-        """
+        """Draw the scores of an audit."""
         shown = shown_histograms(audit.histograms)
         display = cls(shown, min_judged_rows=audit.settings.min_judged_rows, **options)
         display.score_title = score_title(audit)
@@ -173,27 +112,7 @@ class HistogramDisplay(ScoreDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw scores.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_samples,)
-            Scores of the rows: probabilities, or any other real numbers.
-        sensitive_features : column, table or Groups
-            Sensitive features of the rows; several columns are crossed.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        range : pair of float, default=None
-            Lowest and highest possible score; if None, 0 and 1, or those of the scores if they lie outside.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; if None, a new figure is created.
-        **options
-            Further parameters of the display.
-
-        Returns
-        -------
-        Display
-        """
+        """Draw scores."""
         values = check_vector(scores, name="scores")
         in_units = range is None and bool(values.min() < 0 or values.max() > 1)
         shown_range = (float(values.min()), float(values.max())) if in_units else range

@@ -46,26 +46,7 @@ def label_points(
     size: float,
     lines: Sequence[NDArray[np.float64]] = (),
 ) -> list[Any]:
-    """Label the points that have room for a label.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes with everything else drawn, and with its limits set.
-    points : sequence of (x, y, label)
-        Points in order of priority.
-    colours : sequence of str
-        One for each point.
-    size : float
-        Font size, in points.
-    lines : sequence of arrays of shape (n, 2)
-        Polygonal lines that labels keep clear of.
-
-    Returns
-    -------
-    list of matplotlib.text.Annotation
-        Points without room have none.
-    """
+    """Label the points that have room for a label."""
     figure = ax.figure
     for _ in range(2):  # a layout that makes room for a legend settles in the second pass
         figure.draw_without_rendering()

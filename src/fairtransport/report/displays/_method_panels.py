@@ -30,32 +30,14 @@ _FONT_SIZE = 9.0
 
 @dataclass(frozen=True)
 class Entry:
-    """A label with the line of a group, or with the area of the target.
-
-    Attributes
-    ----------
-    label : str
-    style : GroupStyle or Theme
-    """
+    """A label with the line of a group, or with the area of the target."""
 
     label: str
     style: GroupStyle | Theme
 
 
 def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
-    """List the groups with a style of their own, the others as one, and the target.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-    theme : Theme
-        Colours of the target.
-
-    Returns
-    -------
-    list of Entry
-    """
+    """List the groups with a style of their own, the others as one, and the target."""
     styles = group_styles(groups)
     named = zip(groups.names, groups.counts.tolist(), styles, strict=True)
     entries = [Entry(f"{shorten(name, 28)} (n = {count:,})", style) for name, count, style in named if style.named]
@@ -66,24 +48,7 @@ def legend_entries(groups: Groups, theme: Theme) -> list[Entry]:
 
 
 def legend_columns(labels: Sequence[str], width: float) -> int:
-    """Return the largest number of columns, at most five, that fit side by side.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels, which fill one column after the other.
-    width : float
-        Available width, in inches.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> legend_columns(["Female", "Male", "Target"], 6.0), legend_columns(["A long name"] * 4, 3.2)
-    (3, 2)
-    """
+    """Return the largest number of columns, at most five, that fit side by side."""
     sizes = np.array([len(label) + 0.25 * sum(map(str.isupper, label)) for label in labels])
     for columns in range(min(5, sizes.size), 1, -1):
         chars = sum(float(column.max()) for column in np.array_split(sizes, columns))
@@ -93,17 +58,7 @@ def legend_columns(labels: Sequence[str], width: float) -> int:
 
 
 def add_legend(figure: Any, entries: Sequence[Entry], columns: int) -> None:
-    """Place the legend above the panels.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Figure with the panels.
-    entries : sequence of Entry
-        Entries of the legend.
-    columns : int
-        Number of columns.
-    """
+    """Place the legend above the panels."""
     legend = figure.legend(
         [_handle(entry.style) for entry in entries],
         [""] * len(entries),
@@ -134,41 +89,11 @@ _LEGEND_LINE = 0.21  # height of a line of the legend, in inches
 def distribution_figure(comparison: Comparison, *, layout: str = "wide", theme: str = "light") -> Any:
     """Draw the score distribution of each group over the target, for each method.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    layout : {"wide", "tall"}, default="wide"
-        Methods side by side, or one below the other for narrow screens.
-    theme : {"light", "dark"}, default="light"
-        Colours of background and text; the colours of groups are the same in both.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels for each method: the share of each group that scores above every threshold, with the target
-        shaded, and the difference between that share and the target's.
-
-    See Also
-    --------
-    write_comparison : Write a page with this figure.
-
     Notes
     -----
     Under strong demographic parity all lines coincide. The area between the line of a group and that of the target is
     their Wasserstein-1 distance, so the lower panels show the terms of
     `fairtransport.metrics.wasserstein_disparity`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
-    >>> groups, scores = make_groups(["a", "a", "b"]), np.array([0.1, 0.4, 0.8])
-    >>> outcome = MethodOutcome("LR", "Logistic regression", dict.fromkeys(METRICS, 0.25), 0.5, scores)
-    >>> comparison = Comparison("toy", groups, np.array([0, 0, 1]), scores, (outcome,), {}, {})
-    >>> len(distribution_figure(comparison).axes)
-    2
     """
     check_choice(layout, ("wide", "tall"), name="layout")
     check_choice(theme, tuple(THEMES), name="theme")

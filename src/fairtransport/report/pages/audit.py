@@ -45,20 +45,7 @@ if TYPE_CHECKING:
 
 
 def verdict_points(audit: Audit, what_if: WhatIf) -> list[str]:
-    """Return the further sentences of the verdict, with one on repair where the scores can be repaired.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-    what_if : WhatIf
-        The audit with repair.
-
-    Returns
-    -------
-    list of str
-        Names are enclosed in U+2068 and U+2069; see `fairtransport._text.isolated`.
-    """
+    """Return the further sentences of the verdict, with one on repair where the scores can be repaired."""
     points = list(audit.verdict.points)
     return [*points, _repair(audit, what_if)] if what_if.reduced.can_repair else points
 
@@ -156,15 +143,7 @@ _RATES = {0: "false_positive_rate", 1: "true_positive_rate"}
 
 @dataclass(frozen=True)
 class OutcomePanel:
-    """The distribution functions of all groups among people with one outcome, 100 by 100, the origin at the top left.
-
-    Parameters
-    ----------
-    title, description : str
-        Heading, and what the chart shows, for those who do not see it.
-    lines : tuple of (int, str)
-        Index and path of each group that has such rows.
-    """
+    """Distribution functions of all groups among people with one outcome, 100 by 100, origin at the top left."""
 
     title: str
     description: str
@@ -172,18 +151,7 @@ class OutcomePanel:
 
 
 def collect_outcomes(audit: Audit) -> dict[str, object] | None:
-    """Return what the page says about people with the same outcome; None unless the criterion is about them.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-
-    Returns
-    -------
-    dict or None
-        Heading, explanation and panels.
-    """
+    """Return what the page says about people with the same outcome; None unless the criterion is about them."""
     labels = {"equalized_odds": (0, 1), "equal_opportunity": (1,)}.get(audit.settings.criterion, ())
     if not labels:
         return None
@@ -223,19 +191,7 @@ LEVELS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 @dataclass(frozen=True)
 class DistanceMatrix:
-    """Distances between the largest groups.
-
-    Parameters
-    ----------
-    indices : tuple of int
-        Indices of the groups that are shown.
-    distances : tuple of tuple of float
-        Distances between them.
-    levels : tuple of tuple of int
-        Shade of each distance, from 0 to ``len(LEVELS)``.
-    left_out : int
-        Number of smaller groups that are not shown.
-    """
+    """Distances between the largest groups."""
 
     indices: tuple[int, ...]
     distances: tuple[tuple[float, ...], ...]
@@ -244,24 +200,7 @@ class DistanceMatrix:
 
 
 def collect_distance_matrix(audit: Audit) -> DistanceMatrix:
-    """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-
-    Returns
-    -------
-    DistanceMatrix
-
-    Examples
-    --------
-    >>> import fairtransport as ft
-    >>> audit = ft.audit([0.1, 0.1, 0.13, 0.29], sensitive_features=["a", "a", "b", "c"], n_bootstrap=99)
-    >>> collect_distance_matrix(audit).levels
-    ((0, 2, 5), (2, 0, 5), (5, 5, 0))
-    """
+    """Return the distances between the largest groups, at most twelve; of ranks, where scores have no known bounds."""
     rows = audit.histograms.group_rows
     indices = np.sort(np.argsort(-rows, kind="stable")[:MOST_NAMED])
     whole = audit.distances if audit.rank_distances is None else audit.rank_distances
@@ -283,27 +222,7 @@ _WEIGHT_DIGITS = 9  # significant digits; counts stay whole numbers
 def collect_script_data(
     what_ifs: Sequence[WhatIf], *, names: Sequence[str], indices: Sequence[Sequence[int]]
 ) -> dict[str, Any]:
-    """Collect what the script needs of one audit, or of two audits of the same groups.
-
-    Parameters
-    ----------
-    what_ifs : sequence of WhatIf
-        The audits, on the nodes of the page.
-    names : sequence of str
-        Names of the audits.
-    indices : sequence of sequence of int
-        For each audit, the index of each group of the first audit.
-
-    Returns
-    -------
-    dict
-        ``range``, ``ranks`` (whether distances are those of ranks), ``scoreTitle``, ``threshold`` (the initial one),
-        ``confidence`` and ``z`` of intervals, ``favourable``,
-        ``minJudgedRows``, ``labelled``, ``groups``
-        (name, colour, dashes) and ``audits``: bins, sum of the distances of all pairs, and for each group its rows,
-        whether it is judged, the nodes with rows (``at``, as differences), their weights by label (``masses``) and
-        their scores after full repair (``images``, on [0, 1]).
-    """
+    """Collect what the script needs of one audit, or of two audits of the same groups."""
     first = what_ifs[0].audit
     settings = first.settings
     return {
@@ -372,15 +291,7 @@ def _short_numbers(masses: NDArray[np.float64]) -> list[float]:
 
 @dataclass(frozen=True)
 class ThresholdRow:
-    """The row of a group, which the script keeps up to date.
-
-    Parameters
-    ----------
-    group : int
-        Index of the group in the first audit.
-    rates, intervals, ratios, errors : tuple of str
-        One for each audit; ``errors`` is empty without labels.
-    """
+    """The row of a group, which the script keeps up to date."""
 
     group: int
     rates: tuple[str, ...]
@@ -390,19 +301,7 @@ class ThresholdRow:
 
 
 def collect_threshold_rows(what_ifs: Sequence[WhatIf], indices: Sequence[Sequence[int]]) -> list[ThresholdRow]:
-    """Return the rows at the first threshold, without repair.
-
-    Parameters
-    ----------
-    what_ifs : sequence of WhatIf
-        One audit or two.
-    indices : sequence of sequence of int
-        For each audit, the index of each group of the first audit.
-
-    Returns
-    -------
-    list of ThresholdRow
-    """
+    """Return the rows at the first threshold, without repair."""
     threshold = what_ifs[0].audit.thresholds[0].threshold
     outcomes = [what_if.at(threshold) for what_if in what_ifs]
     high_is_favourable = what_ifs[0].audit.settings.favourable == "high"
@@ -434,21 +333,7 @@ def _ratio(outcome: Outcome, index: int, *, high_is_favourable: bool) -> str:
 
 
 def audit_page(audit: Audit, path: Any = None, **options: Any) -> Path | str:
-    """Write the page of an audit.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-    path : path, default=None
-        File to write; if None, the page is returned.
-    **options
-        Parameters of `collect_audit_page`.
-
-    Returns
-    -------
-    Path or str
-    """
+    """Write the page of an audit."""
     check_destination(path)
     return write_page(render_audit_page(collect_audit_page(audit, **options)), path)
 
@@ -461,26 +346,7 @@ def collect_audit_page(
     effects: CounterfactualAudit | None = None,
     written: datetime | None = None,
 ) -> dict[str, Any]:
-    """Collect what the page of an audit shows.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-    title : str, default=None
-        Heading of the page; if None, it names the columns of the groups.
-    repair_target : str, label or array, default="barycenter_w2"
-        Target of the repair that readers can try, as in `fairtransport.QuantileRepair`.
-    effects : CounterfactualAudit, default=None
-        Effects along the paths of a causal graph, for a section of their own.
-    written : datetime, default=None
-        Date to print; if None, the current one.
-
-    Returns
-    -------
-    dict
-        Values of the template.
-    """
+    """Collect what the page of an audit shows."""
     what_if = WhatIf.of(audit, repair_target=repair_target)
     shown = what_if.audit  # the same figures, with equally spaced nodes
     tables, error_tables, calibration_tables = (
@@ -523,35 +389,13 @@ def collect_audit_page(
 
 
 def collect_sources(audits: Mapping[str, Audit]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Collect what is known about the origin of audits, by their names on the page; empty where nothing is.
-
-    Parameters
-    ----------
-    audits : dict of str to Audit
-
-    Returns
-    -------
-    list of (str, list of (str, str))
-        The name of an audit, and pairs of a title and a text.
-    """
+    """Collect what is known about the origin of audits, by their names on the page; empty where nothing is."""
     known = {name: [(key, one_line(text)) for key, text in audit.provenance.lines()] for name, audit in audits.items()}
     return [(name, lines) for name, lines in known.items() if lines]
 
 
 def collect_common(what_ifs: Sequence[WhatIf], written: datetime | None) -> dict[str, Any]:
-    """Collect what the pages of one and of two audits have in common: software, date, groups and the first threshold.
-
-    Parameters
-    ----------
-    what_ifs : sequence of WhatIf
-        The audits.
-    written : datetime or None
-        Date to print.
-
-    Returns
-    -------
-    dict
-    """
+    """Collect what the pages of one and of two audits share: software, date, groups, first threshold."""
     first = what_ifs[0].audit
     low, high = first.settings.range
     return {

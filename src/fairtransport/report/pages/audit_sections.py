@@ -26,19 +26,7 @@ _SIZE = 100.0  # of the square that a curve is drawn in
 
 @dataclass(frozen=True)
 class Panel:
-    """The reliability curve of a group, in the coordinates of its chart: 100 by 100, the origin at the top left.
-
-    Parameters
-    ----------
-    group : int or None
-        Index of the group; None for everyone.
-    title, description : str
-        Heading, and what the chart shows, for those who do not see it.
-    points : tuple of (float, float, float, float)
-        Position of each bin, and the ends of its interval.
-    line, everyone : str
-        Path of the curve, and of everyone's.
-    """
+    """The reliability curve of a group, in the coordinates of its chart: 100 by 100, the origin at the top left."""
 
     group: int | None
     title: str
@@ -49,17 +37,7 @@ class Panel:
 
 
 def collect_panels(audit: Audit) -> list[Panel]:
-    """Return the reliability curves of everyone and of the largest groups that are judged; none without labels.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-
-    Returns
-    -------
-    list of Panel
-    """
+    """Return the reliability curves of everyone and of the largest groups that are judged; none without labels."""
     if audit.calibration is None:
         return []
     judged = [index for index, group in enumerate(audit.groups) if group.judged]
@@ -97,17 +75,7 @@ def _path(points: list[tuple[float, float, float, float]]) -> str:
 
 
 def collect_calibration_tables(audit: Audit) -> list[Table]:
-    """Return the calibration of each group, and the areas under ROC curves between groups; none without labels.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-
-    Returns
-    -------
-    list of Table
-    """
+    """Return the calibration of each group, and the areas under ROC curves between groups; none without labels."""
     if audit.calibration is None or audit.cross_auc is None:
         return []
     tables = [_calibration_table(audit)]
@@ -210,33 +178,14 @@ _DASH = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """The rates of a group, or of everyone, which the script keeps up to date.
-
-    Parameters
-    ----------
-    group : int or None
-        Index of the group; None for everyone.
-    cells : tuple of (str, str, str)
-        Name, value and interval of each rate.
-    """
+    """The rates of a group, or of everyone, which the script keeps up to date."""
 
     group: int | None
     cells: tuple[tuple[str, str, str], ...]
 
 
 def collect_error_rows(what_if: WhatIf) -> list[ErrorRow]:
-    """Return the rates at the first threshold, without repair; none without labels.
-
-    Parameters
-    ----------
-    what_if : WhatIf
-        The audit.
-
-    Returns
-    -------
-    list of ErrorRow
-        Everyone comes last.
-    """
+    """Return the rates at the first threshold, without repair; none without labels."""
     outcome = what_if.at(what_if.audit.thresholds[0].threshold)
     if outcome.error_rates is None or outcome.overall_rates is None:
         return []
@@ -258,18 +207,7 @@ def _value_and_interval(estimate: Estimate | None) -> tuple[str, str]:
 
 
 def collect_error_tables(audit: Audit) -> list[Table]:
-    """Return the differences from the reference group, and the largest differences between groups.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-
-    Returns
-    -------
-    list of Table
-        Empty without labels.
-    """
+    """Return the differences from the reference group, and the largest differences between groups."""
     if not audit.error_rates:
         return []
     return [_reference_table(audit), _gap_table(audit)]
@@ -421,18 +359,7 @@ class EffectArrow:
 
 @dataclass(frozen=True)
 class EffectsFigure:
-    """The graph of one group's effects.
-
-    Parameters
-    ----------
-    group : str
-        Name of the group.
-    description : str
-        What the figure shows, for those who do not see it.
-    width, height : int
-    boxes : tuple of NodeBox
-    arrows : tuple of EffectArrow
-    """
+    """The graph of one group's effects."""
 
     group: str
     description: str
@@ -443,17 +370,7 @@ class EffectsFigure:
 
 
 def collect_effects(effects: CounterfactualAudit | None) -> dict[str, object] | None:
-    """Return what the page says about effects along paths; None without any.
-
-    Parameters
-    ----------
-    effects : CounterfactualAudit or None
-
-    Returns
-    -------
-    dict or None
-        Heading, explanation, and a figure for each group.
-    """
+    """Return what the page says about effects along paths; None without any."""
     if effects is None:
         return None
     edges = ", ".join(f"{one_line(one)} \N{RIGHTWARDS ARROW} {one_line(other)}" for one, other in effects.graph.edges)

@@ -122,17 +122,7 @@ def _change_cells(
 
 @dataclass(frozen=True)
 class ComparisonVerdict:
-    """Verdict on two audits.
-
-    Parameters
-    ----------
-    status : {"smaller", "larger", "same"}
-        Whether the disparity has changed.
-    sentence : str
-        The verdict in words. Names are enclosed in U+2068 and U+2069.
-    points : tuple of str
-        Further sentences.
-    """
+    """Verdict on two audits."""
 
     status: str
     sentence: str
@@ -140,31 +130,7 @@ class ComparisonVerdict:
 
 
 def comparison_verdict(comparison: AuditComparison) -> ComparisonVerdict:
-    r"""State whether the disparity has changed, by how much, and with what uncertainty.
-
-    Parameters
-    ----------
-    comparison : AuditComparison
-        Result of `fairtransport.compare`.
-
-    Returns
-    -------
-    ComparisonVerdict
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import fairtransport as ft
-    >>> from fairtransport._text import plain
-    >>> rng = np.random.default_rng(0)
-    >>> group = np.repeat(["a", "b"], 500)
-    >>> scores = np.r_[rng.beta(2, 4, 500), rng.beta(4, 2, 500)]
-    >>> repaired = ft.QuantileRepair().fit_transform(scores, sensitive_features=group)
-    >>> audits = [ft.audit(s, sensitive_features=group, random_state=0) for s in (scores, repaired)]
-    >>> print(plain(comparison_verdict(ft.compare(*audits)).sentence).replace("\N{MINUS SIGN}", "-"))
-    The groups are closer together: averaged over all thresholds, the shares of two groups above the threshold lie 32.8
-    percentage points apart in Before and 0.0 in After, a change of -32.8 (95% interval -35... to -29...), beyond noise.
-    """
+    """State whether the disparity has changed, by how much, and with what uncertainty."""
     settings = comparison.before.settings
     change = comparison.changes[settings.pairs_metric]
     status = "same" if not change.beyond_noise else "smaller" if change.value < 0 else "larger"
@@ -213,21 +179,7 @@ def _signed(value: float) -> str:
 
 
 def audit_comparison_page(comparison: AuditComparison, path: Any = None, **options: Any) -> Path | str:
-    """Write the page of two audits.
-
-    Parameters
-    ----------
-    comparison : AuditComparison
-        Result of `fairtransport.compare`.
-    path : path, default=None
-        File to write; if None, the page is returned.
-    **options
-        Parameters of `collect_audit_comparison_page`.
-
-    Returns
-    -------
-    Path or str
-    """
+    """Write the page of two audits."""
     check_destination(path)
     return write_page(render_audit_page(collect_audit_comparison_page(comparison, **options)), path)
 
@@ -235,22 +187,7 @@ def audit_comparison_page(comparison: AuditComparison, path: Any = None, **optio
 def collect_audit_comparison_page(
     comparison: AuditComparison, *, title: str | None = None, written: datetime | None = None
 ) -> dict[str, Any]:
-    """Collect what the page of two audits shows.
-
-    Parameters
-    ----------
-    comparison : AuditComparison
-        Result of `fairtransport.compare`.
-    title : str, default=None
-        Heading of the page; if None, it names the two audits.
-    written : datetime, default=None
-        Date to print; if None, the current one.
-
-    Returns
-    -------
-    dict
-        Values of the template.
-    """
+    """Collect what the page of two audits shows."""
     before, after = comparison.before, comparison.after
     what_ifs = [WhatIf.of(audit, before, after, repair_target=None) for audit in (before, after)]
     indices = [range(len(comparison.positions)), comparison.positions]

@@ -33,37 +33,10 @@ _BEYOND_CHANCE = 2.0  # multiple of the noise floor
 def verdict(comparison: Comparison) -> str:
     """State how differently the first method scores the groups and what the last one changes.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        The method without parity first, the method in question last.
-
-    Returns
-    -------
-    str
-        One or two sentences, without line breaks.
-
     Notes
     -----
     Groups are scored differently if the strong pairwise demographic disparity (SPDD) is at least twice its noise
     floor. Errors are counted at threshold 0.5 and compared per 100 people.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairtransport import make_groups
-    >>> from fairtransport.report import METRICS, Comparison, MethodOutcome
-    >>> groups, scores = make_groups(["a", "b"]), np.array([0.1, 0.9])
-    >>> apart, close = dict.fromkeys(METRICS, 0.8), dict.fromkeys(METRICS, 0.04)
-    >>> outcomes = (
-    ...     MethodOutcome("LR", "Logistic regression", {**apart, "error_rate": 0.15}, 0.5, scores),
-    ...     MethodOutcome("COT", "Continuous transport", {**close, "error_rate": 0.18}, 5.0, scores),
-    ... )
-    >>> floor = {"strong_pairwise_disparity": 0.04}
-    >>> print(verdict(Comparison("toy", groups, np.array([0, 1]), scores, outcomes, floor, {})))
-    LR (logistic regression) scores the two groups differently: pairwise disparity 0.80, 20 times the noise floor of
-    0.04. COT (continuous transport) brings it to 0.04, no more than chance would show, and makes 3.0 more errors
-    per 100 people.
     """
     floor = comparison.floor.get(_METRIC, 0.0)
     first = _first(comparison, floor)
@@ -123,17 +96,7 @@ _FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS 
 
 
 def to_csv(comparison: Comparison) -> str:
-    """Return a comparison as CSV: one line for each method, and the noise floor last.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    str
-        With a header; numbers have all digits.
-    """
+    """Return a comparison as CSV: one line for each method, and the noise floor last."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["method", "title", *METRICS, "seconds", "note"])
@@ -148,38 +111,13 @@ def to_csv(comparison: Comparison) -> str:
 
 
 def safe_cell(text: object) -> str:
-    """Return text that no spreadsheet interprets as a formula.
-
-    Parameters
-    ----------
-    text : object
-
-    Returns
-    -------
-    str
-        One line, after an apostrophe if it begins with ``=``, ``+``, ``-``, ``@`` or one of their full-width forms.
-
-    Examples
-    --------
-    >>> safe_cell("=1+1"), safe_cell("COT")
-    ("'=1+1", 'COT')
-    """
+    """Return text that no spreadsheet interprets as a formula."""
     line = one_line(text)
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Collect the results of a comparison, without any rows.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    dict
-        ``dataset``, ``verdict``, ``groups`` (name and rows), ``methods``, ``noise_floor`` and ``settings``.
-    """
+    """Collect the results of a comparison, without any rows."""
     groups = zip(comparison.groups.names, comparison.groups.counts.tolist(), strict=True)
     return {
         "dataset": comparison.dataset,
@@ -201,16 +139,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def to_json(comparison: Comparison) -> str:
-    """Return the results of `to_dict` as JSON.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    str
-    """
+    """Return the results of `to_dict` as JSON."""
     return json.dumps(to_dict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -236,26 +165,7 @@ _DESCRIPTIONS = {
 
 
 def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> Path:
-    """Write the page of a comparison and its data to a folder; files of an earlier run are replaced.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    folder : path
-        Created if it does not exist.
-
-    Returns
-    -------
-    Path
-        Path of ``index.html``, a page that needs neither network nor other files. ``comparison.png``,
-        ``comparison.csv`` and ``comparison.json`` are written beside it.
-
-    See Also
-    --------
-    distribution_figure : The figure of the page.
-    verdict : The sentences at its top.
-    """
+    """Write the page of a comparison and its data to a folder; files of an earlier run are replaced."""
     contents = {
         "comparison.png": figure_bytes(distribution_figure(comparison), "png"),
         "comparison.csv": to_csv(comparison).encode(),
@@ -270,38 +180,14 @@ def write_comparison(comparison: Comparison, folder: str | os.PathLike[str]) -> 
 
 
 def render_comparison_page(context: dict[str, Any]) -> str:
-    """Fill the template.
-
-    Parameters
-    ----------
-    context : dict
-        Result of `collect_comparison_page`.
-
-    Returns
-    -------
-    str
-        HTML with figures and styles inside.
-    """
+    """Fill the template."""
     environment = template_environment("fairtransport.report.pages")
     page: str = environment.get_template("methods/page.html").render(context, colours=color_scheme())
     return page
 
 
 def collect_comparison_page(comparison: Comparison, *, written: datetime | None = None) -> dict[str, Any]:
-    """Collect what the page shows.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Methods on the same test rows.
-    written : datetime, default=None
-        Date to print; if None, the current one.
-
-    Returns
-    -------
-    dict
-        Values of the template.
-    """
+    """Collect what the page shows."""
     methods, groups = len(comparison.outcomes), len(comparison.groups)
     plural = "methods" if methods > 1 else "method"
     return {

@@ -21,40 +21,13 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 
 def embedded_json(value: Any) -> str:
-    r"""Return JSON for a ``<script type="application/json">`` element, whatever texts it contains.
-
-    Parameters
-    ----------
-    value : dict, list, str, number, bool or None
-        All numbers are finite.
-
-    Returns
-    -------
-    str
-        The same value for a reader of JSON; no ``<``, ``>``, ``&``, U+2028 or U+2029.
-
-    Examples
-    --------
-    >>> embedded_json({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
-    """
+    """Return JSON for a ``<script type="application/json">`` element, whatever texts it contains."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_ESCAPES)
 
 
 def content_policy(style: str, script: str) -> str:
-    """Return a Content-Security-Policy that fetches nothing and allows only this style sheet and this script.
-
-    Parameters
-    ----------
-    style, script : str
-        The exact text between the tags.
-
-    Returns
-    -------
-    str
-        For a ``<meta http-equiv>`` element.
-    """
+    """Return a Content-Security-Policy that fetches nothing and allows only this style sheet and this script."""
     rules = {
         "default-src": "'none'",
         "img-src": "data:",  # the empty icon, so that browsers do not request one
@@ -94,17 +67,7 @@ def write_page(page: str, path: Any) -> Path | str:
 
 
 def render_audit_page(context: dict[str, Any]) -> str:
-    """Fill the template; nothing but the style sheet and the script of the page may run.
-
-    Parameters
-    ----------
-    context : dict
-        Values of the template; ``data`` is what the script works on.
-
-    Returns
-    -------
-    str
-    """
+    """Fill the template; nothing but the style sheet and the script of the page may run."""
     environment, markup = template_environment(_PACKAGE), load_extra("markupsafe")
     environment.filters["isolate"] = lambda text: _isolate(text, markup)
     style = base_style() + environment.get_template("audit/page.css").render(max_rows=_MAX_ROWS)

@@ -29,21 +29,7 @@ _STATUS = {
 
 
 def series_page(series: AuditSeries, path: Any = None, *, title: str | None = None) -> Path | str:
-    """Write the page of a series of audits.
-
-    Parameters
-    ----------
-    series : AuditSeries
-        Result of `fairtransport.audit_by`.
-    path : path, default=None
-        File to write; if None, the page is returned.
-    title : str, default=None
-        Heading of the page.
-
-    Returns
-    -------
-    Path or str
-    """
+    """Write the page of a series of audits."""
     check_destination(path)
     environment = template_environment("fairtransport.report.pages")
     page: str = environment.get_template("series/page.html").render(_collect(series, title), colours=color_scheme())

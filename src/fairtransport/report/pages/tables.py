@@ -63,19 +63,7 @@ EMPTY_CELL = Cell("\N{EN DASH}", "")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table.
-
-    Parameters
-    ----------
-    name : str
-        Head of the row.
-    cells : tuple of Cell
-        The other cells.
-    group : int or None
-        Index of the group that the row is about, for its line sample.
-    note : str
-        A line below the head.
-    """
+    """A row of a table."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -90,21 +78,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption.
-
-    Parameters
-    ----------
-    key : str
-        Name of the file that it can be saved as, and of its element.
-    title, caption : str
-        Heading and caption.
-    columns : tuple of str
-        Heads of all columns, that of the rows included.
-    rows : tuple of Row
-        The rows.
-    wide : frozenset of int
-        Indices of the columns that narrow screens leave out.
-    """
+    """A table with its caption."""
 
     key: str
     title: str
@@ -246,13 +220,6 @@ def farthest_pairs(audit: Audit, most: int = _MAX_PAIRS) -> list[tuple[int, int,
     """Return the pairs of groups with the largest distances.
 
     Groups that are not judged are left out, unless fewer than two are.
-
-    Examples
-    --------
-    >>> import fairtransport as ft
-    >>> audit = ft.audit([0.1, 0.2, 0.9], sensitive_features=["a", "b", "c"], n_bootstrap=99)
-    >>> [(one, other, round(distance, 3)) for one, other, distance in farthest_pairs(audit, 2)]
-    [(0, 2, 0.8), (1, 2, 0.7)]
     """
     enough = np.array([group.judged for group in audit.groups])
     judged = np.flatnonzero(enough) if enough.sum() >= 2 else np.arange(enough.size)
@@ -461,19 +428,7 @@ def _ratio_text(value: float) -> str:
 
 
 def collect_method_notes(audit: Audit, what_if: WhatIf) -> list[tuple[str, str]]:
-    """Return notes on rows, groups, target, intervals and resolution.
-
-    Parameters
-    ----------
-    audit : Audit
-        Result of `fairtransport.audit`.
-    what_if : WhatIf
-        The audit at the resolution of the page.
-
-    Returns
-    -------
-    list of (name, text)
-    """
+    """Return notes on rows, groups, target, intervals and resolution."""
     settings = audit.settings
     intervals = (
         f"{settings.confidence:.0%}; for disparities from {settings.n_bootstrap:,} bootstrap replicates, corrected for "

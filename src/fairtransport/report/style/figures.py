@@ -30,22 +30,7 @@ _MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
 def figure_bytes(figure: Any, kind: str, *, dpi: int = 160) -> bytes:
-    """Return a figure as the contents of an image file.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Figure to save.
-    kind : {"png", "svg"}
-        Format of the file.
-    dpi : int, default=160
-        Dots per inch of a PNG.
-
-    Returns
-    -------
-    bytes
-        The same for equal figures: no date is stored.
-    """
+    """Return a figure as the contents of an image file."""
     metadata = {"Software": "fairtransport"} if kind == "png" else {"Date": None, "Creator": "fairtransport"}
     file = io.BytesIO()
     with load_extra("matplotlib").rc_context(RC_PARAMS), warnings.catch_warnings():
@@ -56,24 +41,7 @@ def figure_bytes(figure: Any, kind: str, *, dpi: int = 160) -> bytes:
 
 
 def image_address(content: bytes, kind: str) -> str:
-    """Return an image file as a ``data:`` address, for a page without neighbours.
-
-    Parameters
-    ----------
-    content : bytes
-        Contents of the file.
-    kind : {"png", "svg"}
-        Format of the file.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> image_address(b"<svg/>", "svg")
-    'data:image/svg+xml;base64,PHN2Zy8+'
-    """
+    """Return an image file as a ``data:`` address, for a page without neighbours."""
     return f"data:{_MEDIA_TYPES[kind]};base64,{base64.b64encode(content).decode()}"
 
 
@@ -81,19 +49,7 @@ def image_address(content: bytes, kind: str) -> str:
 
 
 def add_grid(ax: Any, theme: Theme, *, width: float, visible: bool = True) -> None:
-    """Draw a light grid behind the data and remove the upper and right spines.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes to style.
-    theme : Theme
-        Colours.
-    width : float
-        Width of the grid lines, in points.
-    visible : bool, default=True
-        Whether there is a grid at all.
-    """
+    """Draw a light grid behind the data and remove the upper and right spines."""
     if visible:
         ax.grid(visible=True, color=theme.line, linewidth=width, zorder=0)
     ax.set_axisbelow(True)
@@ -112,17 +68,7 @@ MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class GroupStyle:
-    """Line style of a group.
-
-    Attributes
-    ----------
-    colour : str
-        ``"#rrggbb"``.
-    dashes : tuple of float
-        Lengths of dashes and gaps, in line widths; empty for a solid line.
-    named : bool
-        Whether the group has its own entry in the legend.
-    """
+    """Line style of a group."""
 
     colour: str
     dashes: tuple[float, ...] = ()
@@ -136,13 +82,7 @@ class GroupStyle:
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of everything that is not a group.
-
-    Attributes
-    ----------
-    paper, ink, quiet, line, target : str
-        Background, text, secondary text, axes and grid, and the area of the target.
-    """
+    """Colours of everything that is not a group."""
 
     paper: str
     ink: str
@@ -159,27 +99,7 @@ THEMES = {
 
 
 def group_styles(groups: Groups, counts: ArrayLike | None = None) -> tuple[GroupStyle, ...]:
-    """Assign a colour and a dash pattern to each group.
-
-    Parameters
-    ----------
-    groups : Groups
-        The groups to draw.
-    counts : array-like of shape (n_groups,), default=None
-        Rows of each group; if None, those of ``groups``.
-
-    Returns
-    -------
-    tuple of GroupStyle
-        One for each group, in order. With more than twelve groups, the twelve largest have styles of their own and
-        the others share a grey line.
-
-    Examples
-    --------
-    >>> from fairtransport import make_groups
-    >>> [style.colour for style in group_styles(make_groups(["a", "b"]))]
-    ['#0072b2', '#e08a00']
-    """
+    """Assign a colour and a dash pattern to each group."""
     sizes = groups.counts if counts is None else np.asarray(counts)
     largest = set(np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist())
     styles: list[GroupStyle] = []

@@ -31,19 +31,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One line, parsed.
-
-    Attributes
-    ----------
-    line : int
-        Index of the line in the batch.
-    numbers : sequence of float
-        Values of the schema's numeric columns.
-    cells : sequence
-        Values of its raw columns: text, True, False or None.
-    group : tuple
-        Codes of the groups that the row belongs to; where new groups are adopted, the values of the sensitive columns.
-    """
+    """One line, parsed."""
 
     line: int
     numbers: Sequence[float]
@@ -83,12 +71,7 @@ class RejectedLineError(ValueError):
 
 
 class GroupParser:
-    """Finder of the groups of one row, as `Groups.encode` finds those of a table.
-
-    Parameters
-    ----------
-    schema : InputSchema
-    """
+    """Finder of the groups of one row, as `Groups.encode` finds those of a table."""
 
     def __init__(self, schema: InputSchema) -> None:
         self._schema = schema
@@ -148,23 +131,7 @@ class GroupParser:
 
 
 class Parser(ABC):
-    """Base class of the parsers, one for each format.
-
-    Parameters
-    ----------
-    schema : InputSchema
-    score_column : str
-        Name of the column that will be appended.
-
-    Attributes
-    ----------
-    max_line_bytes : int
-        Longer lines are rejected.
-    unused : tuple of str or None
-        Columns of the input that the model does not need; None as long as no valid line was seen.
-    absent : frozenset of str
-        Sensitive columns that no line has had so far; of CSV, those that the header lacks.
-    """
+    """Base class of the parsers, one for each format."""
 
     unused: tuple[str, ...] | None = None
 
@@ -253,14 +220,6 @@ class CsvParser(Parser):
 
     Fields are quoted as in RFC 4180: a field that begins with a quote ends with one, and quotes within it are doubled;
     other fields have none. A row that contains newlines in quotes is several lines, each of which is rejected.
-
-    Parameters
-    ----------
-    schema : InputSchema
-    score_column : str
-    header : bytes
-        First line of the input.
-    delimiter : str, default=","
     """
 
     def __init__(self, schema: InputSchema, score_column: str, header: bytes, delimiter: str = ",") -> None:
@@ -383,13 +342,7 @@ _NUMBERS = frozenset({int, float})
 
 
 class JsonParser(Parser):
-    """Parser of lines that each hold one JSON object, without repeated keys.
-
-    Parameters
-    ----------
-    schema : InputSchema
-    score_column : str
-    """
+    """Parser of lines that each hold one JSON object, without repeated keys."""
 
     def __init__(self, schema: InputSchema, score_column: str) -> None:
         super().__init__(schema, score_column)
@@ -479,21 +432,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, eq=False)
 class InputBatch:
-    """Lines of one batch, parsed.
-
-    Attributes
-    ----------
-    lines : list of bytes
-    first : int
-        Number of the first line in the input, from 1.
-    X, sensitive_features : array-like or None
-        Input of the model for the accepted lines; None if there are none.
-    accepted : list of int
-        Indices of the accepted lines.
-    rejected : list of (int, str)
-        Number in the input and reason for each of the others, in their order.
-    parser : Parser
-    """
+    """Lines of one batch, parsed."""
 
     lines: list[bytes]
     first: int
@@ -514,18 +453,7 @@ class InputBatch:
         return [append(lines[index], repr(score).encode()) for index, score in pairs]
 
     def without_failures(self, operation: Callable[[Any, Any], Any]) -> InputBatch:
-        """Return the batch in which rows that make an operation fail are rejected.
-
-        Parameters
-        ----------
-        operation : callable
-            Takes ``X`` and ``sensitive_features`` of some of the rows, and changes nothing.
-
-        Returns
-        -------
-        InputBatch
-            This batch if nothing fails.
-        """
+        """Return the batch in which rows that make an operation fail are rejected."""
         kept, _, failures = separate_failures(range(len(self.accepted)), lambda rows: operation(*self._select(rows)))
         if not failures:
             return self
@@ -551,18 +479,7 @@ def _reason(error: Exception) -> str:
 
 
 class BatchReader:
-    """Reader of batches in one format; `open` comes first.
-
-    Parameters
-    ----------
-    source : Source
-    schema : InputSchema
-    score_column : str
-        Name of the column that will be appended.
-    file_format : {"jsonl", "csv"}
-    delimiter : str
-        Delimiter of CSV.
-    """
+    """Reader of batches in one format; `open` comes first."""
 
     def __init__(
         self, source: Source, schema: InputSchema, score_column: str, file_format: str, delimiter: str

@@ -33,18 +33,7 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOU
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Files with the same columns.
-
-    Parameters
-    ----------
-    files : tuple of FoundFile
-    names : tuple of str
-        Names of the columns in the files.
-    engine_names : tuple of str
-        Names of the columns in the engine.
-    types : tuple of str
-        Types of the columns in the engine.
-    """
+    """Files with the same columns."""
 
     files: tuple[FoundFile, ...]
     names: tuple[str, ...]
@@ -109,13 +98,7 @@ def _escaped(file: FoundFile) -> str:
 
 
 def kind_of(type_name: str) -> str:
-    """Return the kind of values of a type of the engine, as one word.
-
-    Examples
-    --------
-    >>> kind_of("UINTEGER"), kind_of("DECIMAL(9,2)"), kind_of("VARCHAR"), kind_of("DOUBLE[]")
-    ('numbers', 'numbers', 'text', 'DOUBLE[]')
-    """
+    """Return the kind of values of a type of the engine, as one word."""
     word = type_name if type_name.endswith("]") else type_name.partition("(")[0]
     if word in _NUMBERS or word.removeprefix("U") in _NUMBERS:
         return "numbers"
@@ -149,15 +132,7 @@ _MOST_RECORDS = 50
 
 @dataclass(frozen=True)
 class Head:
-    """Header of a CSV file.
-
-    Parameters
-    ----------
-    names : tuple of str
-    delimiter : str
-    skipped : int
-        Number of empty lines before the names.
-    """
+    """Header of a CSV file."""
 
     names: tuple[str, ...]
     delimiter: str
@@ -165,19 +140,7 @@ class Head:
 
 
 def read_head(file: FoundFile, *, delimiter: str | None = None, encoding: str = "utf-8") -> Head:
-    """Read the names of the columns and infer the delimiter: the one that splits the first lines most evenly.
-
-    Parameters
-    ----------
-    file : FoundFile
-    delimiter : str, optional
-        One character; inferred among comma, semicolon, tab and vertical bar when omitted.
-    encoding : {"utf-8", "latin-1", "utf-16"}, default "utf-8"
-
-    Returns
-    -------
-    Head
-    """
+    """Read the names of the columns and infer the delimiter: the one that splits the first lines most evenly."""
     text = _first_text(file, encoding)
     lines = list(io.StringIO(text, newline=""))
     skipped = next((index for index, line in enumerate(lines) if line.strip()), None)
@@ -261,18 +224,7 @@ _SAMPLED_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """Options of CSV files that the files themselves do not state.
-
-    Parameters
-    ----------
-    delimiter : str or None
-        Inferred when None.
-    encoding : str
-    null : tuple of str
-        Texts that mean a missing value, besides the empty text.
-    decimal : str
-        Decimal separator.
-    """
+    """Options of CSV files that the files themselves do not state."""
 
     delimiter: str | None = None
     encoding: str = "utf-8"
@@ -374,15 +326,7 @@ _POLL = 0.1
 
 
 class DecompressionGuard:
-    """Thread that decompresses files and counts the bytes.
-
-    Parameters
-    ----------
-    files : sequence of FoundFile
-    most : float
-        Refuse a file of which some leading part decompresses to more than `ALWAYS_ALLOWED` bytes and to more than
-        ``most`` times its size.
-    """
+    """Thread that decompresses files and counts the bytes."""
 
     def __init__(self, files: Sequence[FoundFile], most: float = MOST_EXPANSION) -> None:
         self.most = most
@@ -466,18 +410,7 @@ class _Sheet(Layout):
 def excel_layouts(
     files: Sequence[FoundFile], connection: Any, sheet: str | None, max_expansion: float
 ) -> Iterator[Layout]:
-    """Yield the layout of each workbook.
-
-    Parameters
-    ----------
-    files : sequence of FoundFile
-    connection : duckdb.DuckDBPyConnection
-    sheet : str or None
-        Name of the sheet; the first one when None.
-    max_expansion : float
-        A workbook is a compressed archive; one that expands to more than this many times its size, and to more than
-        1 GiB, is refused.
-    """
+    """Yield the layout of each workbook."""
     for number, file in enumerate(files):
         names, rows = _read_sheet(file, sheet, max_expansion)
         label = f"sheet_{number}"

@@ -28,14 +28,7 @@ _ARMIJO = 1e-4
 
 
 class Samples(NamedTuple):
-    """Samples of equal size, with the Fourier features of their points.
-
-    Attributes
-    ----------
-    points, masses : ndarray of shape (n_samples, n)
-    psi, slope : ndarray of shape (n_samples, n, width)
-        Features at the points, and their derivatives.
-    """
+    """Samples of equal size, with the Fourier features of their points."""
 
     points: NDArray[np.float64]
     masses: NDArray[np.float64]
@@ -52,21 +45,7 @@ class Pairs(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """The dual problem and when to stop.
-
-    Attributes
-    ----------
-    strength : float
-        Of the regularizer, whose code is ``kind``.
-    kind : int
-    tie : int
-        `OPPOSITE`, `FREE` or `SAME`.
-    ridge : float
-        Of the coefficients.
-    tolerance : float
-        Largest entry of the gradient at which the iteration stops.
-    max_iter : int
-    """
+    """The dual problem and when to stop."""
 
     strength: float
     kind: int

@@ -28,28 +28,7 @@ def group_areas(
     totals: NDArray[np.float64],
     separate: bool,
 ) -> tuple[NDArray[np.float64], float]:
-    r"""Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Scores of all groups, ascending.
-    codes : array of shape (n,)
-        The group of each; G, the number of groups, for an entry of no group.
-    masses : array of shape (n,), or None
-        Their weights; None where all are 1.
-    totals : array of shape (G + 1,)
-        Each group's mass, and everyone's.
-    separate : bool
-        Whether everyone is the entries of code G only, and not all entries.
-
-    Returns
-    -------
-    ranked : array of shape (G,)
-        With :math:`F_{(k)}(v)` the k-th lowest of the groups' distribution functions at v, and F everyone's,
-        :math:`\int F_{(k)} - F`.
-    total : float
-        :math:`\sum_k \int |F_{(k)} - F|`, which is also the sum over groups.
+    """Return the areas between the groups' distribution functions and everyone's, in one pass over sorted scores.
 
     Notes
     -----
@@ -159,17 +138,7 @@ _LOOKS = 4  # knots that every point is compared with; as many lie at infinity b
 
 
 class MapIndex(NamedTuple):
-    """A map that is linear between its knots and constant beyond them, with a guide to the knots.
-
-    Attributes
-    ----------
-    knots, images : ndarray of shape (n_knots + 4,)
-        Four knots at infinity, with the last image, follow the last knot.
-    guide : ndarray of int32
-        For each cell of equal width the last knot of the cells before it; from `fill_guide`.
-    scale : float
-        Cells per unit; 0 where there is one cell.
-    """
+    """A map that is linear between its knots and constant beyond them, with a guide to the knots."""
 
     knots: NDArray[np.float64]
     images: NDArray[np.float64]
@@ -418,17 +387,7 @@ _BUCKET_ONE = np.uint64(1)
 
 
 class Cells(NamedTuple):
-    """Which bucket a value of a code belongs to.
-
-    Attributes
-    ----------
-    lows, scales : ndarray of shape (n_codes,)
-        The values of a code are cut into cells of equal width: its lowest value, and cells per unit.
-    firsts : ndarray of shape (n_codes + 1,)
-        The first cell of each code.
-    buckets : ndarray of uint16
-        The bucket of each cell.
-    """
+    """Which bucket a value of a code belongs to."""
 
     lows: NDArray[np.float64]
     scales: NDArray[np.float64]

@@ -21,13 +21,7 @@ NO_ALLOCATION = {"_nrt": False}
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous, read-only view, or copy, of an array.
-
-    Examples
-    --------
-    >>> read_only(np.arange(4)[::2]).flags.writeable
-    False
-    """
+    """Return a contiguous, read-only view, or copy, of an array."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

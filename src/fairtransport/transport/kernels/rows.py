@@ -28,17 +28,7 @@ _UNROLLED = 15  # most dense columns of a row that is unrolled
 
 
 class Rows(NamedTuple):
-    """Packed rows as flat arrays.
-
-    Attributes
-    ----------
-    dense : ndarray
-        Records of ``stride`` numbers; the first ``n_dense`` of each are the row's dense columns.
-    words : ndarray of uint64
-        The same bytes: records of ``word_stride`` words, of which ``n_words`` from ``first_word`` on hold slots.
-    values, columns, starts : ndarray
-        The other entries in compressed sparse row format.
-    """
+    """Packed rows as flat arrays."""
 
     dense: NDArray[Any]
     stride: int
@@ -192,17 +182,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Population(NamedTuple):
-    """Packed rows that batches of each group are drawn from.
-
-    Attributes
-    ----------
-    starts : ndarray of shape (n_groups + 1,)
-        Group ``a`` has the entries from ``starts[a]`` up to ``starts[a + 1]``.
-    rows : ndarray
-        The packed row of each entry; empty where entry i is row i.
-    accept, alias : ndarray
-        Alias table of each group, from `fill_alias`; empty where all rows weigh the same.
-    """
+    """Packed rows that batches of each group are drawn from."""
 
     starts: NDArray[np.int64]
     rows: NDArray[np.int64]

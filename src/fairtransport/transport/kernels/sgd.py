@@ -36,21 +36,7 @@ _LOWEST = -80.0  # its exponential is negligible beside 1, and in float32 it is 
 
 
 class Transport(NamedTuple):
-    """The regularized distance.
-
-    Attributes
-    ----------
-    kind : int
-        The regularizer's ``code``, or `fairtransport.transport.kernels.sgd.DISCRETE`.
-    strength : float
-        The factor of the regularizer.
-    opposite : bool
-        Whether h = -f.
-    all_pairs : bool
-        Whether every score is paired with every target score, or the i-th with the i-th.
-    table : FeatureTable
-        Fourier features as polynomials.
-    """
+    """The regularized distance."""
 
     kind: int
     strength: float
@@ -265,25 +251,7 @@ _AFFINE = AFFINE
 
 
 class Batches(NamedTuple):
-    """What batches are drawn from.
-
-    Attributes
-    ----------
-    seed : int
-    size : int
-        Rows drawn of each cell, and scores of each target, in each update.
-    rows : Rows
-    outcomes : ndarray
-        What the loss compares the linear predictor of each packed row with: 0 or 1, or a standardised y.
-    population : Population
-        The rows of each cell: a group or, with labels or strata, its rows with one label or in one stratum.
-    models : ndarray of shape (n_cells,)
-        The group of each cell, whose parameters score its rows where each group has its own.
-    targets : ndarray of shape (n_targets, n_scores)
-        Scores of equal mass that represent the target distributions.
-    target_of_cell : ndarray of shape (n_cells,)
-        Ascending; -1 for cells that are compared with nothing, which come first.
-    """
+    """What batches are drawn from."""
 
     seed: int
     size: int
@@ -296,19 +264,7 @@ class Batches(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """The function that is minimised: anchor * (loss + ridge) + parity * weighted sum of distances.
-
-    Attributes
-    ----------
-    parity, anchor, ridge : float
-    link : int
-        The map of predictors to scores, and with it the loss; see `fairtransport.transport.regularizers`.
-    cell_share : ndarray of shape (n_cells,)
-        How the loss weighs the cells' batches.
-    cell_weight : ndarray of shape (n_cells,)
-        How the distances are weighted; 1 for demographic parity.
-    transport : Transport
-    """
+    """The function that is minimised: anchor * (loss + ridge) + parity * weighted sum of distances."""
 
     parity: float
     anchor: float
@@ -320,16 +276,7 @@ class Objective(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Step sizes.
-
-    Attributes
-    ----------
-    dual, parameter : float
-    decay : float
-        What the parameters' step loses in each update, as a share of the first; it stays above a twentieth.
-    scale : ndarray of shape (n_columns + 1,)
-        A factor for each column.
-    """
+    """Step sizes."""
 
     dual: float
     parameter: float
@@ -338,17 +285,7 @@ class Steps(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the algorithm moves, in place.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (n_models, n_columns + 1)
-        Parameters, the intercept last: one row, or one for each group.
-    theta_sum : ndarray of the same shape
-        Sum of the iterates that are averaged.
-    duals, target_duals : ndarray of shape (n_cells, width)
-        Coefficients of the dual variables.
-    """
+    """What the algorithm moves, in place."""
 
     theta: NDArray[Any]
     theta_sum: NDArray[np.float64]
@@ -448,33 +385,7 @@ _CACHE_LINE = 64  # bytes
 
 
 class Workspace(NamedTuple):
-    """Scratch arrays of one run.
-
-    Attributes
-    ----------
-    weights, gradient : ndarray of shape (n_models, n_columns + 2)
-        Parameters and their gradient, with one more column for slots that a packed row does not need.
-    drawn : ndarray of shape (batch,)
-        Rows of the current group's batch.
-    logits, scores, target_scores : ndarray of shape (padded,)
-        The batch of the group, and the scores drawn from the target.
-    table, target_table : ndarray of shape (n_degrees, padded)
-        Chebyshev polynomials at the scores.
-    coefficients, moments, target_moments : ndarray of shape (n_degrees,)
-        A dual variable, and its gradient, in terms of these polynomials.
-    dual, target_dual : ndarray of shape (width,)
-        Coefficients of the Fourier features, and their gradient.
-    f, h, alpha : ndarray of shape (padded,)
-        Values of the dual variables, and the slope of the conjugate.
-    surplus, target_surplus : ndarray of shape (padded,)
-        1 - alpha of each score and of each target score.
-    score_gradient, logit_gradient : ndarray of shape (padded,)
-        Derivative of the objective with respect to each score and to each logit.
-    order, target_order, spare_order, digits : ndarray of shape (batch,)
-        For sorting.
-    counts : ndarray of shape (256,)
-        For sorting.
-    """
+    """Scratch arrays of one run."""
 
     weights: NDArray[Any]
     gradient: NDArray[Any]
@@ -506,22 +417,7 @@ class Workspace(NamedTuple):
 def make_workspace(
     theta_shape: tuple[int, ...], table_shape: tuple[int, ...], *, batch: int, dtype: np.dtype[Any]
 ) -> Workspace:
-    """Allocate the scratch arrays, each of which begins at a cache line.
-
-    Parameters
-    ----------
-    theta_shape : tuple of (n_models, n_columns + 1)
-    table_shape : tuple of (n_degrees, width)
-        Shape of the arrays of a `fairtransport.transport.fourier.FeatureTable`.
-    batch : int
-        Rows drawn of each group; padded to whole vectors of 64 bytes, so that vector loops leave no remainder.
-    dtype : dtype
-        That of the rows.
-
-    Returns
-    -------
-    Workspace
-    """
+    """Allocate the scratch arrays, each of which begins at a cache line."""
     n_degrees, width = table_shape
     padded = -(-batch * dtype.itemsize // _CACHE_LINE) * _CACHE_LINE // dtype.itemsize
 
