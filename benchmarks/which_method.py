@@ -20,7 +20,7 @@ from benchmarks.frontier import Curve
 from fairtransport import BlindRepairClassifier, ContinuousTransportClassifier
 from fairtransport.datasets import load_adult
 from fairtransport.metrics import rank_disparity
-from fairtransport.repair.blind.dense_boosting import DenseBoostingClassifier
+from fairtransport.repair.blind.group_model import DenseBoostingClassifier
 from fairtransport.tabular import TableEncoder
 
 CLAIM = "Blind repair of gradient boosting from 2,000 rows on, and of logistic regression below, is the first to try."

@@ -12,12 +12,9 @@ import fairtransport as ft
 from fairtransport import metrics
 from fairtransport._text import plain
 from fairtransport.auditing import Audit
-from fairtransport.auditing._coarse_histograms import coarsen
-from fairtransport.auditing._confidence_intervals import Stratum
-from fairtransport.auditing._disparity_norms import DisparityNorm
+from fairtransport.auditing._confidence_intervals import PAIRS_TEST, DisparityNorm, Stratum, joint_noise_floors
 from fairtransport.auditing._disparity_readings import disparity_readings
-from fairtransport.auditing._evidence import with_label
-from fairtransport.auditing._permutation_test import PAIRS_TEST, joint_noise_floors
+from fairtransport.auditing._evidence import coarsen, with_label
 from fairtransport.auditing.options import check_options
 from fairtransport.histograms import count_scores
 

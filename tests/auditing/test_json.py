@@ -11,7 +11,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.auditing import Audit
-from fairtransport.auditing import _json_file as json_file
+from fairtransport.auditing import result as json_file
 
 CANARY = "CANARY"
 

@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 
 from fairtransport import metrics
-from fairtransport.auditing._coarse_histograms import coarsen
-from fairtransport.auditing._confidence_intervals import Stratum, confidence_distributions
-from fairtransport.auditing._disparity_norms import METRICS, DisparityNorm, make_norms
-from fairtransport.auditing._dkw_bounds import distribution_free_margins
-from fairtransport.auditing._permutation_test import noise_floors
+from fairtransport.auditing._confidence_intervals import (
+    METRICS,
+    DisparityNorm,
+    Stratum,
+    confidence_distributions,
+    make_norms,
+    noise_floors,
+)
+from fairtransport.auditing._evidence import coarsen
+from fairtransport.auditing._group_comparison import distribution_free_margins
 from fairtransport.histograms import count_scores
 from fairtransport.transport.line import wasserstein
 

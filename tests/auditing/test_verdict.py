@@ -10,7 +10,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport._text import plain
-from fairtransport.auditing._multiple_tests import holm, pair_critical_value
+from fairtransport.auditing.proportions import holm, pair_critical_value
 
 SPDD = "strong_pairwise_disparity"
 QUICK = {"n_bootstrap": 100, "n_permutations": 100, "random_state": 0}

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
-from fairtransport.cli._stream_report import StreamReporter
+from fairtransport.cli.stream import StreamReporter
 from fairtransport.stream import StoreError, read_journal
 
 CANARY = "CANARY"

@@ -265,7 +265,7 @@ def test_stopped_in_the_middle_of_training_nothing_is_left(here, raw_people):
     raw_people(3000).write_csv("many.csv")
     code = (
         "import sys\n"
-        "from fairtransport.linear.solvers._lbfgs import LbfgsSolver\n"
+        "from fairtransport.linear._lbfgs_solver import LbfgsSolver\n"
         "whole = LbfgsSolver.run\n"
         "def slowly(self, *arguments):\n"
         "    print('training', file=sys.stderr, flush=True)\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.utils import Bunch
 
 from fairtransport.datasets import load_adult, load_communities, load_german, shift_class_rate
-from fairtransport.datasets._shift import _counts
+from fairtransport.datasets._loaders import _counts
 
 PAPER = {"Female": 0.4, "Male": 0.3}
 

@@ -12,13 +12,13 @@ from tests.worlds import people_in_strata
 import fairtransport as ft
 from fairtransport import ContinuousTransportClassifier, DiscreteTransportClassifier
 from fairtransport.criteria import resolve_criterion
+from fairtransport.criteria.penalty import ChanceTerm
 from fairtransport.groups import make_groups
 from fairtransport.linear import SgdSettings
-from fairtransport.linear.responses import BinaryResponse
-from fairtransport.linear.training._data import TrainingData
-from fairtransport.linear.training._problem import build_problem
-from fairtransport.penalties import ChanceTerm
+from fairtransport.linear._problem import build_problem
+from fairtransport.linear._training_data import TrainingData
 from fairtransport.strata import make_strata
+from fairtransport.training.responses import BinaryResponse
 
 BOTH = [ContinuousTransportClassifier, DiscreteTransportClassifier]
 ODDS = {"criterion": "equalized_odds"}
@@ -303,13 +303,6 @@ def test_a_stream_starts_with_labels_or_a_fitted_model():
     model = DiscreteTransportClassifier(fitted).partial_fit(X, sensitive_features=G, strata=S)
     assert len(model.adjusting_.blocks) == 4
     model.partial_fit(X[:50], sensitive_features=G[:50], strata=S[:50])
-
-
-def test_new_groups_join_every_block():
-    model = DiscreteTransportClassifier(**ODDS, parity_weight=1.0, new_groups="adopt").fit(X, Y, sensitive_features=G)
-    model.partial_fit(X[:30], Y[:30], sensitive_features=["c"] * 30)
-    assert len(model.adjusting_.sketches) == 6
-    assert model.adjusting_.n_groups == 3
 
 
 # -------------------------------------------------------------------------------------------------------------- files

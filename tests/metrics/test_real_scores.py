@@ -26,7 +26,7 @@ from fairtransport.metrics import (
     strong_pairwise_disparity,
     wasserstein_disparity,
 )
-from fairtransport.metrics._kolmogorov_smirnov import _shares_below
+from fairtransport.metrics._disparity import _shares_below
 
 
 def predictions(seed=0, n=400):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairtransport import FairnessWarning
-from fairtransport.paper._cached_parts import Part, run_parts
+from fairtransport.paper.finding import Part, run_parts
 
 
 def counted(name, calls, *, value=1.0, settings=None):

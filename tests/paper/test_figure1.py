@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairtransport.paper import figure1
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.paper.finding import run_parts
+from fairtransport.report.style.figures import figure_bytes
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.paper import _shifted_adult as shifted_adult
 from fairtransport.paper import figure3
-from fairtransport.paper._cached_parts import run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.paper import splits as shifted_adult
+from fairtransport.paper.finding import run_parts
+from fairtransport.report.style.figures import figure_bytes
 
 
 @pytest.fixture

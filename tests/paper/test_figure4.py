@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.paper import _figure4_runs as figure4_runs
 from fairtransport.paper import figure4
-from fairtransport.paper._cached_parts import Stop, run_parts
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.paper import figure4 as figure4_runs
+from fairtransport.paper.finding import Stop, run_parts
+from fairtransport.report.style.figures import figure_bytes
 
 ADAPTS_COT, ADAPTS_DOT, JUMP, ALIKE, STABLE, FASTER, FALLING, SMALL_DUALS, EXTREMES = range(9)
 

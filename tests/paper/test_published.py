@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtransport.paper._published import METRICS, PUBLISHED, published_value
+from fairtransport.paper._methods import METRICS, PUBLISHED, published_value
 from fairtransport.report import METRICS as REPORTED
 
 

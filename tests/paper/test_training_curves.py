@@ -4,8 +4,8 @@ import pytest
 from fairtransport import ContinuousTransportClassifier
 from fairtransport.linear import SgdSettings
 from fairtransport.metrics import error_rate, wasserstein_disparity
-from fairtransport.paper._cached_parts import Stop
-from fairtransport.paper._training_curves import Evaluator, record_training
+from fairtransport.paper._methods import Evaluator, record_training
+from fairtransport.paper.finding import Stop
 
 RNG = np.random.default_rng(0)
 G = RNG.integers(2, size=600)

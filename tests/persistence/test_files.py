@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, SplineTran
 import fairtransport as ft
 from fairtransport.persistence import ModelFileError, ModelFileWarning, Recipe, add_recipe, describe, pack_model
 from fairtransport.persistence.recipes import _registry
-from fairtransport.persistence.recipes._checks import FEATURE_NAMES, is_count, is_finite, number_array
+from fairtransport.persistence.recipes._registry import FEATURE_NAMES, is_count, is_finite, number_array
 from fairtransport.tabular import RowScorer
 
 from .models import EXACT, SUMMED_UP, cot, fitted, people, preprocessing, scores_of, table

@@ -18,11 +18,10 @@ import fairtransport as ft
 from fairtransport.auditing import audit_histograms
 from fairtransport.histograms import Grid, GroupHistograms
 from fairtransport.report import WhatIf
-from fairtransport.report.pages.audit._calibration_section import collect_calibration_tables
-from fairtransport.report.pages.audit._comparison_page import audit_comparison_page
-from fairtransport.report.pages.audit._error_section import collect_error_tables
-from fairtransport.report.pages.audit._page import audit_page
-from fairtransport.report.pages.audit._tables import collect_tables
+from fairtransport.report.pages.audit import audit_page
+from fairtransport.report.pages.audit_sections import collect_calibration_tables, collect_error_tables
+from fairtransport.report.pages.comparison import audit_comparison_page
+from fairtransport.report.pages.tables import collect_tables
 
 QUICK = {"n_bootstrap": 60, "n_permutations": 60, "random_state": 0}
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)

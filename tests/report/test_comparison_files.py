@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fairtransport.report import METRICS, verdict
-from fairtransport.report.pages.methods._files import safe_cell, to_csv, to_json
+from fairtransport.report.pages.methods import safe_cell, to_csv, to_json
 
 
 def test_csv_has_methods_and_floor_with_all_digits(comparison):

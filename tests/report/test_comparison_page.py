@@ -8,7 +8,7 @@ import pytest
 from tests.report.html_page import HtmlPage
 
 from fairtransport.report import COMPARISON_FILES, verdict, write_comparison
-from fairtransport.report.pages.methods._page import collect_comparison_page, render_comparison_page
+from fairtransport.report.pages.methods import collect_comparison_page, render_comparison_page
 
 WRITTEN = datetime(2024, 2, 29, 12, 30, tzinfo=UTC)
 

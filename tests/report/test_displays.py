@@ -20,7 +20,7 @@ from fairtransport.report import (
     PairwiseDisparityDisplay,
     TransportMapDisplay,
 )
-from fairtransport.report.style.colors import group_styles
+from fairtransport.report.style.figures import group_styles
 from fairtransport.transport.line import wasserstein
 
 CM = 1 / 2.54

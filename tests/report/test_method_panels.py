@@ -7,8 +7,7 @@ from scipy.integrate import trapezoid
 
 from fairtransport.metrics._disparity import disparities
 from fairtransport.report import distribution_figure
-from fairtransport.report.style.colors import THEMES, group_styles
-from fairtransport.report.style.figure_files import figure_bytes
+from fairtransport.report.style.figures import THEMES, figure_bytes, group_styles
 
 
 @pytest.mark.parametrize("layout", ["wide", "tall"])

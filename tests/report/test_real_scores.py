@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fairtransport as ft
-from fairtransport.report._shown_scores import shown_audit
-from fairtransport.report._what_if import WhatIf
+from fairtransport.report._what_if import WhatIf, shown_audit
 
 FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
 

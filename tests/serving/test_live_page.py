@@ -13,8 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from fairtransport.serving.live_page import serve_page
-from fairtransport.serving.live_page._page_data import PageData
+from fairtransport.serving.live_page import PageData, serve_page
 
 NOW = {
     "title": "Scores",
@@ -238,7 +237,7 @@ def test_slow_connections_are_limited_and_leave_room_for_others():
 
 def test_a_request_that_takes_too_long_is_ended(monkeypatch):
     """A byte now and then does not prolong it; a page that is served is not ended."""
-    monkeypatch.setattr("fairtransport.serving.live_page._server._REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr("fairtransport.serving.live_page._REQUEST_SECONDS", 0.5)
     with serve_page(lambda: NOW) as page:
         viewer = connect(page, f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n".encode())
         slow, silent, stop = connect(page), connect(page), threading.Event()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairtransport import make_groups
-from fairtransport.stream._alarm import ALARM_BINS, DriftAlarm, _ranks, uniform_at
+from fairtransport.stream._monitor import ALARM_BINS, DriftAlarm, _ranks, uniform_at
 
 DRAWS = {
     "smooth": lambda rng, n: rng.beta(1, 6, n),

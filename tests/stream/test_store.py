@@ -9,7 +9,7 @@ import pytest
 
 import fairtransport as ft
 from fairtransport.stream import ContinualAdjuster, StoreError, StoreWarning, read_journal
-from fairtransport.stream._journal import journal_line
+from fairtransport.stream._store import journal_line
 
 from .worlds import raw_scores, repair
 

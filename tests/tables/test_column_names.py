@@ -176,7 +176,7 @@ def test_raw_tables_with_nasty_names(library):
 
 
 def test_names_that_are_equal_as_text_are_refused():
-    from fairtransport.tabular.value_parsing import read_table  # noqa: PLC0415
+    from fairtransport.tabular.column_plans import read_table  # noqa: PLC0415
 
     with pytest.raises(ValueError, match="Two columns of the table are named '1'"):
         read_table({1: [0.5], "1": [0.7]})

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairtransport.tables import Columns, count_table, open_files
-from fairtransport.tables.files import _decompression_limit as decompression_limit
+from fairtransport.tables.files import _formats as decompression_limit
 from fairtransport.tables.files import table_writer
 from fairtransport.tables.files.engine import Engine
 

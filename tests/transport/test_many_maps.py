@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtransport.transport import many_maps
-from fairtransport.transport.line import QuantileMap
-from fairtransport.transport.many_maps import move_by_code
+from fairtransport.transport import line as many_maps
+from fairtransport.transport.line import QuantileMap, move_by_code
 
 KNOTS = {
     "even": np.linspace(0.1, 0.9, 700),
@@ -48,18 +47,6 @@ def test_each_point_gets_the_image_of_its_own_map(monkeypatch, kind, knots, chun
     whole = move_by_code(points, codes, maps, 1.0, n_threads=n_threads)
     few = np.arange(points.size)[::7]
     assert np.array_equal(move_by_code(points[few], codes[few], maps, 1.0), whole[few])
-
-
-def test_buckets_follow_the_knots_and_the_number_of_points(monkeypatch):
-    _, _, maps = made(np.uint8)
-    even, one = maps[:2]
-    assert len(many_maps._Buckets.of([even, one], 10)) == 2  # few points: a bucket for each map
-    monkeypatch.setattr(many_maps, "_KNOTS", 100)
-    monkeypatch.setattr(many_maps, "_POINTS", 1)
-    result = many_maps._Buckets.of([even, one, even], 10**6)
-    assert result.maps == [0] * 7 + [1] + [2] * 7
-    monkeypatch.setattr(many_maps, "_MOST_BUCKETS", 3)
-    assert len(many_maps._Buckets.of([even, even], 10**6)) == 4
 
 
 def test_input_is_left_alone_and_may_be_read_only_strided_or_empty():

@@ -12,9 +12,9 @@ from sklearn import metrics as sk
 
 import fairtransport as ft
 from fairtransport.auditing import audit_histograms
-from fairtransport.auditing.decisions import RATES
-from fairtransport.auditing.errors._norm_intervals import interval_of_norm, rate_noise
+from fairtransport.auditing.errors.separation import interval_of_norm, rate_noise
 from fairtransport.auditing.proportions import difference, ratio
+from fairtransport.auditing.records import RATES
 from fairtransport.histograms import count_scores
 
 QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}

@@ -8,8 +8,7 @@ from scipy.stats import ttest_ind
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 import fairtransport as ft
-from fairtransport.auditing.errors._residual_moments import moments_of_rows
-from fairtransport.auditing.errors.regression import REGRESSION_FIGURES, estimate_regression
+from fairtransport.auditing.errors.regression import REGRESSION_FIGURES, estimate_regression, moments_of_rows
 from fairtransport.groups import make_groups
 
 FEW = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0}
