@@ -504,7 +504,7 @@ def _fit(
     """Return the model, and logistic or linear regression on the same columns to compare it with."""
     from fairtransport.tabular import TableModel  # noqa: PLC0415
 
-    baseline = MethodOptions("lr", None, None, None, None, None, "keep", 1, options.seed)
+    baseline = MethodOptions("lr", None, None, None, None, None, options.groups, options.seed)
     plain = make_estimator(baseline, task=task, verbose=False)
     before = None
     with spinner("Logistic regression" if task == "classification" else "Linear regression"):
