@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtransport import make_groups
+from fairtransport import GroupPolicy, make_groups
 from fairtransport.groups import SMALL_GROUPS, Groups
 from fairtransport.metrics import strong_pairwise_disparity
 
@@ -99,13 +99,13 @@ def test_crossed_groups_are_pooled_whatever_their_columns():
 
 def test_with_grouping_each_every_column_has_its_own_pool():
     table = {"race": list("BWWWWA"), "sex": list("XYFFFF")}
-    pooled = make_groups(table, grouping="each").settle("pool", 2)
+    pooled = make_groups(table, groups=GroupPolicy(crossed=False)).settle("pool", 2)
     assert pooled.names == ("race=W", "sex=F", "race=(small groups)", "sex=(small groups)")
     assert pooled.counts.tolist() == [4, 4, 2, 2]
     assert pooled.rows[2].tolist() == [0, 5]
     assert pooled.rows[3].tolist() == [0, 1]  # the first row is in both pools, and once in each
     assert stored(pooled).encode(table) == pooled
-    dropped = make_groups(table, grouping="each").settle("drop", 2)
+    dropped = make_groups(table, groups=GroupPolicy(crossed=False)).settle("drop", 2)
     assert dropped.names == ("race=W", "sex=F")
     assert dropped.memberships[0].tolist() == [2, 0, 0, 0, 0, 2]
     assert stored(dropped).encode(table) == dropped

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import fairtransport as ft
-from fairtransport import metrics
+from fairtransport import GroupPolicy, metrics
 
 CANARY = 0.123454321
 QUICK = {"n_bootstrap": 50, "n_permutations": 50, "random_state": 0}
@@ -350,8 +350,10 @@ def test_overlapping_groups():
     rng = np.random.default_rng(0)
     table = {"race": rng.choice(["B", "W"], 300), "sex": rng.choice(["F", "M"], 300)}
     scores = rng.random(300)
-    result = ft.audit(scores, sensitive_features=table, grouping="each", **QUICK)
-    assert result.metrics == pytest.approx(metrics.disparities(scores, sensitive_features=table, grouping="each"))
+    result = ft.audit(scores, sensitive_features=table, groups=ft.GroupPolicy(crossed=False), **QUICK)
+    assert result.metrics == pytest.approx(
+        metrics.disparities(scores, sensitive_features=table, groups=GroupPolicy(crossed=False))
+    )
     assert [group.name for group in result.groups] == ["race=B", "race=W", "sex=F", "sex=M"]
     assert result.readings[SPDD].p_value > 0.01
     assert result.rows == 300

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.auditing import audit_histograms
 from fairtransport.groups import SMALL_GROUPS
 from fairtransport.histograms import count_scores
@@ -75,10 +76,12 @@ def test_rows_and_counts_agree_where_groups_overlap():
         "sex": rng.permutation(["F", "M"] * 74 + ["O"] * 7),
     }
     scores = rng.random(155).round(2)
-    counted = count_scores(scores, sensitive_features=table, grouping="each", n_bins=100)
+    counted = count_scores(scores, sensitive_features=table, groups=GroupPolicy(crossed=False), n_bins=100)
     for policy in ("pool", "drop"):
-        rows = ft.audit(scores, sensitive_features=table, grouping="each", small_groups=policy, n_bins=100, **QUICK)
-        counts = audit_histograms(counted, small_groups=policy, **QUICK)
+        rows = ft.audit(
+            scores, sensitive_features=table, groups=ft.GroupPolicy(crossed=False, small=policy), n_bins=100, **QUICK
+        )
+        counts = audit_histograms(counted, groups=GroupPolicy(small=policy), **QUICK)
         assert [one.name for one in rows.groups] == [one.name for one in counts.groups]
         assert [one.rows for one in rows.groups] == [one.rows for one in counts.groups]
         assert rows.metrics == pytest.approx(counts.metrics, abs=1e-12)

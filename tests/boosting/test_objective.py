@@ -6,6 +6,7 @@ import pytest
 import xgboost
 from sklearn.base import clone
 
+from fairtransport import GroupPolicy
 from fairtransport.boosting import TransportObjective
 from fairtransport.criteria import demographic_parity
 from fairtransport.criteria.penalty import ContinuousPenalty, DiscretePenalty
@@ -28,7 +29,10 @@ def make_rows(n=400, n_groups=3, seed=0):
 
 def with_unit(sensitive, unit, *, target=None, **options):
     """Return an objective with a fixed unit and fixed pairs, so that nothing is measured."""
-    pairs = demographic_parity(make_groups(sensitive, grouping=options.get("grouping", "crossed")), target=target)
+    pairs = demographic_parity(
+        make_groups(sensitive, groups=GroupPolicy(crossed=options.get("grouping", "crossed") == "crossed")),
+        target=target,
+    )
     defaults = {"parity_weight": 1.0, "warmup": 0, "scale": "score"}
     return TransportObjective(sensitive, unit=unit, comparisons=pairs, **{**defaults, **options})
 

@@ -257,7 +257,7 @@ def test_classes_in_partial_fit_are_compared(name):
 def test_set_output_of_the_repair():
     rng = np.random.default_rng(0)
     scores, group = rng.random(50), rng.choice(["a", "b"], 50)
-    repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     plain = repair.transform(scores, sensitive_features=group)
     assert repair.get_feature_names_out().tolist() == ["repaired"]
     for kind, table in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):

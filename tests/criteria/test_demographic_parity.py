@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fairtransport import GroupPolicy
 from fairtransport.criteria import demographic_parity
 from fairtransport.groups import make_groups
 
@@ -59,7 +60,9 @@ def test_groups_without_rows_or_weight_are_passed_over():
 
 
 def test_groups_may_overlap():
-    groups = make_groups({"sex": ["f", "m", "f", "m"], "age": ["old", "old", "new", "new"]}, grouping="each")
+    groups = make_groups(
+        {"sex": ["f", "m", "f", "m"], "age": ["old", "old", "new", "new"]}, groups=GroupPolicy(crossed=False)
+    )
     comparisons = demographic_parity(groups)
     assert len(comparisons.cells) == 4
     assert len(comparisons.pairs) == 6

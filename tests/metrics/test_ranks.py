@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wasserstein_distance
 
+from fairtransport import GroupPolicy
 from fairtransport.groups import make_groups
 from fairtransport.metrics import noise_floor, pooled_ranks, rank_disparity, strong_pairwise_disparity
 
@@ -104,8 +105,8 @@ def test_overlapping_groups_are_ranked_among_all_rows_once():
     table = {"race": list("BWWBW"), "sex": list("FFMMF")}
     scores = np.array([-3.0, 4.0, 10.0, 0.5, 4.0])
     ranks = pooled_ranks(scores)
-    expected = strong_pairwise_disparity(ranks, sensitive_features=table, grouping="each")
-    assert rank_disparity(scores, sensitive_features=table, grouping="each") == expected
+    expected = strong_pairwise_disparity(ranks, sensitive_features=table, groups=GroupPolicy(crossed=False))
+    assert rank_disparity(scores, sensitive_features=table, groups=GroupPolicy(crossed=False)) == expected
 
 
 def test_the_noise_floor_takes_any_score():

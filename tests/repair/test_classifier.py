@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import people
 
-from fairtransport import QuantileRepair, QuantileRepairClassifier
+from fairtransport import GroupPolicy, QuantileRepair, QuantileRepairClassifier
 from fairtransport.datasets import load_adult
 from fairtransport.metrics import disparities, error_rate, strong_pairwise_disparity
 
@@ -50,7 +50,9 @@ def positive(model, X, group):
 def test_it_repairs_the_scores_of_a_fitted_clone():
     X, y, group = world()
     inner = LogisticRegression(C=0.1)
-    model = QuantileRepairClassifier(inner, target="pooled", amount=0.8).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(inner, repair=QuantileRepair(target="pooled"), amount=0.8).fit(
+        X, y, sensitive_features=group
+    )
     assert not hasattr(inner, "coef_")
     scores = clone(inner).fit(X, y).predict_proba(X)[:, 1]
     expected = QuantileRepair("pooled", 0.8).fit_transform(scores, sensitive_features=group)
@@ -138,7 +140,9 @@ def test_a_fitted_estimator_is_used_as_it_is(pipeline):
 def test_it_fits_once_or_not_at_all():
     X, y, group = np.random.default_rng(0).random((20, 1)), [0, 1] * 10, ["a"] * 9 + ["b"] * 11
     inner = Echo()
-    model = QuantileRepairClassifier(inner, min_group_size=1).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(inner, repair=QuantileRepair(groups=GroupPolicy(min_size=1))).fit(
+        X, y, sensitive_features=group
+    )
     assert (model.estimator_.n_fits_, hasattr(inner, "n_fits_")) == (1, False)
     inner.fit(X, y)
     model.fit(X, y, sensitive_features=group)
@@ -187,7 +191,9 @@ def test_any_classifier(inner):
 
 def test_rounding_beyond_one_is_forgiven_and_no_more():
     X, y, group = np.linspace(0, 1, 20)[:, None], [0, 1] * 10, ["a"] * 10 + ["b"] * 10
-    model = QuantileRepairClassifier(Echo(1 + 1e-7), min_group_size=1).fit(X, y, sensitive_features=group)
+    model = QuantileRepairClassifier(Echo(1 + 1e-7), repair=QuantileRepair(groups=GroupPolicy(min_size=1))).fit(
+        X, y, sensitive_features=group
+    )
     assert model.predict_proba(X, sensitive_features=group).max() <= 1
     with pytest.raises(ValueError, match=re.escape("values outside [0, 1]")):
         QuantileRepairClassifier(Echo(3)).fit(X, y, sensitive_features=group)

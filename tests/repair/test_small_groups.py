@@ -67,11 +67,11 @@ def test_maps_of_small_groups(sizes, options, in_target, maps):
 
 def test_a_limit_of_one_row_gives_every_group_its_own_map():
     scores, group = scored()
-    repair = ft.QuantileRepair(min_group_size=1).fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores, sensitive_features=group)
     assert repair.small_groups_ == ()
     assert strong_pairwise_disparity(repair.transform(scores, sensitive_features=group), sensitive_features=group) < 0.2
     plain = ft.QuantileRepair().fit(scores[:700], sensitive_features=group[:700])
-    same = ft.QuantileRepair(min_group_size=1).fit(scores[:700], sensitive_features=group[:700])
+    same = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(scores[:700], sensitive_features=group[:700])
     np.testing.assert_array_equal(images(plain, "a", GRID), images(same, "a", GRID))
 
 
@@ -109,8 +109,10 @@ def test_tables_files_onnx_and_sql_have_the_same_maps(policy, tmp_path):
     scores, group = scored()
     scores = np.ceil(scores * 64) / 64
     table = pl.DataFrame({"s": scores, "g": group})
-    exact = ft.QuantileRepair(small_groups=policy).fit(scores, sensitive_features={"g": group})
-    by_table = ft.TableRepair(ft.QuantileRepair(small_groups=policy), score="s", sensitive_features="g", n_bins=64)
+    exact = ft.QuantileRepair(groups=ft.GroupPolicy(small=policy)).fit(scores, sensitive_features={"g": group})
+    by_table = ft.TableRepair(
+        ft.QuantileRepair(groups=ft.GroupPolicy(small=policy)), score="s", sensitive_features="g", n_bins=64
+    )
     repair = by_table.fit(table).repair_
     assert repair.small_groups_ == exact.small_groups_ == ("c", "d")
     expected = exact.transform(scores, sensitive_features={"g": group})
@@ -171,7 +173,9 @@ def test_a_classifier_says_which_groups_have_no_map_of_their_own():
     assert model.small_groups_ == model.repair_.small_groups_ == ("c",)
     assert "1 of 3 groups has fewer than 30 rows and no map of its own" in model._repr_html_()
     assert "1 of 3 groups has fewer than 30 rows" in model.repair_._repr_html_()
-    every = ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=7).fit(X, y, sensitive_features=group)
+    every = ft.QuantileRepairClassifier(
+        LogisticRegression(), repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=7))
+    ).fit(X, y, sensitive_features=group)
     assert every.small_groups_ == ()
     assert "no map of its own" not in every._repr_html_()
 

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fairtransport as ft
-from fairtransport import histograms, metrics, tables, transport
+from fairtransport import GroupPolicy, histograms, metrics, tables, transport
 from fairtransport.criteria import demographic_parity, weigh_by_reliability
 from fairtransport.criteria.penalty import DiscretePenalty
 from fairtransport.persistence import describe
@@ -145,8 +145,8 @@ def of_groups(d):
     yield lambda: groups.encode(d["group"])
     yield lambda: groups.adopt(d["group"])
     yield lambda: groups.index_of(WORD)
-    yield lambda: ft.make_groups(d["group"], missing="group").to_spec()
-    yield lambda: ft.make_groups(d["group"], grouping="each", min_size=5)
+    yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(missing="group")).to_spec()
+    yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(crossed=False), min_size=5)
 
 
 def of_model(name, d):
@@ -166,7 +166,9 @@ def of_repair(d):
     yield lambda: ft.QuantileRepair().fit(d["scores"], **keys, sample_weight=d["weight"])
     yield lambda: ft.QuantileRepair(target=WORD).fit(d["scores"], **keys)
     yield lambda: ft.QuantileRepair(target=[WORD]).fit(d["scores"], **keys)
-    yield lambda: ft.to_onnx(ft.QuantileRepair(missing="group", min_group_size=1).fit(d["scores"], **keys))
+    yield lambda: ft.to_onnx(
+        ft.QuantileRepair(groups=ft.GroupPolicy(missing="group", min_size=1)).fit(d["scores"], **keys)
+    )
     yield lambda: ft.QuantileRepair().partial_fit(d["scores"], **keys, sample_weight=d["weight"])
     yield lambda: fitted("scores").transform(d["scores"], **keys)
     yield lambda: ft.QuantileRepair().fit_transform(d["scores"], **keys)
@@ -201,7 +203,9 @@ def of_tables(d):
     named = {"score": "s", "sensitive_features": "g", "label": "y", "weight": "w"}
     for frame in frames(d):
         yield lambda frame=frame: tables.count_table(frame, **named)
-        yield lambda frame=frame: tables.count_table(frame, **named, missing="error", pos_label=WORD)
+        yield lambda frame=frame: tables.count_table(
+            frame, **named, groups=GroupPolicy(missing="error"), pos_label=WORD
+        )
         yield lambda frame=frame: ft.audit_table(frame, **named, **QUICK)
 
 

@@ -134,8 +134,10 @@ def given():
     counted = histograms.count_scores(SCORES, Y, sensitive_features=GROUP, n_bins=64)
     audit = ft.audit(SCORES, Y, sensitive_features=GROUP, **QUICK)
     sample = transport.Sample.from_values(SCORES)
-    model = ft.QuantileRepairClassifier(LogisticRegression(), min_group_size=1).fit(X, Y, sensitive_features=GROUP)
-    scores_repair = ft.QuantileRepair(min_group_size=1).fit(SCORES, sensitive_features=GROUP)
+    model = ft.QuantileRepairClassifier(
+        LogisticRegression(), repair=ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
+    ).fit(X, Y, sensitive_features=GROUP)
+    scores_repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(SCORES, sensitive_features=GROUP)
     table_repair = ft.TableRepair(score="s", sensitive_features="g").fit(FRAME)
     solution = ft.solve_dual(SCORES, SCORES, n_updates=3, random_state=0)
     cot = ft.ContinuousTransportClassifier(parity_weight=1.0).fit(X, Y, sensitive_features=GROUP)
@@ -168,7 +170,7 @@ def instances(values):
     for kind in (ft.ContinuousTransportClassifier, ft.DiscreteTransportClassifier):
         yield kind(parity_weight=1.0).fit(X, Y, **keys)
         yield kind(solver=SgdSettings(n_updates=5, random_state=0)).fit(X, Y, **keys)
-    yield from (values["model"], ft.QuantileRepair(min_group_size=1).fit(SCORES, **keys))
+    yield from (values["model"], ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(SCORES, **keys))
     yield ft.TableRepair(score="s", sensitive_features="g").fit(FRAME)
     yield from (values["lookup"], values["solution"], values["sample"], values["comparisons"])
     yield penalties.DiscretePenalty()
@@ -180,7 +182,7 @@ def instances(values):
     with tables.open_files(["people.csv"]) as opened:
         yield opened
     yield from (transport.coupling(SCORES, SCORES), transport.quantile_map(SCORES, [0.1, 0.2]))
-    yield ft.QuantileRepair(min_group_size=1).fit(SCORES, **keys).online_state()
+    yield ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1)).fit(SCORES, **keys).online_state()
     yield tabular.TableEncoder().fit(FRAME[["a", "g"]])
     yield tables.Columns.named(score="s", sensitive_features="g")
     yield tabular.TableModel(LogisticRegression(), label="y", sensitive_features=["g"]).fit(FRAME)

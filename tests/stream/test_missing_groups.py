@@ -120,7 +120,7 @@ def test_a_model_that_adopts_groups_adopts_none_for_rows_without_one(stream, val
 def test_a_repair_that_adopts_groups_treats_rows_without_one_as_told(unknown_group):
     rng = np.random.default_rng(0)
     scores, group = rng.beta(2, 3, 300), np.array(["a", "b", "b"])[np.arange(300) % 3]
-    repair = ft.QuantileRepair(new_groups="adopt").fit(scores, sensitive_features=group)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(new="adopt")).fit(scores, sensitive_features=group)
     adjuster = ContinualAdjuster(repair, unknown_group=unknown_group)
     adjuster.adjust(scores[:9], sensitive_features=["a", "b", "new"] * 3)
     batch = ["a", "newer", None] * 3

@@ -92,7 +92,7 @@ def test_counts_are_those_of_the_named_columns(request, to_table, shift, step):
 @pytest.mark.parametrize("step", [20, pytest.param(3, marks=pytest.mark.trust)])
 def test_repairs_are_those_of_the_named_columns(request, to_table, step):
     columns, step = tame_columns(), coarser(request, step)
-    repair = ft.QuantileRepair(min_group_size=1)
+    repair = ft.QuantileRepair(groups=ft.GroupPolicy(min_size=1))
     expected = repair.fit_transform(columns["score"], sensitive_features=columns["sensitive_features"])
     for score, group in zip(NASTY[::step], NASTY[7::step], strict=False):
         names = {**in_role(score, "score"), "sensitive_features": group}

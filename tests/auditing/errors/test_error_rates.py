@@ -121,7 +121,9 @@ def test_a_reference_that_does_not_exist(labels):
 
 def test_largest_differences_by_hand():
     scores, labels, groups, _ = rows_at_random()
-    result = ft.audit(scores, labels, sensitive_features=groups, min_judged_rows=10, **QUICK).error_rates[0]
+    result = ft.audit(
+        scores, labels, sensitive_features=groups, groups=ft.GroupPolicy(min_size=10), **QUICK
+    ).error_rates[0]
     for rate, gap in result.gaps.items():
         values = [one.rates[rate].value for one in result.groups]
         assert (gap.lowest, gap.highest) == (np.argmin(values), np.argmax(values))
