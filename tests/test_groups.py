@@ -122,8 +122,8 @@ def test_each_value_of_each_column_is_a_group():
 def test_groups_pass_through_but_are_still_checked():
     groups = make_groups(TABLE, groups=GroupPolicy(crossed=False))
     assert make_groups(groups) is groups
-    with pytest.raises(ValueError, match="min_size=2"):
-        make_groups(groups, min_size=2)
+    with pytest.raises(ValueError, match="at least 99"):
+        make_groups(groups, at_least=99)
 
 
 # ---------------------------------------------------------------------------------------------- values
@@ -481,20 +481,13 @@ def overlaps(groups):
 
 def test_require():
     groups = make_groups({"race": ["a", "a", "b", "b", "b"], "sex": ["x"] * 5})
-    groups.require(min_size=2)
-    with pytest.raises(ValueError, match=r"columns 'race', 'sex' has size 2, below min_size=3; 1 of 2 groups"):
-        groups.require(min_size=3)
+    groups.require()
     with pytest.raises(ValueError, match=r"into 2 group\(s\) of columns 'race', 'sex'; at least 3"):
-        groups.require(min_size=1, at_least=3)
+        groups.require(3)
     with pytest.raises(ValueError, match=r"into 1 group\(s\) of column 'sensitive_feature_0'; at least 2"):
-        make_groups(["a", "a"]).require(min_size=1)
+        make_groups(["a", "a"]).require()
     with pytest.raises(ValueError, match="into 1 group"):
-        groups.encode({"race": ["a"], "sex": ["x"]}).require(min_size=1)
-    each = make_groups({"race": ["a", "a", "b"], "sex": ["x", "x", "x"]}, groups=GroupPolicy(crossed=False))
-    with pytest.raises(ValueError, match="A group of column 'race' has size 1"):
-        each.require(min_size=2)
-    with pytest.raises(ValueError, match="min_size"):
-        groups.require(min_size=0)
+        groups.encode({"race": ["a"], "sex": ["x"]}).require()
     with pytest.raises(ValueError, match="at least 2"):
         make_groups(["a", "a"], at_least=2)
 
@@ -569,10 +562,33 @@ def test_errors_do_not_contain_values(data, message):
     assert "CANARY" not in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"grouping": "both"}, {"missing": "drop"}, {"max_groups": 0}, {"min_size": 0}])
-def test_options_are_checked(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        make_groups(SEX, **options)
+@pytest.mark.parametrize(
+    "options",
+    [{"crossed": "no"}, {"missing": "drop"}, {"small": "merge"}, {"min_size": 0}, {"new": "pool"}, {"max_groups": 0}],
+)
+def test_a_policy_is_checked(options):
+    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
+        GroupPolicy(**options)
+    with pytest.raises(TypeError, match="groups must be a GroupPolicy"):
+        make_groups(SEX, options)
+
+
+def test_rows_without_a_value_are_set_aside():
+    values = {"sex": ["F", None, "M", "F"], "race": ["B", "W", None, "W"]}
+    groups = make_groups(values, GroupPolicy(missing="set_aside"))
+    assert groups.labels == (("F", "B"), ("F", "W"))
+    assert groups.codes.tolist() == [0, 2, 2, 1]
+    each = make_groups(values, GroupPolicy(crossed=False, missing="set_aside"))
+    assert each.names == ("sex=F", "race=B", "race=W")
+    assert [codes.tolist() for codes in each.memberships] == [[0, 3, 3, 0], [1, 3, 3, 2]]
+    with pytest.raises(ValueError, match="missing values in 1 rows of column 'sex'"):
+        groups.encode({"sex": [None], "race": ["W"]})
+
+
+def test_small_groups_are_pooled_or_dropped_by_the_policy():
+    values = ["a"] * 3 + ["b"] * 2 + ["c"]
+    assert make_groups(values, GroupPolicy(small="pool", min_size=3)).counts.tolist() == [3, 3]
+    assert make_groups(values, GroupPolicy(small="drop", min_size=2)).counts.tolist() == [3, 2]
 
 
 def test_adopt_appends_new_groups():

@@ -42,7 +42,7 @@ def test_a_single_small_group_and_all_small_groups_are_pooled_as_well():
     assert whole.names == (SMALL_GROUPS,)
     assert whole.counts.tolist() == [12]
     with pytest.raises(ValueError, match="at least 2"):
-        whole.require(min_size=1)
+        whole.require()
 
 
 def test_drop_takes_rows_out_of_all_groups():
@@ -159,5 +159,5 @@ def test_a_spec_that_does_not_fit_is_refused(change):
     [("merge", 3, ValueError), (None, 3, ValueError), ("pool", 0, ValueError), ("pool", 2.5, TypeError)],
 )
 def test_options_are_checked(policy, least, error):
-    with pytest.raises(error, match=r"small_groups|min_group_size"):
+    with pytest.raises(error, match=r"small|min_size"):
         make_groups(MIXED).settle(policy, least)

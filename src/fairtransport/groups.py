@@ -157,7 +157,7 @@ class GroupPolicy:
         A group with fewer rows (of positive weight) is small. 1 treats all groups alike.
     new : {"error", "adopt"}, default="error"
         For ``partial_fit``: whether a group that was not seen before raises ValueError or is added.
-    max_groups : int, default=200
+    max_groups : int, default=1000
         Largest number of groups. More usually mean that a column is an identifier or continuous.
 
     See Also
@@ -175,7 +175,7 @@ class GroupPolicy:
     small: str = "keep"
     min_size: int = MIN_GROUP_SIZE
     new: str = "error"
-    max_groups: int = 200
+    max_groups: int = 1000
 
     def __post_init__(self) -> None:
         if not isinstance(self.crossed, (bool, np.bool_)):
@@ -784,7 +784,9 @@ def make_groups(sensitive_features: Any, groups: GroupPolicy | None = None, *, a
     ('F', 'M', None)
     """
     policy = check_policy(groups)
-    return read_groups(sensitive_features, policy, at_least=at_least).settle(policy.small, policy.min_size)
+    made = read_groups(sensitive_features, policy).settle(policy.small, policy.min_size)
+    made.require(at_least)
+    return made
 
 
 def read_groups(sensitive_features: Any, policy: GroupPolicy, *, at_least: int = 1) -> Groups:

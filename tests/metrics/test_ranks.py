@@ -124,7 +124,6 @@ def test_the_noise_floor_takes_any_score():
     [
         ([1.0, np.nan], {}, "1 NaN or infinite"),
         ([1.0, CANARY, 2.0], {}, "3 rows"),
-        ([1.0, 2.0], {"min_size": 2}, "min_size=2"),
         ([1.0, 2.0], {"sample_weight": [1.0, 0.0]}, "zero in all rows of 1 of 2"),
         ([1.0, 2.0], {"sample_weight": [1.0]}, "1 rows"),
     ],

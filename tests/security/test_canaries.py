@@ -146,7 +146,7 @@ def of_groups(d):
     yield lambda: groups.adopt(d["group"])
     yield lambda: groups.index_of(WORD)
     yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(missing="group")).to_spec()
-    yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(crossed=False), min_size=5)
+    yield lambda: ft.make_groups(d["group"], groups=ft.GroupPolicy(crossed=False), at_least=50)
 
 
 def of_model(name, d):
@@ -218,10 +218,10 @@ def of_metrics(d):
         metrics.strong_pairwise_disparity, d["scores"], sensitive_features=d["group"], n_shuffles=3
     )
     yield lambda: metrics.pooled_ranks(d["scores"], d["weight"])
-    yield lambda: metrics.rank_disparity(d["scores"], **keys, min_size=3)
+    yield lambda: metrics.rank_disparity(d["scores"], **keys, groups=ft.GroupPolicy(small="drop"))
     for name in ("disparities", "pairwise_distances", "strong_demographic_disparity", "strong_pairwise_disparity",
                  "wasserstein_disparity"):  # fmt: skip
-        yield lambda name=name: getattr(metrics, name)(d["scores"], **keys, min_size=3)
+        yield lambda name=name: getattr(metrics, name)(d["scores"], **keys, groups=ft.GroupPolicy(small="drop"))
 
 
 def of_transport(d):

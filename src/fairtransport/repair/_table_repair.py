@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator, clone
@@ -10,11 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from fairtransport.criteria import needs_labels
-from fairtransport.groups import check_policy
 from fairtransport.histograms import DEFAULT_BINS
 from fairtransport.repair.quantile import QuantileRepair
 from fairtransport.tables import check_rows, count_table, repair_rows
-from fairtransport.tables.table_counts import MOST_STRATA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,9 +124,6 @@ class TableRepair(BaseEstimator):
                 f"criterion={repair.criterion!r} compares people with the same label; name their column with label=."
             )
         strata, keys = _names(self.strata), self._columns(None, None, None)[1]
-        policy = check_policy(repair.groups)
-        if strata:  # cells of a stratum and a group
-            policy = replace(policy, max_groups=max(policy.max_groups, MOST_STRATA))
         counts = count_table(
             table,
             score=self.score,
@@ -138,7 +132,7 @@ class TableRepair(BaseEstimator):
             weight=self.weight,
             range=self.range,
             n_bins=self.n_bins,
-            groups=policy,
+            groups=repair.groups,
         )
         self.repair_ = repair.fit_counts(counts, strata=strata)
         self.set_aside_ = dict(counts.set_aside)
