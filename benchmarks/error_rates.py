@@ -49,7 +49,7 @@ def differences(groups, scores, labels, weights, threshold):
         "accuracy": accuracy_score,
         "error_rate": _error_rate,
     }
-    options = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0, "min_judged_rows": 1}
+    options = {"n_bootstrap": 20, "n_permutations": 20, "random_state": 0, "groups": ft.GroupPolicy(min_size=1)}
     audit = ft.audit(scores, labels, sensitive_features=groups, sample_weight=weights, thresholds=threshold, **options)
     ours, selected = audit.error_rates[0], (scores > threshold).astype(int)
     frame = fl.MetricFrame(

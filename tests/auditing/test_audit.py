@@ -308,7 +308,7 @@ def test_figures_and_pages_are_loaded_when_first_asked_for():
         ({"strata": ["x", "y", "secret", "z"]}, ValueError, "nothing to compare: no stratum has rows of two groups"),
         ({"criterion": "equalized_odds"}, ValueError, "compares people with the same label, so it needs labels"),
         ({"criterion": "parity"}, ValueError, "criterion must be one of 'demographic_parity', 'equalized_odds'"),
-        ({"grouping": "all"}, ValueError, "grouping must be one of"),
+        ({"groups": "each"}, TypeError, "groups must be a GroupPolicy"),
     ],
 )
 def test_errors_say_what_is_wrong_and_show_no_value(arguments, error, message):

@@ -180,6 +180,8 @@ BAD = {
     "n_fourier_features": [0, 2.5, "50"],
     "kernel_variance": [0.0, -1.0, None],
     "grouping": ["both", None],
+    "groups": ["each", 1],
+    "repair": ["full", 1],
     "missing": ["drop", None],
     "small_groups": ["merge", None],
     "min_group_size": [0, 2.5, None],

@@ -267,7 +267,7 @@ def test_a_search_with_metadata_routing():
 FITTED = GaussianNB().fit(*world(100)[:2])
 WRONG_FIT = {
     "amount": ({"amount": np.nan}, {}, ValueError, "amount must be"),
-    "target": ({"target": "median"}, {}, ValueError, "target must be one of"),
+    "target": ({"repair": QuantileRepair(target="median")}, {}, ValueError, "target must be one of"),
     "no probabilities": ({"estimator": RidgeClassifier()}, {}, TypeError, "CalibratedClassifierCV"),
     "pipeline without probabilities": (
         {"estimator": make_pipeline(StandardScaler(), RidgeClassifier())},
@@ -279,7 +279,7 @@ WRONG_FIT = {
     "fitted to other classes": ({"estimator": FITTED}, {"y": [1, 2] * 50}, ValueError, "other class labels"),
     "a class": ({"estimator": GaussianNB}, {}, TypeError, "is a class, not an instance"),
     "overlapping groups": (
-        {"grouping": "each"},
+        {"repair": QuantileRepair(groups=GroupPolicy(crossed=False))},
         {"sensitive_features": {"g": ["canary"] * 50 + ["m"] * 50, "h": ["x", "y"] * 50}},
         ValueError,
         "do not overlap",

@@ -141,7 +141,7 @@ def test_new_groups_by_choice(tmp_path):
     with pytest.raises(ValueError, match="none of the 2 known groups"):
         repair.partial_fit(later, sensitive_features=of_later)
     assert not hasattr(repair, "counted_")
-    repair.set_params(new_groups="adopt")
+    repair.set_params(groups=ft.GroupPolicy(new="adopt"))
     one = np.flatnonzero(of_later == "c")[:1]
     repair.partial_fit(later[one], sensitive_features=of_later[one])
     assert repair.groups_.labels == ("a", "b", "c")
@@ -177,7 +177,7 @@ def test_bounded_memory_purity_and_weights():
 
 def test_errors():
     scores, group = scores_of(100)
-    for wrong in ({"stream_half_life": -1.0}, {"new_groups": "perhaps"}):
+    for wrong in ({"stream_half_life": -1.0}, {"stream_half_life": 0.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ft.QuantileRepair(**wrong).partial_fit(scores, sensitive_features=group)
     with pytest.raises(ValueError, match="group"):
@@ -242,7 +242,9 @@ def test_starts_of_a_classifier():
     )
     with pytest.raises(ValueError, match="pass y, with both classes"):
         ft.QuantileRepairClassifier(LogisticRegression()).partial_fit(X, sensitive_features=group)
-    first.set_params(new_groups="adopt").partial_fit(X[:2], sensitive_features=["a", "c"])
+    first.set_params(repair=ft.QuantileRepair(groups=ft.GroupPolicy(new="adopt"))).partial_fit(
+        X[:2], sensitive_features=["a", "c"]
+    )
     assert first.repair_.groups_.labels == ("a", "b", "c")
 
 

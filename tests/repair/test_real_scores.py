@@ -157,7 +157,7 @@ def test_a_wrong_range_raises(wrong, error):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_scores_must_be_finite(bad):
-    repair = learned(min_group_size=1)
+    repair = learned(groups=ft.GroupPolicy(min_size=1))
     with pytest.raises(ValueError, match="1 NaN or infinite"):
         repair.fit([1.0, bad, 3.0], sensitive_features=["a", "b", "a"])
     repair.fit([1.0, 2.0, 3.0], sensitive_features=["a", "b", "a"])

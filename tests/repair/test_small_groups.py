@@ -43,12 +43,17 @@ GRID = np.linspace(0, 1, 101)
         # Too few rows even together: the map of everyone.
         (SIZES | {"c": 10, "d": 5}, {}, {"a": 400, "b": 300, "c": 10, "d": 5}, AS_ALL),
         # Dropped groups have no part in the target; a pool enters it as one group.
-        (SIZES, {"small_groups": "drop"}, {"a": 400, "b": 300}, AS_ALL),
-        (SIZES, {"small_groups": "pool"}, {"a": 400, "b": 300, "cd": 35}, AS_SMALL),
+        (SIZES, {"groups": ft.GroupPolicy(small="drop")}, {"a": 400, "b": 300}, AS_ALL),
+        (SIZES, {"groups": ft.GroupPolicy(small="pool")}, {"a": 400, "b": 300, "cd": 35}, AS_SMALL),
         # They do not distort a barycenter with equal weights.
-        (SIZES, {"target": "barycenter", "small_groups": "keep"}, {"a": 1, "b": 1}, {"a": "a"}),
-        (SIZES, {"target": "barycenter", "small_groups": "pool"}, {"a": 1, "b": 1, "cd": 1}, {"a": "a"}),
-        (SIZES, {"target": "barycenter", "small_groups": "drop"}, {"a": 1, "b": 1}, {"a": "a"}),
+        (SIZES, {"target": "barycenter", "groups": ft.GroupPolicy(small="keep")}, {"a": 1, "b": 1}, {"a": "a"}),
+        (
+            SIZES,
+            {"target": "barycenter", "groups": ft.GroupPolicy(small="pool")},
+            {"a": 1, "b": 1, "cd": 1},
+            {"a": "a"},
+        ),
+        (SIZES, {"target": "barycenter", "groups": ft.GroupPolicy(small="drop")}, {"a": 1, "b": 1}, {"a": "a"}),
     ],
 )
 def test_maps_of_small_groups(sizes, options, in_target, maps):
@@ -77,7 +82,7 @@ def test_a_limit_of_one_row_gives_every_group_its_own_map():
 
 def test_groups_that_are_all_small_warn_and_keep_their_ranks():
     scores, group = scored({"a": 20, "b": 25})
-    with pytest.warns(UserWarning, match="None of the 2 groups has min_group_size=30 rows"):
+    with pytest.warns(UserWarning, match="None of the 2 groups has min_size=30 rows"):
         repair = ft.QuantileRepair().fit(scores, sensitive_features=group)
     assert repair.small_groups_ == ("a", "b")
     before = rank_disparity(scores, sensitive_features=group)

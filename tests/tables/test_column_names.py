@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import fairtransport as ft
+from fairtransport import GroupPolicy
 from fairtransport.tables import Columns, count_table, open_files, open_table
 
 from .conftest import table_repair
@@ -226,7 +227,7 @@ def test_files_are_counted_by_the_named_columns(tmp_path, ending, step):
         path = write(tmp_path / f"x.{ending}", renamed(names))
         columns = Columns.named(**{role: stored_name(name, ending) for role, name in names.items()})
         with open_files([path], threads=1) as table:
-            found = table.run(count_table, columns, n_bins=64, max_groups=10)
+            found = table.run(count_table, columns, n_bins=64, groups=GroupPolicy(max_groups=10))
         assert found.histograms.by_group.tolist() == expected()[0], names
         assert [found.strata[name].by_group.tolist() for name in found.strata] == list(expected()[2].values())
 

@@ -290,9 +290,7 @@ def test_the_limit_is_exact(to_table):
         ),
         ({"strata": [1]}, TypeError, "strata must be the name"),
         ({"sensitive_features": "l"}, TypeError, "'l' contains List: lists and structs"),
-        ({"missing": "error"}, ValueError, "missing must be one of 'set_aside', 'group'"),
-        ({"grouping": "all"}, ValueError, "grouping must be one of"),
-        ({"max_groups": 0}, ValueError, "max_groups must be at least 1"),
+        ({"groups": "each"}, TypeError, "groups must be a GroupPolicy"),
         ({"range": (1, 0)}, ValueError, "the lower one first"),
     ],
 )
