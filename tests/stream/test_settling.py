@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.worlds import people
 
 import fairtransport as ft
 from fairtransport.linear import SgdSettings
@@ -20,23 +21,14 @@ VARIANTS = {
 }
 
 
-def people(n, seed, shift):
-    """Group a has lower values of the first column than b, by one less ``shift``; a column tells the group."""
-    rng = np.random.default_rng(seed)
-    group = rng.choice(["a", "b"], n)
-    X = rng.normal(size=(n, 3)) + np.outer(np.where(group == "b", 1.0, shift), [1.0, 0.0, 0.0])
-    X = np.column_stack((X, group == "a"))
-    return X, (X @ [1.0, 1.0, 0.5, 0.0] + rng.logistic(size=n) > 0.5).astype(int), group
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.filterwarnings("ignore::fairtransport.FairnessWarning")
 def test_it_settles_at_parity_after_a_jump(name):
     kind, options = VARIANTS[name]
-    X, y, group = people(600, 0, 0.0)
+    X, y, group = people(600, 0, first=0.0, aware=True)
     model = kind(**options).fit(X, y, sensitive_features=group)
-    kept, _, of_kept = people(2000, 2, 1.5)
-    stream, _, of_stream = people(2400, 1, 1.5)
+    kept, _, of_kept = people(2000, 2, first=1.5, aware=True)
+    stream, _, of_stream = people(2400, 1, first=1.5, aware=True)
     needs = {"sensitive_features": of_kept} if model.group_specific else {}
 
     def disparity():
