@@ -99,6 +99,6 @@ def test_rows_that_cannot_be_used_are_named_without_a_value(name, fault):
 
 @every
 def test_every_parameter_is_described(name):
-    lists = re.findall(r"^    ([\w, ]+) :", type(ESTIMATORS[name]).__doc__, re.MULTILINE)
+    lists = re.findall(r"^    ([\w, ]+)(?: :|$)", type(ESTIMATORS[name]).__doc__, re.MULTILINE)
     described = {one for line in lists for one in line.split(", ")}
     assert set(ESTIMATORS[name].get_params(deep=False)) <= described
